@@ -1,0 +1,35 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/.installed
+	$(BIN)/rankgrove demo
+
+test: .venv/.installed-dev lint
+	$(BIN)/python -m pytest
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: .venv/.installed-dev
+	$(BIN)/python -m benchmarks
+
+# The stamps make a second run start at once; a changed pyproject.toml installs anew.
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/.installed-dev: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/.installed
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,1 @@
+"""Judged data: reading, writing, folding and generating it."""

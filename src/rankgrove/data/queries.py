@@ -1,0 +1,507 @@
+"""The data set: rows of features with a label each, in groups called queries.
+
+Outside, everything about rows is in the caller's order. Inside, kernels want the rows of a query
+side by side: ``order`` lists the caller's rows query by query, ``query_ptr`` cuts that list::
+
+    caller's rows   0  1  2  3  4          qid = a b a a b
+    order           0  2  3 | 1  4
+    query_ptr       0         3    5       query_ids = a b
+
+Where the caller's rows already stand so, ``order`` is None and nothing is ever copied.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.data.text_column import TextColumn
+from rankgrove.errors import DataError
+from rankgrove.random import string_keys
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+Rows = np.ndarray | slice | None
+
+
+class QueryDataset:
+    """Judged query-document data.
+
+    Frozen: the arrays it hands out cannot be written to. Subsets of queries are views.
+
+    Parameters
+    ----------
+    X : array, scipy sparse matrix or None, shape (n_rows, n_features)
+        Features; kept as float32. NaN is a missing value. None: no features.
+    y : array of n_rows labels, whole or real numbers; the more the better
+    qid : array of n_rows query ids, whole numbers or texts; rows of a query need not be adjacent
+    weight : array of n_rows non-negative weights, optional
+    docid : sequence of n_rows document ids, optional
+    feature_names : sequence of n_features names, optional (``f1``, ``f2``, ... by default)
+    query_weight : array of non-negative weights, one a query in order of first appearance,
+        or a mapping from query id to weight, optional
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.QueryDataset([[0.1], [0.7], [0.3]], [0, 2, 1], qid=["a", "b", "a"])
+    >>> data
+    QueryDataset(3 rows, 2 queries, 1 feature; labels 0: 1, 1: 1, 2: 1)
+    >>> data.query_ptr
+    array([0, 2, 3])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any,
+        *,
+        weight: Any = None,
+        docid: Any = None,
+        feature_names: Sequence[str] | None = None,
+        query_weight: Any = None,
+    ) -> None:
+        labels = _labels(y)
+        n_rows = labels.size
+        query_ids, query_of_row = _queries(qid, n_rows)
+        features = _features(X, n_rows)
+        self._assemble(
+            features,
+            None,
+            labels,
+            query_ids,
+            query_of_row,
+            weight=_weights("weight", weight, n_rows, "row"),
+            docid=_docids(docid, n_rows),
+            feature_names=_feature_names(feature_names, features.shape[1]),
+            query_weight=_query_weights(query_weight, query_ids),
+        )
+
+    @classmethod
+    def from_parts(
+        cls,
+        features: Matrix,
+        y: np.ndarray,
+        query_ids: np.ndarray,
+        query_of_row: np.ndarray,
+        *,
+        rows: Rows = None,
+        weight: np.ndarray | None = None,
+        docid: TextColumn | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        query_weight: np.ndarray | None = None,
+    ) -> QueryDataset:
+        """Build from parts already in their final form, unchecked: for readers and views."""
+        self = cls.__new__(cls)
+        self._assemble(
+            features,
+            rows,
+            y,
+            query_ids,
+            query_of_row,
+            weight=weight,
+            docid=docid,
+            feature_names=feature_names,
+            query_weight=query_weight,
+        )
+        return self
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str = "label",
+        qid: str = "qid",
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        docid: str | None = None,
+    ) -> QueryDataset:
+        """Build from a pandas, polars or pyarrow table by column names.
+
+        `features` None takes every column that has no other role.
+        """
+        from rankgrove.data.tabular import dataset_from_frame
+
+        return dataset_from_frame(
+            frame, label=label, qid=qid, features=features, weight=weight, docid=docid
+        )
+
+    def _assemble(
+        self,
+        features: Matrix,
+        rows: Rows,
+        y: np.ndarray,
+        query_ids: np.ndarray,
+        query_of_row: np.ndarray,
+        *,
+        weight: np.ndarray | None,
+        docid: TextColumn | None,
+        feature_names: tuple[str, ...] | None,
+        query_weight: np.ndarray | None,
+    ) -> None:
+        self.features = features
+        self.rows = rows
+        self.y = _frozen(y)
+        self.query_ids = _frozen(query_ids)
+        self.query_of_row = _frozen(query_of_row)
+        self.weight = None if weight is None else _frozen(weight)
+        self.query_weight = None if query_weight is None else _frozen(query_weight)
+        self.docid_column = docid
+        self._feature_names = feature_names
+        sizes = np.bincount(query_of_row, minlength=query_ids.size)
+        self.query_ptr = _frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
+        adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
+        self.order = None if adjacent else _frozen(np.argsort(query_of_row, kind="stable"))
+
+    # -- sizes and columns ------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """Number of documents."""
+        return int(self.y.size)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return int(self.query_ids.size)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.features.shape[1])
+
+    @cached_property
+    def X(self) -> Matrix:
+        """The features in the caller's row order, float32 (a view's rows are copied once)."""
+        if self.rows is None:
+            return self.features
+        picked = self.features[self.rows]
+        return _frozen(picked) if isinstance(picked, np.ndarray) else picked
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are a scipy CSR matrix."""
+        return not isinstance(self.features, np.ndarray)
+
+    @cached_property
+    def qid(self) -> np.ndarray:
+        """The query id of every row."""
+        return _frozen(self.query_ids[self.query_of_row])
+
+    @cached_property
+    def docid(self) -> np.ndarray | None:
+        """The document id of every row, or None where the data has none."""
+        return None if self.docid_column is None else _frozen(self.docid_column.to_array())
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """The feature names; ``f1``, ``f2``, ... where none were given."""
+        return self._feature_names or tuple(f"f{i + 1}" for i in range(self.n_features))
+
+    @cached_property
+    def query_keys(self) -> np.ndarray:
+        """A uint64 key a query, made of its id alone: random draws hang on it, not on file order."""
+        return _frozen(string_keys(self.query_ids))
+
+    def column(self, feature: int | str) -> np.ndarray:
+        """Return one feature of every row, by 1-based number or by name."""
+        j = self.feature_index(feature)
+        rows = slice(None) if self.rows is None else self.rows
+        if self.is_sparse:
+            return np.asarray(self.features[:, [j]].toarray()[:, 0][rows])
+        return np.asarray(self.features[rows, j])
+
+    def feature_index(self, feature: int | str) -> int:
+        """Return the column of a feature given by 1-based number (as in LETOR files) or name."""
+        if isinstance(feature, str) and feature in self.feature_names:
+            return self.feature_names.index(feature)
+        text = str(feature)
+        if text.isdigit() and 1 <= int(text) <= self.n_features:
+            return int(text) - 1
+        from rankgrove.validation import nearest
+
+        raise DataError(
+            f"There is no feature {feature!r}: features are numbered 1 to {self.n_features}, or "
+            f"named {self.feature_names[0]!r} to {self.feature_names[-1]!r}"
+            f"{nearest(feature, self.feature_names)}."
+            if self.n_features
+            else f"There is no feature {feature!r}: the data set has no features."
+        )
+
+    # -- between the caller's order and query order -----------------------------------------
+
+    def grouped(self, values: np.ndarray) -> np.ndarray:
+        """Return one-a-row `values` of the caller's order in query order."""
+        return values if self.order is None else values[self.order]
+
+    def ungrouped(self, values: np.ndarray) -> np.ndarray:
+        """Return one-a-row `values` of query order in the caller's order."""
+        if self.order is None:
+            return values
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    # -- subsets ----------------------------------------------------------------------------
+
+    def select(self, queries: Any) -> QueryDataset:
+        """Return the data set of some queries, a view.
+
+        Parameters
+        ----------
+        queries : positions in ``query_ids`` in the order wanted, or a mask of n_queries booleans
+        """
+        chosen = np.asarray(queries)
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_queries,):
+                raise DataError(
+                    f"A mask of queries must have {self.n_queries} entries. Got {chosen.shape}."
+                )
+            chosen = np.flatnonzero(chosen)
+        if chosen.size == 0:
+            raise DataError("A data set needs at least one query; the selection is empty.")
+        chosen = chosen.astype(np.int64)
+        if chosen.min() < 0 or chosen.max() >= self.n_queries:
+            raise DataError(
+                f"Query positions must be between 0 and {self.n_queries - 1}. "
+                f"Got {chosen.min()} to {chosen.max()}."
+            )
+        if np.unique(chosen).size != chosen.size:
+            raise DataError("A selection may name each query once.")
+        start, end = self.query_ptr[chosen], self.query_ptr[chosen + 1]
+        sizes = end - start
+        offsets = np.cumsum(sizes) - sizes
+        inside = np.arange(sizes.sum()) + np.repeat(start - offsets, sizes)
+        own = inside if self.order is None else self.order[inside]
+        if self.order is None and np.all(np.diff(chosen) == 1):
+            picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
+        else:
+            picked = own
+        return QueryDataset.from_parts(
+            self.features,
+            self.y[own],
+            self.query_ids[chosen],
+            np.repeat(np.arange(chosen.size), sizes),
+            rows=_compose(self.rows, picked),
+            weight=None if self.weight is None else self.weight[own],
+            docid=None if self.docid_column is None else self.docid_column.take(own),
+            feature_names=self._feature_names,
+            query_weight=None if self.query_weight is None else self.query_weight[chosen],
+        )
+
+    def select_ids(self, ids: Any) -> QueryDataset:
+        """Return the data set of the queries with these ids, in the order given."""
+        position = {token: i for i, token in enumerate(self.query_ids.tolist())}
+        try:
+            return self.select([position[token] for token in np.asarray(ids).tolist()])
+        except KeyError as missing:
+            raise DataError(f"There is no query with the id {missing.args[0]!r}.") from None
+
+    # -- how it looks -----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        values, counts = np.unique(self.y, return_counts=True)
+        if values.size <= 10:
+            labels = ", ".join(f"{v:g}: {c:,}" for v, c in zip(values, counts, strict=True))
+        else:
+            labels = f"{values[0]:g} to {values[-1]:g}"
+        extras = "".join(
+            f", {name}"
+            for name, there in [
+                ("weighted rows", self.weight is not None),
+                ("weighted queries", self.query_weight is not None),
+                ("sparse", self.is_sparse),
+            ]
+            if there
+        )
+        return (
+            f"QueryDataset({_count(self.n_rows, 'row', 'rows')}, "
+            f"{_count(self.n_queries, 'query', 'queries')}, "
+            f"{_count(self.n_features, 'feature', 'features')}{extras}; labels {labels})"
+        )
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
+    """Rows `inner` of the rows `outer` of the base matrix."""
+    if outer is None:
+        return inner
+    if isinstance(outer, slice):
+        first = int(outer.start)
+        if isinstance(inner, slice):
+            return slice(first + int(inner.start), first + int(inner.stop))
+        return inner + first
+    return outer[inner]
+
+
+# -- checks of what a caller hands in ---------------------------------------------------------
+
+
+def _features(X: Any, n_rows: int) -> Matrix:
+    if X is None:
+        return np.zeros((n_rows, 0), np.float32)
+    if hasattr(X, "tocsr"):
+        import scipy.sparse
+
+        sparse = scipy.sparse.csr_matrix(X, dtype=np.float32)
+        sparse.sum_duplicates()
+        _check_rows("X", sparse.shape[0], n_rows)
+        _check_overflow(X.tocsr().data, sparse.data)
+        return sparse
+    try:
+        given = np.asarray(X)
+        if given.dtype.kind not in "fiub":
+            given = given.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"Features must be numbers: {error}.") from None
+    if given.ndim != 2:
+        raise DataError(f"X must have two dimensions, rows x features. Got shape {given.shape}.")
+    _check_rows("X", given.shape[0], n_rows)
+    with np.errstate(over="ignore"):
+        dense = np.ascontiguousarray(given, dtype=np.float32)
+    if given.dtype != np.float32:
+        _check_overflow(given, dense)
+    return _frozen(dense)
+
+
+def _check_overflow(given: np.ndarray, kept: np.ndarray) -> None:
+    lost = np.isinf(kept) & np.isfinite(given)
+    if lost.any():
+        value = given[lost].flat[0]
+        raise DataError(
+            f"Features are kept as float32, which ends at 3.4e38. Got {value:g}: scale that column."
+        )
+
+
+def _labels(y: Any) -> np.ndarray:
+    try:
+        labels = np.array(y, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"Labels must be numbers: {error}.") from None
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise DataError(f"y must have one label a row. Got shape {labels.shape}.")
+    if labels.size == 0:
+        raise DataError("A data set needs at least one row. Got none.")
+    bad = np.flatnonzero(~np.isfinite(labels))
+    if bad.size:
+        raise DataError(
+            f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]}: "
+            "leave unjudged documents out, or give them the label 0."
+        )
+    return labels
+
+
+def _queries(qid: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct ids in order of first appearance, and every row's position in them."""
+    tokens = np.asarray(qid)
+    if tokens.ndim != 1:
+        raise DataError(f"qid must have one query id a row. Got shape {tokens.shape}.")
+    _check_rows("qid", tokens.size, n_rows)
+    if tokens.dtype.kind == "f":
+        whole = np.isfinite(tokens) & (tokens == np.floor(tokens))
+        if not whole.all():
+            bad = int(np.flatnonzero(~whole)[0])
+            raise DataError(
+                f"Query ids must be whole numbers or texts. Got {tokens[bad]} at row {bad}."
+            )
+        tokens = tokens.astype(np.int64)
+    if tokens.dtype.kind not in "iuUSO":
+        raise DataError(f"Query ids must be whole numbers or texts. Got {tokens.dtype}.")
+    if tokens.dtype.kind == "S":
+        tokens = np.char.decode(tokens)
+    if tokens.dtype.kind == "O":
+        tokens = _object_tokens(tokens)
+    # Adjacent rows mostly share a query: look ids up once a run, not once a row.
+    heads = np.flatnonzero(np.concatenate([[True], tokens[1:] != tokens[:-1]]))
+    position: dict[Any, int] = {}
+    of_run = np.fromiter(
+        (position.setdefault(token, len(position)) for token in tokens[heads].tolist()),
+        np.int64,
+        heads.size,
+    )
+    lengths = np.diff(np.append(heads, tokens.size))
+    ids = np.array(list(position), dtype=tokens.dtype)
+    return ids, np.repeat(of_run, lengths)
+
+
+def _object_tokens(tokens: np.ndarray) -> np.ndarray:
+    listed = tokens.tolist()
+    for row, token in enumerate(listed):
+        if token is None or token != token:
+            raise DataError(f"Every row needs a query id. Row {row} has {token!r}.")
+    if all(isinstance(token, numbers.Integral) for token in listed):
+        return np.array(listed, dtype=np.int64)
+    return np.array([str(token) for token in listed])
+
+
+def _check_rows(name: str, got: int, n_rows: int) -> None:
+    if got != n_rows:
+        raise DataError(f"{name} has {got} rows and y has {n_rows}: they must be equal.")
+
+
+def _weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | None:
+    if weight is None:
+        return None
+    array = np.array(weight, dtype=np.float64)
+    if array.shape != (n,):
+        raise DataError(f"{name} must have one number a {unit} ({n}). Got shape {array.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if bad.size:
+        raise DataError(
+            f"{name} must be finite and not negative. Got {array[bad[0]]} at {unit} {bad[0]}."
+        )
+    if not array.any():
+        raise DataError(f"{name} must not be 0 everywhere.")
+    return array
+
+
+def _query_weights(weight: Any, query_ids: np.ndarray) -> np.ndarray | None:
+    if isinstance(weight, Mapping):
+        missing = [token for token in query_ids.tolist() if token not in weight]
+        if missing:
+            raise DataError(f"query_weight has no weight for the query {missing[0]!r}.")
+        weight = [weight[token] for token in query_ids.tolist()]
+    return _weights("query_weight", weight, query_ids.size, "query")
+
+
+def _docids(docid: Any, n_rows: int) -> TextColumn | None:
+    if docid is None:
+        return None
+    column = docid if isinstance(docid, TextColumn) else TextColumn.from_texts(docid)
+    _check_rows("docid", len(column), n_rows)
+    return column
+
+
+def _feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    texts = tuple(str(name) for name in names)
+    if len(texts) != n_features:
+        raise DataError(f"feature_names has {len(texts)} names for {n_features} features.")
+    if len(set(texts)) != len(texts):
+        twice = next(name for name in texts if texts.count(name) > 1)
+        raise DataError(f"Feature names must differ. {twice!r} stands twice.")
+    return texts

@@ -1,0 +1,53 @@
+"""The exceptions rankgrove raises for a user's mistake.
+
+::
+
+    RankgroveError
+    ├── ParameterError      a parameter has a value it cannot have   (also a ValueError)
+    ├── DataError           data that cannot be used as given        (also a ValueError)
+    │   └── ParseError      a file that cannot be read: carries path and line
+    └── MissingExtraError   an optional dependency is not installed  (also an ImportError)
+
+Every message names the value, the rule it breaks and the remedy. The command line prints the
+message alone; a traceback there is a defect of rankgrove.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RankgroveError(Exception):
+    """Base of everything rankgrove raises on purpose."""
+
+
+class ParameterError(RankgroveError, ValueError):
+    """A parameter has a value it cannot have."""
+
+
+class DataError(RankgroveError, ValueError):
+    """Data that cannot be used as given."""
+
+
+class ParseError(DataError):
+    """A file that cannot be read; ``path`` and ``line`` (1-based, or None) say where."""
+
+    def __init__(self, path: str | Path, line: int | None, message: str) -> None:
+        self.path = Path(path)
+        self.line = line
+        self.reason = message
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{place}: {message}")
+
+    def __reduce__(self) -> tuple[type[ParseError], tuple[Path, int | None, str]]:
+        return type(self), (self.path, self.line, self.reason)
+
+
+class MissingExtraError(RankgroveError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed. "
+            f"Install it with: pip install 'rankgrove[{extra}]'"
+        )

@@ -1,0 +1,1 @@
+"""Figures for rankings, and what they prove."""

@@ -1,0 +1,1 @@
+"""Measures of a ranking: values that own their swap deltas."""

@@ -1,0 +1,111 @@
+"""Checks of parameters and inputs: one message form for all.
+
+``The 'x' parameter of Y must be <rule>. Got <value> instead.``
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rankgrove.errors import DataError, ParameterError
+
+
+def refuse(name: str, owner: str, rule: str, value: object) -> NoReturn:
+    """Raise the one form of message for a bad parameter."""
+    raise ParameterError(f"The '{name}' parameter of {owner} must be {rule}. Got {value!r} instead.")
+
+
+def check_integer(
+    name: str, owner: str, value: Any, *, low: int | None = None, high: int | None = None
+) -> int:
+    """Return `value` as an int within [low, high], or refuse it."""
+    fits = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if (
+        not fits
+        or (low is not None and value < low)
+        or (high is not None and value > high)
+    ):
+        refuse(name, owner, "a whole number" + _range(low, high), value)
+    return int(value)
+
+
+def check_real(
+    name: str,
+    owner: str,
+    value: Any,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+) -> float:
+    """Return `value` as a finite float within [low, high] and above `above`, or refuse it."""
+    fits = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if (
+        not fits
+        or not math.isfinite(value)
+        or (low is not None and value < low)
+        or (high is not None and value > high)
+        or (above is not None and value <= above)
+    ):
+        rule = "a finite number" + _range(low, high)
+        if above is not None:
+            rule += f" above {above:g}"
+        refuse(name, owner, rule, value)
+    return float(value)
+
+
+def check_choice(name: str, owner: str, value: Any, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`; else refuse it, with the nearest name."""
+    names = list(choices)
+    if not isinstance(value, str) or value not in names:
+        rule = "one of " + ", ".join(repr(name) for name in names) + nearest(value, names)
+        refuse(name, owner, rule, value)
+    return value
+
+
+def nearest(value: object, names: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` where a name is close to `value`, else nothing."""
+    close = difflib.get_close_matches(str(value), list(names), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def check_scores(scores: Any, n_rows: int, owner: str) -> np.ndarray:
+    """Return `scores` as one float64 a row, or say what is wrong with them.
+
+    Minus infinity is allowed: it says that a document was not retrieved.
+    """
+    array = np.asarray(scores)
+    if array.dtype == object or array.dtype.kind not in "fiub":
+        raise DataError(f"{owner}: scores must be numbers. Got an array of {array.dtype}.")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n_rows,):
+        raise DataError(
+            f"{owner}: scores must be one number a row of the data set ({n_rows} rows). "
+            f"Got an array of shape {array.shape}."
+        )
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    bad = np.flatnonzero(np.isnan(array))
+    if bad.size:
+        raise DataError(
+            f"{owner}: {bad.size} of {n_rows} scores are NaN, the first at row {bad[0]}. "
+            "A document without a score cannot be ranked: give it a number, "
+            "or minus infinity if it was not retrieved."
+        )
+    return array
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f" between {low:g} and {high:g}"
+    if low is not None:
+        return f" of at least {low:g}"
+    if high is not None:
+        return f" of at most {high:g}"
+    return ""
