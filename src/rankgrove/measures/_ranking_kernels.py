@@ -1,0 +1,91 @@
+"""Sorting the documents of every query by score: the step all measures share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+RUN = 12  # runs of this length are sorted by insertion, then merged
+
+
+@njit(cache=True, nogil=True)
+def sort_descending(key, index, other_key, other_index):
+    """Sort `key` descending, carrying `index`, equal keys in their given order.
+
+    key, index : inout, n keys without NaN and what goes with them
+    other_key, other_index : scratch of the same length
+    """
+    n = key.size
+    for start in range(0, n, RUN):
+        for i in range(start + 1, min(start + RUN, n)):
+            k, x = key[i], index[i]
+            j = i - 1
+            while j >= start and key[j] < k:
+                key[j + 1] = key[j]
+                index[j + 1] = index[j]
+                j -= 1
+            key[j + 1] = k
+            index[j + 1] = x
+    width = RUN
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle = min(start + width, n)
+            end = min(start + 2 * width, n)
+            if middle >= end or key[middle - 1] >= key[middle]:
+                continue  # one run only, or two that already follow each other
+            # The left run moves aside; merging back never overtakes the right run.
+            length = middle - start
+            for i in range(length):
+                other_key[i] = key[start + i]
+                other_index[i] = index[start + i]
+            a = 0
+            b = middle
+            to = start
+            while a < length and b < end:
+                if other_key[a] >= key[b]:
+                    key[to] = other_key[a]
+                    index[to] = other_index[a]
+                    a += 1
+                else:
+                    key[to] = key[b]
+                    index[to] = index[b]
+                    b += 1
+                to += 1
+            while a < length:
+                key[to] = other_key[a]
+                index[to] = other_index[a]
+                a += 1
+                to += 1
+        width *= 2
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def rank_queries(scores, query_ptr, bounds, order, tied, retrieved):
+    """Rank the documents of every query by descending score.
+
+    scores : in, one a row in query order, no NaN
+    bounds : in, where the pieces of queries begin that one thread takes at a time
+    order : out, the row that stands at each position
+    tied : out, whether a position has the same score as the one before it in its query
+    retrieved : out, how many documents of a query have a score above minus infinity
+    """
+    for piece in prange(bounds.size - 1):
+        longest = 0
+        for q in range(bounds[piece], bounds[piece + 1]):
+            longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+        key = np.empty(longest, np.float64)
+        other_key = np.empty(longest, np.float64)
+        other_index = np.empty(longest, np.int64)
+        for q in range(bounds[piece], bounds[piece + 1]):
+            start, end = query_ptr[q], query_ptr[q + 1]
+            n = end - start
+            for i in range(n):
+                key[i] = scores[start + i]
+                order[start + i] = start + i
+            sort_descending(key[:n], order[start:end], other_key, other_index)
+            found = 0
+            for i in range(n):
+                tied[start + i] = i > 0 and key[i] == key[i - 1]
+                if key[i] > -np.inf:
+                    found += 1
+            retrieved[q] = found

@@ -1,0 +1,333 @@
+"""What every measure is: gains of documents, weights of ranks, and a rule that combines them.
+
+A measure is a small frozen value: hashable, printable, parsed back from its own name, with every
+convention a named parameter. It never sees a data set, only arrays::
+
+    labels, query_ptr --prepare--> PreparedMeasure (gains, weights; reusable)
+    scores, query_ptr --rank----> Ranking          (shared by all measures)
+    PreparedMeasure.values(ranking) -> one value a query, NaN where the query is dropped
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.errors import DataError
+from rankgrove.validation import check_choice, check_integer, check_real, refuse
+
+if TYPE_CHECKING:
+    from typing import Self
+
+TIES = ("stable", "worst", "expected")  # in the order of the kernels' codes
+FULL_DEPTH = np.iinfo(np.int64).max
+
+# The measures by name: subclasses enter themselves, users' own through register_measure.
+REGISTRY: dict[str, type[Measure]] = {}
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """Base of all measures.
+
+    Parameters
+    ----------
+    cutoff : number of top ranks that count, None for all
+    ties : how documents of equal score are ordered: ``"expected"`` gives the exact expectation
+        over all their orders, ``"stable"`` keeps the input order, ``"worst"`` puts the least
+        relevant first
+    empty : the value of a query with nothing relevant; ``"drop"`` leaves it out of the mean, and
+        ``"drop-equal"`` leaves out also queries whose labels are all equal
+    """
+
+    name: ClassVar[str]
+    rule: ClassVar[int]  # the kernels' code of how gains and weights combine
+    cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
+    unretrieved_gain: ClassVar[bool] = False  # whether documents scored -inf still take part
+
+    cutoff: int | None = None
+    ties: str = "expected"
+    empty: float | str = "drop-equal"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            REGISTRY[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        owner = f"the measure {self.name!r}"
+        if self.cutoff is not None and self.cutoff_is == "refused":
+            refuse("cutoff", owner, "left out: it takes the whole ranking", self.cutoff)
+        if self.cutoff is None and self.cutoff_is == "required":
+            refuse("cutoff", owner, f"given, as in '{self.name}@10'", self.cutoff)
+        if self.cutoff is not None:
+            self._set("cutoff", check_integer("cutoff", owner, self.cutoff, low=1))
+        check_choice("ties", owner, self.ties, TIES)
+        if isinstance(self.empty, str):
+            check_choice("empty", owner, self.empty, ["drop", "drop-equal"])
+        else:
+            self._set("empty", check_real("empty", owner, self.empty))
+        self._check(owner)
+
+    def _check(self, owner: str) -> None:
+        """Check the parameters that only this measure has."""
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    # -- what a subclass defines --------------------------------------------------------------
+
+    @abstractmethod
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        """Return the gain of every document, from the labels of the whole data set."""
+
+    @abstractmethod
+    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+        """Return the weight of every rank of every query, laid out by ``queries.ptr``."""
+
+    def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+        """Return which queries have nothing relevant, so that ``empty`` stands for their value."""
+        return np.maximum.reduceat(gain, queries.ptr[:-1]) <= 0.0
+
+    def too_short(self, sizes: np.ndarray) -> np.ndarray | None:
+        """Return which queries have too few documents to be given more than 0, or None."""
+        return None
+
+    @property
+    def kernels(self) -> Any:
+        """The compiled functions ranked_value, evaluate_queries and swap_matrix of the rule."""
+        from rankgrove.measures import _kernels
+
+        return _kernels
+
+    @property
+    def depth(self) -> int:
+        """Ranks from here on have no weight."""
+        return FULL_DEPTH if self.cutoff is None else self.cutoff
+
+    # -- from labels to values ----------------------------------------------------------------
+
+    def prepare(
+        self, labels: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
+    ) -> PreparedMeasure:
+        """Compute what depends on the labels alone (float64, query order); use it many times."""
+        return PreparedMeasure(self, labels, query_ptr, n_threads)
+
+    def value(self, labels: Any) -> float:
+        """Return the value of one query whose labels stand in ranked order, best first.
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> rg.measure("ndcg@10").value([2, 0, 1])
+        0.963926...
+        """
+        labels = np.asarray(labels, np.float64)
+        scores = -np.arange(labels.size, dtype=np.float64)
+        return self.query_value(labels, scores)
+
+    def query_value(self, labels: Any, scores: Any) -> float:
+        """Return the value of one query for labels and scores in any order (NaN: dropped)."""
+        labels = np.asarray(labels, np.float64)
+        ptr = np.array([0, labels.size])
+        ranking = rank(np.asarray(scores, np.float64), ptr, n_threads=1)
+        return float(self.prepare(labels, ptr, n_threads=1).values(ranking, n_threads=1)[0])
+
+    # -- swap deltas --------------------------------------------------------------------------
+
+    def swap_deltas_by_definition(self, labels: Any) -> np.ndarray:
+        """Return the swap deltas by evaluating every swapped ranking: what they are.
+
+        The gains and weights are those of the labels as a set, which a swap does not change; a
+        query whose value is fixed (nothing relevant) has none.
+        """
+        labels = np.asarray(labels, np.float64)
+        n = labels.size
+        prepared = self.prepare(labels, np.array([0, n]), n_threads=1)
+        deltas = np.zeros((n, n))
+        if prepared.is_fixed[0]:
+            return deltas
+        before = prepared.ranked_value(np.arange(n))
+        for i in range(n):
+            for j in range(i + 1, n):
+                order = np.arange(n)
+                order[[i, j]] = order[[j, i]]
+                deltas[i, j] = deltas[j, i] = prepared.ranked_value(order) - before
+        return deltas
+
+    def swap_deltas(self, labels: Any) -> np.ndarray:
+        """Return for all pairs of ranks the change of the value when they change places.
+
+        Parameters
+        ----------
+        labels : the labels of one query in ranked order
+
+        Returns
+        -------
+        array of shape (n, n), symmetric: value after less value before
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> rg.measure("mrr").swap_deltas([0, 1, 0])
+        array([[ 0.        ,  0.5       ,  0.        ],
+               [ 0.5       ,  0.        , -0.16666667],
+               [ 0.        , -0.16666667,  0.        ]])
+        """
+        labels = np.asarray(labels, np.float64)
+        prepared = self.prepare(labels, np.array([0, labels.size]), n_threads=1)
+        deltas = np.zeros((labels.size, labels.size))
+        if not prepared.is_fixed[0]:
+            self.kernels.swap_matrix(self.rule, prepared.gain, prepared.weight, deltas)
+        return deltas
+
+    # -- names --------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        from rankgrove.measures.parse import format_measure
+
+        return format_measure(self)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def with_(self, **changes: Any) -> Self:
+        """Return the measure with some parameters changed."""
+        return replace(self, **changes)
+
+
+class QueryPieces:
+    """The borders of queries, and of pieces of them that one thread takes at a time."""
+
+    __slots__ = ("bounds", "ptr", "sizes")
+
+    def __init__(self, query_ptr: np.ndarray, n_threads: int) -> None:
+        self.ptr = np.ascontiguousarray(query_ptr, np.int64)
+        self.sizes = np.diff(self.ptr)
+        # Pieces of about equal numbers of documents.
+        pieces = parallel.chunks(self.sizes.size, n_threads, per_thread=8)
+        goals = np.linspace(0, self.ptr[-1], pieces + 1)
+        bounds = np.searchsorted(self.ptr, goals)
+        bounds[0], bounds[-1] = 0, self.sizes.size
+        self.bounds = bounds.astype(np.int64)
+
+
+class Ranking:
+    """The documents of every query in descending order of score; made by :func:`rank`.
+
+    ``order`` the row (in query order) at every position; ``tied`` whether a position has the same
+    score as the one before it; ``retrieved`` how many documents of a query have a score above -inf.
+    """
+
+    __slots__ = ("order", "query_ptr", "retrieved", "tied")
+
+    def __init__(
+        self, query_ptr: np.ndarray, order: np.ndarray, tied: np.ndarray, retrieved: np.ndarray
+    ) -> None:
+        self.query_ptr = query_ptr
+        self.order = order
+        self.tied = tied
+        self.retrieved = retrieved
+
+
+def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None) -> Ranking:
+    """Sort every query's documents by descending score (float64 in query order, no NaN)."""
+    from rankgrove.measures._ranking_kernels import rank_queries
+
+    n = scores.size
+    order = np.empty(n, np.int64)
+    tied = np.empty(n, np.bool_)
+    with parallel.threads(n_threads) as n_used:
+        queries = QueryPieces(query_ptr, n_used)
+        retrieved = np.empty(queries.sizes.size, np.int64)
+        rank_queries(scores, queries.ptr, queries.bounds, order, tied, retrieved)
+    return Ranking(queries.ptr, order, tied, retrieved)
+
+
+class PreparedMeasure:
+    """A measure on the labels of one data set: everything that does not depend on scores.
+
+    ``gain`` one a row (query order), ``weight`` one a rank (same layout), ``is_fixed`` which
+    queries have a value that no order changes, and ``fixed_value`` that value (NaN: dropped),
+    ``drop_reason`` a text for every dropped query position.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        n_threads: int | None = None,
+    ) -> None:
+        self.measure = measure
+        labels = np.ascontiguousarray(labels, np.float64)
+        if query_ptr[-1] != labels.size or np.any(np.diff(query_ptr) < 1):
+            raise DataError(
+                f"query_ptr must cut {labels.size} labels into queries of at least one document."
+            )
+        with parallel.threads(n_threads) as n_used:
+            queries = QueryPieces(query_ptr, n_used)
+            self.query_ptr = queries.ptr
+            self.gain = measure.gains(labels)
+            self.weight = measure.weights(self.gain, queries)
+            self._fix_values(labels, queries)
+
+    def _fix_values(self, labels: np.ndarray, queries: QueryPieces) -> None:
+        measure = self.measure
+        starts = queries.ptr[:-1]
+        undefined = measure.undefined(self.gain, queries)
+        fixed = undefined.copy()
+        value = np.full(fixed.size, np.nan)
+        self.drop_reason: dict[int, str] = {}
+        if not isinstance(measure.empty, str):
+            value[undefined] = measure.empty
+        else:
+            self.drop_reason = dict.fromkeys(np.flatnonzero(undefined).tolist(), "nothing relevant")
+            if measure.empty == "drop-equal":
+                equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
+                self.drop_reason |= dict.fromkeys(
+                    np.flatnonzero(equal).tolist(), "all labels equal"
+                )
+                fixed |= equal
+        short = measure.too_short(queries.sizes)
+        if short is not None:
+            short &= ~np.isin(np.arange(short.size), list(self.drop_reason))
+            fixed |= short
+            value[short] = 0.0
+        self.is_fixed = fixed
+        self.fixed_value = value
+
+    def values(self, ranking: Ranking, n_threads: int | None = None) -> np.ndarray:
+        """Return the value of every query, NaN where it is dropped."""
+        measure = self.measure
+        values = np.empty(self.is_fixed.size)
+        retrieved = ranking.retrieved
+        with parallel.threads(n_threads) as n_used:
+            queries = QueryPieces(self.query_ptr, n_used)
+            if measure.unretrieved_gain:
+                retrieved = queries.sizes
+            measure.kernels.evaluate_queries(
+                measure.rule,
+                TIES.index(measure.ties),
+                self.gain,
+                self.weight,
+                queries.ptr,
+                ranking.order,
+                ranking.tied,
+                retrieved,
+                measure.depth,
+                queries.bounds,
+                values,
+            )
+        values[self.is_fixed] = self.fixed_value[self.is_fixed]
+        return values
+
+    def ranked_value(self, order: np.ndarray) -> float:
+        """Return the value of a single query with its rows in the given order."""
+        measure = self.measure
+        return float(measure.kernels.ranked_value(measure.rule, self.gain[order], self.weight))

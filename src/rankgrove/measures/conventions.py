@@ -1,0 +1,70 @@
+"""The conventions that make figures comparable, by name.
+
+A convention gives values to the parameters of measures; a measure takes those it has. Entries
+with a dot are for one measure only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankgrove.validation import check_choice
+
+# papers    LambdaMART papers: 2^l - 1, queries whose labels are all equal left out
+# letor     LETOR 3.0/4.0's script: no discount for rank 2, NDCG@k 0 for a query of fewer than k
+# mslr      LETOR's script as changed for MSLR-WEB: relevant from label 2 on
+# trec      trec_eval: the grade is the gain; rows must stand in trec_eval's tie order
+# yahoo     Yahoo! learning to rank challenge: five grades, NDCG 0.5 where nothing is relevant
+# lightgbm  LightGBM and XGBoost: NDCG and MAP 1 where nothing is relevant, ties in input order
+# sklearn   scikit-learn's ndcg_score: the grade is the gain, ties averaged
+CONVENTIONS: dict[str, dict[str, Any]] = {
+    "papers": {
+        "gain": "exp2",
+        "discount": "log2",
+        "empty": "drop-equal",
+        "short": "keep",
+        "relevant": 1.0,
+        "max_grade": None,
+        "denominator": "all",
+        "ties": "expected",
+    },
+    "letor": {"discount": "letor", "empty": 0.0, "short": "zero", "ties": "stable"},
+    "mslr": {
+        "discount": "letor",
+        "empty": 0.0,
+        "short": "zero",
+        "ties": "stable",
+        "relevant": 2.0,
+        "max_grade": 4.0,
+    },
+    "trec": {"gain": "identity", "empty": 0.0, "ties": "stable"},
+    "yahoo": {"empty": 0.0, "ndcg.empty": 0.5, "meanndcg.empty": 0.5, "max_grade": 4.0},
+    "lightgbm": {
+        "empty": 0.0,
+        "ndcg.empty": 1.0,
+        "meanndcg.empty": 1.0,
+        "map.empty": 1.0,
+        "denominator": "cutoff",
+        "ties": "stable",
+    },
+    "sklearn": {"gain": "identity", "empty": 0.0},
+}
+
+# A query in which no pair can be ordered has no ROC area and no pairwise accuracy anywhere.
+_ALWAYS_DROPPED = ("auc", "pairs")
+
+
+def convention_parameters(convention: str, measure_name: str, names: set[str]) -> dict[str, Any]:
+    """Return what `convention` says for the parameters `names` of a measure."""
+    check_choice("convention", "rankgrove", convention, CONVENTIONS)
+    given = CONVENTIONS["papers"] | CONVENTIONS[convention]
+    values = {name: value for name, value in given.items() if name in names}
+    own = {
+        key.partition(".")[2]: value
+        for key, value in given.items()
+        if key.startswith(measure_name + ".")
+    }
+    values |= {name: value for name, value in own.items() if name in names}
+    if measure_name in _ALWAYS_DROPPED and values["empty"] != "drop-equal":
+        values["empty"] = "drop"
+    return values

@@ -1,0 +1,147 @@
+"""Names of measures: ``ndcg@10``, ``map[letor]``, ``dcg@5[gain=0/1/3/7/10,discount=ln]``.
+
+A name is a measure, a cutoff and, in brackets, a convention and single parameters. What is not
+said comes from the convention of the call, ``papers`` by default. ``str(measure)`` is written
+against ``papers``, so it parses back to the same measure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+from rankgrove.errors import ParameterError
+from rankgrove.measures import binary, err, ndcg, pairs  # noqa: F401  (they enter the registry)
+from rankgrove.measures.base import REGISTRY, Measure
+from rankgrove.measures.conventions import CONVENTIONS, convention_parameters
+from rankgrove.validation import nearest
+
+ALIASES = {
+    "ap": "map",
+    "rr": "mrr",
+    "precision": "p",
+    "prec": "p",
+    "rocarea": "auc",
+    "roc": "auc",
+    "mean_ndcg": "meanndcg",
+}
+
+_FORM = re.compile(
+    r"\s*(?P<name>[A-Za-z_]\w*)\s*(?:@\s*(?P<cutoff>[^\[\s]+))?\s*(?:\[(?P<items>[^\]]*)\])?\s*"
+)
+
+
+def measure(spec: str | Measure, convention: str | None = None, **parameters: Any) -> Measure:
+    """Return the measure of a name.
+
+    Parameters
+    ----------
+    spec : a name such as ``"ndcg@10"``, or a measure
+    convention : where unsaid parameters come from: ``"papers"`` (default), ``"letor"``,
+        ``"mslr"``, ``"trec"``, ``"yahoo"``, ``"lightgbm"`` or ``"sklearn"``
+    parameters : single parameters (``gain``, ``discount``, ``cutoff``, ``empty``, ``ties``,
+        ``relevant``, ``max_grade``, ``short``, ``denominator``), which come before both
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> m = rg.measure("ndcg@10", convention="letor")
+    >>> str(m)
+    'ndcg@10[letor]'
+    >>> rg.measure(str(m)) == m
+    True
+    >>> rg.measure("dcg@5", gain=(0, 1, 3, 7, 10), discount="ln").value([4, 0, 2])
+    16.59...
+    """
+    if isinstance(spec, Measure):
+        return spec.with_(**parameters) if parameters else spec
+    if not isinstance(spec, str):
+        raise ParameterError(
+            f"A measure is a name such as 'ndcg@10', or a Measure. Got {spec!r} instead."
+        )
+    match = _FORM.fullmatch(spec)
+    if match is None:
+        raise ParameterError(
+            f"{spec!r} is not a measure's name. Write 'ndcg@10', 'map', "
+            "'ndcg@10[letor]' or 'dcg@5[gain=0/1/3/7/10,discount=ln]'."
+        )
+    name = match["name"].lower()
+    name = ALIASES.get(name, name)
+    if name not in REGISTRY:
+        known = ", ".join(sorted(REGISTRY))
+        raise ParameterError(
+            f"There is no measure {name!r}{nearest(name, [*REGISTRY, *ALIASES])}. "
+            f"There are: {known}."
+        )
+    cls = REGISTRY[name]
+    own = {field.name for field in fields(cls)}
+    said, in_brackets = _items(spec, match["items"] or "")
+    if match["cutoff"] is not None:
+        said["cutoff"] = _cutoff(spec, match["cutoff"])
+    said |= parameters
+    unknown = [key for key in said if key not in own]
+    if unknown:
+        raise ParameterError(
+            f"The measure {name!r} has no parameter {unknown[0]!r}{nearest(unknown[0], own)}. "
+            f"It has: {', '.join(sorted(own))}."
+        )
+    chosen = in_brackets or convention or "papers"
+    return cls(**(convention_parameters(chosen, name, own) | said))
+
+
+def format_measure(m: Measure) -> str:
+    """Return the name that :func:`measure` parses back to `m`."""
+    head = m.name if m.cutoff is None else f"{m.name}@{m.cutoff}"
+    own = m.parameters()
+    del own["cutoff"]
+    for convention in CONVENTIONS:
+        if convention_parameters(convention, m.name, set(own)) == own:
+            return head if convention == "papers" else f"{head}[{convention}]"
+    usual = convention_parameters("papers", m.name, set(own))
+    items = [f"{k}={_text(own[k])}" for k in sorted(own) if own[k] != usual[k]]
+    return f"{head}[{','.join(items)}]"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "/".join(map(_text, value))
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _items(spec: str, text: str) -> tuple[dict[str, Any], str | None]:
+    """Read what stands in brackets: parameters, and a convention or None."""
+    said: dict[str, Any] = {}
+    convention = None
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if equals:
+            said[key] = _parse_value(value)
+        elif item in CONVENTIONS and convention is None:
+            convention = item
+        else:
+            raise ParameterError(
+                f"In {spec!r}, {item!r} is neither a convention ({', '.join(CONVENTIONS)}) nor "
+                f"'parameter=value'{nearest(item, CONVENTIONS)}."
+            )
+    return said, convention
+
+
+def _parse_value(text: str) -> Any:
+    if "/" in text:
+        return tuple(_parse_value(part) for part in text.split("/"))
+    if text == "None":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _cutoff(spec: str, text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise ParameterError(
+            f"In {spec!r}, the cutoff after '@' must be a whole number of at least 1. "
+            f"Got {text!r} instead."
+        )
+    return int(text)
