@@ -1,0 +1,49 @@
+"""Kernels of the randomisation test."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True, nogil=True, inline="always")
+def mix(x):
+    """Return 64 well mixed bits of a counter (the finaliser of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def count_all_signs(values, goal):
+    """Return how many of all sign patterns of `values` sum to at least `goal` in size."""
+    hits = 0
+    for pattern in range(1 << values.size):
+        total = 0.0
+        for i in range(values.size):
+            total += values[i] if (pattern >> i) & 1 else -values[i]
+        if abs(total) >= goal:
+            hits += 1
+    return hits
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def count_random_signs(values, goal, n_samples, seed):
+    """Return how many of `n_samples` random sign patterns sum to at least `goal` in size.
+
+    The signs of sample s, 64 at a time, are a hash of (seed, s, block): no stream, no order.
+    """
+    words = (values.size + 63) // 64
+    start = mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
+    hits = 0
+    for s in prange(n_samples):
+        total = 0.0
+        for block in range(words):
+            counter = np.uint64(s) * np.uint64(words) + np.uint64(block)
+            bits = mix(start + counter * np.uint64(0x9E3779B97F4A7C15))
+            for i in range(64 * block, min(64 * block + 64, values.size)):
+                total += values[i] if bits & np.uint64(1) else -values[i]
+                bits >>= np.uint64(1)
+        if abs(total) >= goal:
+            hits += 1
+    return hits

@@ -1,0 +1,243 @@
+"""Whether one system is better than another: differences, wins and losses, three tests."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.trec import Qrels
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.evaluation.evaluate import Evaluation, confidence_interval, evaluate, exact_mean
+from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
+from rankgrove.files import write_atomically
+from rankgrove.measures.base import Measure
+from rankgrove.validation import check_choice, check_integer
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One system against another on the queries both have a value for.
+
+    ``difference`` is the mean of `system` less that of `against`, with its 95 % interval
+    (``low``, ``high``); ``p_*`` are two-sided, ``holm_*`` the same corrected for the number of
+    contrasts in the comparison.
+    """
+
+    system: str
+    against: str
+    difference: float
+    low: float
+    high: float
+    wins: int
+    losses: int
+    ties: int
+    p_t: float
+    p_wilcoxon: float
+    p_randomisation: float
+    holm_t: float = math.nan
+    holm_wilcoxon: float = math.nan
+    holm_randomisation: float = math.nan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare` found; prints as a table.
+
+    Attributes
+    ----------
+    measure : what was measured
+    mean : every system's mean over the common queries
+    query_ids : the queries that count
+    per_query : every system's values for them
+    contrasts : the pairs compared
+    convention : the convention that filled in what the measure's name does not say
+    """
+
+    measure: Measure
+    measure_name: str
+    mean: dict[str, float]
+    query_ids: np.ndarray
+    per_query: dict[str, np.ndarray]
+    contrasts: tuple[Contrast, ...]
+    convention: str
+
+    def __str__(self) -> str:
+        names = [len(name) for name in self.mean]
+        width = max(6, *names)
+        lines = [f"{'system':<{width}}  {self.measure_name:>8}"]
+        lines += [f"{name:<{width}}  {mean:8.4f}" for name, mean in self.mean.items()]
+        several = len(self.contrasts) > 1
+        pair_width = max(10, *(len(c.system) + len(c.against) + 3 for c in self.contrasts))
+        title = "Holm-corrected p" if several else "p-value"
+        lines += [
+            "",
+            f"{'':<{pair_width}}  {'':>10}  {'':>20}  {'':>15}  {title:>32}",
+            f"{'comparison':<{pair_width}}  {'difference':>10}  {'95 % interval':>20}  "
+            f"{'win/loss/tie':>15}  {'t-test':>8}  {'Wilcoxon':>8}  {'randomis.':>12}",
+        ]
+        for c in self.contrasts:
+            pair = f"{c.system} - {c.against}"
+            interval = f"{c.low:+.4f} to {c.high:+.4f}"
+            counts = f"{c.wins}/{c.losses}/{c.ties}"
+            p_values = (
+                (c.holm_t, c.holm_wilcoxon, c.holm_randomisation)
+                if several
+                else (c.p_t, c.p_wilcoxon, c.p_randomisation)
+            )
+            t, w, r = (_p_text(p) for p in p_values)
+            lines.append(
+                f"{pair:<{pair_width}}  {c.difference:>+10.4f}  {interval:>20}  {counts:>15}  "
+                f"{t:>8}  {w:>8}  {r:>12}"
+            )
+        lines.append(f"{self.query_ids.size:,} queries; convention: {self.convention}")
+        return "\n".join(lines)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict a contrast."""
+        return [asdict(contrast) for contrast in self.contrasts]
+
+    def to_pandas(self) -> Any:
+        """Return the contrasts as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "measure": self.measure_name,
+            "definition": str(self.measure),
+            "convention": self.convention,
+            "mean": self.mean,
+            "contrasts": self.rows(),
+            "queries": self.query_ids.tolist(),
+            "per_query": {name: values.tolist() for name, values in self.per_query.items()},
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return everything as JSON text, and write it to `path` where one is given."""
+        text = json.dumps(self.to_dict(), indent=1)
+        if path is not None:
+            write_atomically(path, text + "\n")
+        return text
+
+
+def compare(
+    systems: Mapping[str, Any],
+    dataset: QueryDataset | Qrels,
+    measure: str | Measure,
+    convention: str = "papers",
+    *,
+    against: str = "first",
+    n_samples: int = 100_000,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Comparison:
+    """Compare systems query by query.
+
+    Parameters
+    ----------
+    systems : name to model, scores, or (with qrels) run
+    dataset : the judged data, or qrels
+    measure : what to compare by
+    convention : what the measure's name does not say
+    against : ``"first"`` compares every system with the first, ``"all"`` every pair
+    n_samples, seed : of the randomisation test
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.make_artificial(200, seed=1)
+    >>> result = rg.compare({"f1": data.column(1), "f2": data.column(2)}, data, "ndcg@10")
+    >>> len(result.contrasts), result.contrasts[0].system
+    (1, 'f2')
+    """
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise ParameterError("compare needs a mapping of at least two names to systems.")
+    check_choice("against", "compare", against, ["first", "all"])
+    check_integer("n_samples", "compare", n_samples, low=100)
+    check_integer("seed", "compare", seed, low=0)
+    found = {
+        str(name): evaluate(system, dataset, measure, convention, n_threads=n_threads)
+        for name, system in systems.items()
+    }
+    ids, per_query = _common(found)
+    names = list(per_query)
+    pairs = (
+        [(b, a) for a, b in itertools.combinations(names, 2)]
+        if against == "all"
+        else [(name, names[0]) for name in names[1:]]
+    )
+    contrasts = [
+        _contrast(a, b, per_query[a] - per_query[b], n_samples, seed, n_threads) for a, b in pairs
+    ]
+    one = next(iter(found.values()))
+    (measure_name,) = one.measures
+    return Comparison(
+        one.measures[measure_name],
+        measure_name,
+        {name: exact_mean(values) for name, values in per_query.items()},
+        ids,
+        per_query,
+        tuple(_with_holm(contrasts)),
+        convention,
+    )
+
+
+def _common(found: dict[str, Evaluation]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the queries that every system has a value for, in the first one's order."""
+    tables = []
+    for result in found.values():
+        (values,) = result.per_query.values()
+        pairs = zip(result.query_ids.tolist(), values.tolist(), strict=True)
+        tables.append({qid: v for qid, v in pairs if not math.isnan(v)})
+    ids = [qid for qid in tables[0] if all(qid in table for table in tables)]
+    if not ids:
+        raise DataError("There is no query for which all systems have a value.")
+    values_of = {
+        name: np.array([table[qid] for qid in ids])
+        for name, table in zip(found, tables, strict=True)
+    }
+    return np.array(ids), values_of
+
+
+def _contrast(
+    a: str, b: str, difference: np.ndarray, n_samples: int, seed: int, n_threads: int | None
+) -> Contrast:
+    low, high = confidence_interval(difference)
+    return Contrast(
+        a,
+        b,
+        exact_mean(difference),
+        low,
+        high,
+        int((difference > 0).sum()),
+        int((difference < 0).sum()),
+        int((difference == 0).sum()),
+        paired_t(difference),
+        wilcoxon_signed_rank(difference),
+        randomisation(difference, n_samples, seed, n_threads),
+    )
+
+
+def _with_holm(contrasts: list[Contrast]) -> list[Contrast]:
+    adjusted = {
+        f"holm_{test}": holm([getattr(c, f"p_{test}") for c in contrasts])
+        for test in ("t", "wilcoxon", "randomisation")
+    }
+    return [
+        Contrast(**(asdict(c) | {name: values[i] for name, values in adjusted.items()}))
+        for i, c in enumerate(contrasts)
+    ]
+
+
+def _p_text(p: float) -> str:
+    return "<.0001" if p < 0.0001 else f"{p:.4f}"

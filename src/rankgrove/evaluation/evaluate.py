@@ -1,0 +1,225 @@
+"""Figures for a ranking: means with intervals, per-query values, and what was left out and why."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.trec import Qrels, Run, pool
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.files import write_atomically
+from rankgrove.measures.base import Measure, rank
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.validation import check_scores
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What :func:`evaluate` found; prints as a table.
+
+    Attributes
+    ----------
+    measures : the measures by the names the caller gave them
+    query_ids : the ids of the queries, in the order of the per-query values
+    per_query : for every measure its value for every query, NaN where the query was left out
+    mean : for every measure its mean over the queries that were not left out
+    interval : for every measure the 95 % confidence interval of the mean (Student's t)
+    dropped : for every measure the queries left out, id to reason
+    convention : the convention that filled in what the names do not say
+    """
+
+    measures: dict[str, Measure]
+    query_ids: np.ndarray
+    per_query: dict[str, np.ndarray]
+    mean: dict[str, float]
+    interval: dict[str, tuple[float, float]]
+    dropped: dict[str, dict[Any, str]]
+    convention: str
+
+    def __str__(self) -> str:
+        total = self.query_ids.size
+        width = max(7, *(len(name) for name in self.mean))
+        lines = [f"{'measure':<{width}}    mean   95 % interval   queries"]
+        for name, mean in self.mean.items():
+            low, high = self.interval[name]
+            used = total - len(self.dropped[name])
+            lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
+        lines.append(f"convention: {self.convention}" + self._left_out())
+        return "\n".join(lines)
+
+    def _left_out(self) -> str:
+        """Say which queries were left out: once where it is the same for all measures."""
+        notes: dict[str, list[str]] = {}
+        for name, dropped in self.dropped.items():
+            counts = Counter(dropped.values())
+            text = ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
+            if text:
+                notes.setdefault(text, []).append(name)
+        parts = []
+        for text, names in notes.items():
+            whom = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
+            parts.append(f"; left out of {self.query_ids.size:,} queries: {text}{whom}")
+        return "".join(parts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict a measure: name, full definition, mean, interval, number of queries."""
+        return [
+            {
+                "measure": name,
+                "definition": str(self.measures[name]),
+                "mean": self.mean[name],
+                "low": self.interval[name][0],
+                "high": self.interval[name][1],
+                "queries": self.query_ids.size - len(self.dropped[name]),
+                "dropped": len(self.dropped[name]),
+            }
+            for name in self.mean
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return the per-query values as a pandas frame, one row a query."""
+        import pandas as pd
+
+        return pd.DataFrame(self.per_query, index=pd.Index(self.query_ids, name="qid"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values (None for a query that was left out)."""
+        return {
+            "convention": self.convention,
+            "measures": self.rows(),
+            "queries": self.query_ids.tolist(),
+            "per_query": {
+                name: [None if math.isnan(v) else v for v in values.tolist()]
+                for name, values in self.per_query.items()
+            },
+            "dropped": {
+                name: {str(qid): why for qid, why in dropped.items()}
+                for name, dropped in self.dropped.items()
+            },
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return everything as JSON text, and write it to `path` where one is given."""
+        text = json.dumps(self.to_dict(), indent=1)
+        if path is not None:
+            write_atomically(path, text + "\n")
+        return text
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the per-query values as CSV text (empty cell: left out); write it to `path`."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["qid", *self.per_query])
+        columns = [values.tolist() for values in self.per_query.values()]
+        for i, qid in enumerate(self.query_ids.tolist()):
+            cells = [column[i] for column in columns]
+            writer.writerow([qid, *("" if math.isnan(cell) else repr(cell) for cell in cells)])
+        if path is not None:
+            write_atomically(path, out.getvalue())
+        return out.getvalue()
+
+
+def evaluate(
+    model: Any,
+    dataset: QueryDataset | Qrels,
+    measures: str | Measure | Iterable[str | Measure],
+    convention: str = "papers",
+    *,
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Measure a model's or given scores' ranking of a data set.
+
+    Parameters
+    ----------
+    model : something with ``predict``, or one score a row in the data set's row order. Minus
+        infinity says that a document was not retrieved. With qrels, a :class:`Run`.
+    dataset : the judged data, or qrels to evaluate a run against as trec_eval does
+    measures : names such as ``"ndcg@10"``, or measures
+    convention : what the names do not say (see :func:`rankgrove.measure`)
+    n_threads : threads to use, None for all cores; the figures do not depend on it
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.QueryDataset(None, [2, 0, 1, 0, 1], qid=[1, 1, 1, 2, 2])
+    >>> print(rg.evaluate([0.3, 0.2, 0.1, 0.5, 0.4], data, ["ndcg@10", "mrr"]))
+    measure    mean   95 % interval   queries
+    ndcg@10  0.7974  0.0000 - 1.0000         2
+    mrr      0.7500  0.0000 - 1.0000         2
+    convention: papers
+    """
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not listed:
+        raise ParameterError("Give at least one measure, such as 'ndcg@10'.")
+    named = {str(spec): parse_measure(spec, convention) for spec in listed}
+    data, scores = scores_of(model, dataset, "evaluate")
+    ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
+    labels = data.grouped(data.y)
+    per_query: dict[str, np.ndarray] = {}
+    dropped: dict[str, dict[Any, str]] = {}
+    for name, one in named.items():
+        prepared = one.prepare(labels, data.query_ptr, n_threads)
+        per_query[name] = prepared.values(ranking, n_threads)
+        dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
+    mean = {name: exact_mean(values) for name, values in per_query.items()}
+    interval = {
+        name: confidence_interval(values, bounds=value_range(named[name]))
+        for name, values in per_query.items()
+    }
+    return Evaluation(named, data.query_ids, per_query, mean, interval, dropped, convention)
+
+
+def scores_of(
+    model: Any, dataset: QueryDataset | Qrels, owner: str
+) -> tuple[QueryDataset, np.ndarray]:
+    """Return the data set and the scores of a model, an array, or a run against qrels."""
+    if isinstance(model, Run):
+        if not isinstance(dataset, Mapping):
+            raise DataError(f"{owner}: a run is evaluated against qrels, not a data set.")
+        return pool(model, dataset)
+    if not isinstance(dataset, QueryDataset):
+        raise DataError(
+            f"{owner} needs a QueryDataset (or a Run with its qrels). "
+            f"Got {type(dataset).__name__} instead."
+        )
+    scores = model.predict(dataset) if hasattr(model, "predict") else model
+    return dataset, check_scores(scores, dataset.n_rows, owner)
+
+
+def value_range(measure: Measure) -> tuple[float, float]:
+    """Return the least and the largest value a measure can have, as far as is known."""
+    unbounded = measure.name == "dcg" or measure.rule < 0
+    return (-math.inf, math.inf) if unbounded else (0.0, 1.0)
+
+
+def exact_mean(values: np.ndarray) -> float:
+    """Return the mean of what is not NaN, rounded once: the order of queries does not matter."""
+    kept = values[~np.isnan(values)]
+    return math.fsum(kept.tolist()) / kept.size if kept.size else math.nan
+
+
+def confidence_interval(
+    values: np.ndarray,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
+    """Return Student's t interval of the mean of what is not NaN, cut to `bounds`."""
+    from scipy.special import stdtrit
+
+    kept = values[~np.isnan(values)]
+    if kept.size < 2:
+        return (math.nan, math.nan)
+    mean = exact_mean(kept)
+    variance = math.fsum(((kept - mean) ** 2).tolist()) / (kept.size - 1)
+    half = float(stdtrit(kept.size - 1, 0.5 + confidence / 2)) * math.sqrt(variance / kept.size)
+    return (max(mean - half, bounds[0]), min(mean + half, bounds[1]))
