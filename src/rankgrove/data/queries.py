@@ -12,13 +12,23 @@ Where the caller's rows already stand so, ``order`` is None and nothing is ever 
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.inputs import (
+    check_docids,
+    check_feature_names,
+    check_features,
+    check_labels,
+    check_queries,
+    check_query_weights,
+    check_weights,
+    frozen,
+    frozen_matrix,
+)
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.random import string_keys
@@ -40,6 +50,7 @@ class QueryDataset:
     ----------
     X : array, scipy sparse matrix or None, shape (n_rows, n_features)
         Features; kept as float32. NaN is a missing value. None: no features.
+        What already is float32, in rows, is not copied: do not write to it afterwards.
     y : array of n_rows labels, whole or real numbers; the more the better
     qid : array of n_rows query ids, whole numbers or texts; rows of a query need not be adjacent
     weight : array of n_rows non-negative weights, optional
@@ -69,20 +80,20 @@ class QueryDataset:
         feature_names: Sequence[str] | None = None,
         query_weight: Any = None,
     ) -> None:
-        labels = _labels(y)
+        labels = check_labels(y)
         n_rows = labels.size
-        query_ids, query_of_row = _queries(qid, n_rows)
-        features = _features(X, n_rows)
+        query_ids, query_of_row = check_queries(qid, n_rows)
+        features = check_features(X, n_rows)
         self._assemble(
             features,
             None,
             labels,
             query_ids,
             query_of_row,
-            weight=_weights("weight", weight, n_rows, "row"),
-            docid=_docids(docid, n_rows),
-            feature_names=_feature_names(feature_names, features.shape[1]),
-            query_weight=_query_weights(query_weight, query_ids),
+            weight=check_weights("weight", weight, n_rows, "row"),
+            docid=check_docids(docid, n_rows),
+            feature_names=check_feature_names(feature_names, features.shape[1]),
+            query_weight=check_query_weights(query_weight, query_ids),
         )
 
     @classmethod
@@ -148,19 +159,19 @@ class QueryDataset:
         feature_names: tuple[str, ...] | None,
         query_weight: np.ndarray | None,
     ) -> None:
-        self.features = features
+        self.features = frozen_matrix(features)
         self.rows = rows
-        self.y = _frozen(y)
-        self.query_ids = _frozen(query_ids)
-        self.query_of_row = _frozen(query_of_row)
-        self.weight = None if weight is None else _frozen(weight)
-        self.query_weight = None if query_weight is None else _frozen(query_weight)
+        self.y = frozen(y)
+        self.query_ids = frozen(query_ids)
+        self.query_of_row = frozen(query_of_row)
+        self.weight = None if weight is None else frozen(weight)
+        self.query_weight = None if query_weight is None else frozen(query_weight)
         self.docid_column = docid
         self._feature_names = feature_names
         sizes = np.bincount(query_of_row, minlength=query_ids.size)
-        self.query_ptr = _frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
+        self.query_ptr = frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
         adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
-        self.order = None if adjacent else _frozen(np.argsort(query_of_row, kind="stable"))
+        self.order = None if adjacent else frozen(np.argsort(query_of_row, kind="stable"))
 
     # -- sizes and columns ------------------------------------------------------------------
 
@@ -184,8 +195,7 @@ class QueryDataset:
         """The features in the caller's row order, float32 (a view's rows are copied once)."""
         if self.rows is None:
             return self.features
-        picked = self.features[self.rows]
-        return _frozen(picked) if isinstance(picked, np.ndarray) else picked
+        return frozen_matrix(self.features[self.rows])
 
     @property
     def is_sparse(self) -> bool:
@@ -195,37 +205,48 @@ class QueryDataset:
     @cached_property
     def qid(self) -> np.ndarray:
         """The query id of every row."""
-        return _frozen(self.query_ids[self.query_of_row])
+        return frozen(self.query_ids[self.query_of_row])
 
     @cached_property
     def docid(self) -> np.ndarray | None:
         """The document id of every row, or None where the data has none."""
-        return None if self.docid_column is None else _frozen(self.docid_column.to_array())
+        return None if self.docid_column is None else frozen(self.docid_column.to_array())
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """The feature names; ``f1``, ``f2``, ... where none were given."""
         return self._feature_names or tuple(f"f{i + 1}" for i in range(self.n_features))
 
+    @property
+    def has_feature_names(self) -> bool:
+        """Whether the feature names were given, not made up."""
+        return self._feature_names is not None
+
     @cached_property
     def query_keys(self) -> np.ndarray:
-        """A uint64 key a query, made of its id alone: random draws hang on it, not on file order."""
-        return _frozen(string_keys(self.query_ids))
+        """A uint64 key a query, of its id alone: random draws hang on it, not on file order."""
+        return frozen(string_keys(self.query_ids))
 
     def column(self, feature: int | str) -> np.ndarray:
         """Return one feature of every row, by 1-based number or by name."""
         j = self.feature_index(feature)
         rows = slice(None) if self.rows is None else self.rows
-        if self.is_sparse:
-            return np.asarray(self.features[:, [j]].toarray()[:, 0][rows])
-        return np.asarray(self.features[rows, j])
+        if isinstance(self.features, np.ndarray):
+            return frozen(self.features[rows, j])
+        return frozen(self.features[:, [j]].toarray()[:, 0][rows])
+
+    def copy_features(self, out: np.ndarray) -> None:
+        """Write the features of every row, in the caller's order, into `out`."""
+        rows = slice(None) if self.rows is None else self.rows
+        picked = self.features[rows]
+        out[...] = picked if isinstance(picked, np.ndarray) else picked.toarray()
 
     def feature_index(self, feature: int | str) -> int:
         """Return the column of a feature given by 1-based number (as in LETOR files) or name."""
         if isinstance(feature, str) and feature in self.feature_names:
             return self.feature_names.index(feature)
         text = str(feature)
-        if text.isdigit() and 1 <= int(text) <= self.n_features:
+        if text.isdecimal() and 1 <= int(text) <= self.n_features:
             return int(text) - 1
         from rankgrove.validation import nearest
 
@@ -269,6 +290,11 @@ class QueryDataset:
             chosen = np.flatnonzero(chosen)
         if chosen.size == 0:
             raise DataError("A data set needs at least one query; the selection is empty.")
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise DataError(
+                "Queries must be chosen by a list of positions or a mask. "
+                f"Got an array of {chosen.dtype}, shape {chosen.shape}."
+            )
         chosen = chosen.astype(np.int64)
         if chosen.min() < 0 or chosen.max() >= self.n_queries:
             raise DataError(
@@ -302,9 +328,22 @@ class QueryDataset:
         """Return the data set of the queries with these ids, in the order given."""
         position = {token: i for i, token in enumerate(self.query_ids.tolist())}
         try:
-            return self.select([position[token] for token in np.asarray(ids).tolist()])
+            return self.select([position[token] for token in np.atleast_1d(ids).tolist()])
         except KeyError as missing:
             raise DataError(f"There is no query with the id {missing.args[0]!r}.") from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle only the rows a view shows, and come back frozen."""
+        return _rebuild, (
+            self.X,
+            np.array(self.y),
+            np.array(self.query_ids),
+            np.array(self.query_of_row),
+            self.weight,
+            None if self.docid_column is None else self.docid_column.compact(),
+            self._feature_names,
+            self.query_weight,
+        )
 
     # -- how it looks -----------------------------------------------------------------------
 
@@ -333,14 +372,30 @@ class QueryDataset:
         )
 
 
+def _rebuild(
+    features: Matrix,
+    y: np.ndarray,
+    query_ids: np.ndarray,
+    query_of_row: np.ndarray,
+    weight: np.ndarray | None,
+    docid: TextColumn | None,
+    feature_names: tuple[str, ...] | None,
+    query_weight: np.ndarray | None,
+) -> QueryDataset:
+    return QueryDataset.from_parts(
+        features,
+        y,
+        query_ids,
+        query_of_row,
+        weight=weight,
+        docid=docid,
+        feature_names=feature_names,
+        query_weight=query_weight,
+    )
+
+
 def _count(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
@@ -353,155 +408,3 @@ def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
             return slice(first + int(inner.start), first + int(inner.stop))
         return inner + first
     return outer[inner]
-
-
-# -- checks of what a caller hands in ---------------------------------------------------------
-
-
-def _features(X: Any, n_rows: int) -> Matrix:
-    if X is None:
-        return np.zeros((n_rows, 0), np.float32)
-    if hasattr(X, "tocsr"):
-        import scipy.sparse
-
-        sparse = scipy.sparse.csr_matrix(X, dtype=np.float32)
-        sparse.sum_duplicates()
-        _check_rows("X", sparse.shape[0], n_rows)
-        _check_overflow(X.tocsr().data, sparse.data)
-        return sparse
-    try:
-        given = np.asarray(X)
-        if given.dtype.kind not in "fiub":
-            given = given.astype(np.float64)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"Features must be numbers: {error}.") from None
-    if given.ndim != 2:
-        raise DataError(f"X must have two dimensions, rows x features. Got shape {given.shape}.")
-    _check_rows("X", given.shape[0], n_rows)
-    with np.errstate(over="ignore"):
-        dense = np.ascontiguousarray(given, dtype=np.float32)
-    if given.dtype != np.float32:
-        _check_overflow(given, dense)
-    return _frozen(dense)
-
-
-def _check_overflow(given: np.ndarray, kept: np.ndarray) -> None:
-    lost = np.isinf(kept) & np.isfinite(given)
-    if lost.any():
-        value = given[lost].flat[0]
-        raise DataError(
-            f"Features are kept as float32, which ends at 3.4e38. Got {value:g}: scale that column."
-        )
-
-
-def _labels(y: Any) -> np.ndarray:
-    try:
-        labels = np.array(y, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"Labels must be numbers: {error}.") from None
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise DataError(f"y must have one label a row. Got shape {labels.shape}.")
-    if labels.size == 0:
-        raise DataError("A data set needs at least one row. Got none.")
-    bad = np.flatnonzero(~np.isfinite(labels))
-    if bad.size:
-        raise DataError(
-            f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]}: "
-            "leave unjudged documents out, or give them the label 0."
-        )
-    return labels
-
-
-def _queries(qid: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct ids in order of first appearance, and every row's position in them."""
-    tokens = np.asarray(qid)
-    if tokens.ndim != 1:
-        raise DataError(f"qid must have one query id a row. Got shape {tokens.shape}.")
-    _check_rows("qid", tokens.size, n_rows)
-    if tokens.dtype.kind == "f":
-        whole = np.isfinite(tokens) & (tokens == np.floor(tokens))
-        if not whole.all():
-            bad = int(np.flatnonzero(~whole)[0])
-            raise DataError(
-                f"Query ids must be whole numbers or texts. Got {tokens[bad]} at row {bad}."
-            )
-        tokens = tokens.astype(np.int64)
-    if tokens.dtype.kind not in "iuUSO":
-        raise DataError(f"Query ids must be whole numbers or texts. Got {tokens.dtype}.")
-    if tokens.dtype.kind == "S":
-        tokens = np.char.decode(tokens)
-    if tokens.dtype.kind == "O":
-        tokens = _object_tokens(tokens)
-    # Adjacent rows mostly share a query: look ids up once a run, not once a row.
-    heads = np.flatnonzero(np.concatenate([[True], tokens[1:] != tokens[:-1]]))
-    position: dict[Any, int] = {}
-    of_run = np.fromiter(
-        (position.setdefault(token, len(position)) for token in tokens[heads].tolist()),
-        np.int64,
-        heads.size,
-    )
-    lengths = np.diff(np.append(heads, tokens.size))
-    ids = np.array(list(position), dtype=tokens.dtype)
-    return ids, np.repeat(of_run, lengths)
-
-
-def _object_tokens(tokens: np.ndarray) -> np.ndarray:
-    listed = tokens.tolist()
-    for row, token in enumerate(listed):
-        if token is None or token != token:
-            raise DataError(f"Every row needs a query id. Row {row} has {token!r}.")
-    if all(isinstance(token, numbers.Integral) for token in listed):
-        return np.array(listed, dtype=np.int64)
-    return np.array([str(token) for token in listed])
-
-
-def _check_rows(name: str, got: int, n_rows: int) -> None:
-    if got != n_rows:
-        raise DataError(f"{name} has {got} rows and y has {n_rows}: they must be equal.")
-
-
-def _weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | None:
-    if weight is None:
-        return None
-    array = np.array(weight, dtype=np.float64)
-    if array.shape != (n,):
-        raise DataError(f"{name} must have one number a {unit} ({n}). Got shape {array.shape}.")
-    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
-    if bad.size:
-        raise DataError(
-            f"{name} must be finite and not negative. Got {array[bad[0]]} at {unit} {bad[0]}."
-        )
-    if not array.any():
-        raise DataError(f"{name} must not be 0 everywhere.")
-    return array
-
-
-def _query_weights(weight: Any, query_ids: np.ndarray) -> np.ndarray | None:
-    if isinstance(weight, Mapping):
-        missing = [token for token in query_ids.tolist() if token not in weight]
-        if missing:
-            raise DataError(f"query_weight has no weight for the query {missing[0]!r}.")
-        weight = [weight[token] for token in query_ids.tolist()]
-    return _weights("query_weight", weight, query_ids.size, "query")
-
-
-def _docids(docid: Any, n_rows: int) -> TextColumn | None:
-    if docid is None:
-        return None
-    column = docid if isinstance(docid, TextColumn) else TextColumn.from_texts(docid)
-    _check_rows("docid", len(column), n_rows)
-    return column
-
-
-def _feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    texts = tuple(str(name) for name in names)
-    if len(texts) != n_features:
-        raise DataError(f"feature_names has {len(texts)} names for {n_features} features.")
-    if len(set(texts)) != len(texts):
-        twice = next(name for name in texts if texts.count(name) > 1)
-        raise DataError(f"Feature names must differ. {twice!r} stands twice.")
-    return texts

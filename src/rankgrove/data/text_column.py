@@ -1,4 +1,4 @@
-"""A column of short texts kept as bytes: document ids of millions of rows, loadable by memory map."""
+"""A column of short texts kept as bytes: the document ids of millions of rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TextColumn:
 
     @classmethod
     def from_texts(cls, texts: Iterable[Any]) -> TextColumn:
-        """Keep ``str(text)`` of every text; None becomes the empty text."""
-        encoded = [b"" if text is None else str(text).encode() for text in texts]
+        """Keep ``str(text)`` of every text, bytes as they are; None becomes the empty text."""
+        encoded = [_encode(text) for text in texts]
         ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if encoded else ends
         return cls(np.frombuffer(b"".join(encoded), np.uint8), starts, ends)
@@ -55,3 +55,9 @@ class TextColumn:
         out = np.empty(len(self), dtype=object)
         out[:] = [self[i] for i in range(len(self))]
         return out
+
+
+def _encode(text: Any) -> bytes:
+    if isinstance(text, bytes):
+        return bytes(text)
+    return b"" if text is None else str(text).encode(errors="surrogateescape")

@@ -1,0 +1,224 @@
+"""Checks of what a caller hands in to make a data set: each returns the form that is kept."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.data.text_column import TextColumn
+from rankgrove.errors import DataError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def check_features(X: Any, n_rows: int) -> Matrix:
+    """Return features as a float32 array or CSR matrix; what already is one is not copied."""
+    if X is None:
+        return np.zeros((n_rows, 0), np.float32)
+    if hasattr(X, "tocsr"):
+        return _sparse_features(X, n_rows)
+    try:
+        given = np.asarray(X)
+        if given.dtype.kind in "mMc":
+            raise TypeError(f"got an array of {given.dtype}")
+        if given.dtype.kind not in "fiub":
+            given = given.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"Features must be numbers: {error}.") from None
+    if given.ndim != 2:
+        raise DataError(f"X must have two dimensions, rows x features. Got shape {given.shape}.")
+    _check_rows("X", given.shape[0], n_rows)
+    with np.errstate(over="ignore"):
+        dense = np.ascontiguousarray(given, dtype=np.float32)
+    if given.dtype != np.float32:
+        _check_overflow(given, dense)
+    return dense
+
+
+def _sparse_features(X: Any, n_rows: int) -> scipy.sparse.csr_matrix:
+    import scipy.sparse
+
+    _check_rows("X", X.shape[0], n_rows)
+    given = X.tocsr()
+    if not given.has_canonical_format:
+        given = given.copy()  # summing duplicates works in place, and the caller's stays as it is
+        given.sum_duplicates()
+    with np.errstate(over="ignore"):
+        kept = given.data.astype(np.float32, copy=False)
+    _check_overflow(given.data, kept)
+    sparse = scipy.sparse.csr_matrix((kept, given.indices, given.indptr), shape=given.shape)
+    sparse.has_canonical_format = True
+    return sparse
+
+
+def frozen_matrix(features: Matrix) -> Matrix:
+    """Return the features in a form that cannot be written to, sharing memory."""
+    if isinstance(features, np.ndarray):
+        return frozen(features)
+    import scipy.sparse
+
+    arrays = (frozen(features.data), frozen(features.indices), frozen(features.indptr))
+    sparse = scipy.sparse.csr_matrix(arrays, shape=features.shape, copy=False)
+    sparse.has_canonical_format = features.has_canonical_format
+    return sparse
+
+
+def _check_overflow(given: np.ndarray, kept: np.ndarray) -> None:
+    lost = np.isinf(kept) & np.isfinite(given)
+    if lost.any():
+        value = given[lost].flat[0]
+        raise DataError(
+            f"Features are kept as float32, which ends at 3.4e38. Got {value:g}: scale that column."
+        )
+
+
+def check_labels(y: Any) -> np.ndarray:
+    """Return a float64 copy of the labels."""
+    try:
+        labels = np.array(y, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"Labels must be numbers: {error}.") from None
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise DataError(f"y must have one label a row. Got shape {labels.shape}.")
+    if labels.size == 0:
+        raise DataError("A data set needs at least one row. Got none.")
+    bad = np.flatnonzero(~np.isfinite(labels))
+    if bad.size:
+        raise DataError(
+            f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]}: "
+            "leave unjudged documents out, or give them the label 0."
+        )
+    return labels
+
+
+def check_queries(qid: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct ids in order of first appearance, and every row's position in them."""
+    tokens = np.asarray(qid)
+    if tokens.ndim != 1:
+        raise DataError(f"qid must have one query id a row. Got shape {tokens.shape}.")
+    _check_rows("qid", tokens.size, n_rows)
+    if tokens.dtype.kind == "U" and isinstance(qid, list | tuple):
+        tokens = np.array(qid, dtype=object)  # NumPy would have turned a NaN into the text 'nan'
+    tokens = _plain_tokens(tokens)
+    # Adjacent rows mostly share a query: look ids up once a run, not once a row.
+    heads = np.flatnonzero(np.concatenate([[True], tokens[1:] != tokens[:-1]]))
+    position: dict[Any, int] = {}
+    of_run = np.fromiter(
+        (position.setdefault(token, len(position)) for token in tokens[heads].tolist()),
+        np.int64,
+        heads.size,
+    )
+    lengths = np.diff(np.append(heads, tokens.size))
+    ids = np.array(list(position), dtype=tokens.dtype)
+    return ids, np.repeat(of_run, lengths)
+
+
+def _plain_tokens(tokens: np.ndarray) -> np.ndarray:
+    """Ids as whole numbers or as texts."""
+    kind = tokens.dtype.kind
+    if kind == "f":
+        # Beyond 2^53 neighbouring whole numbers are one float: ids would have run together.
+        whole = (np.abs(tokens) <= 2.0**53) & (tokens == np.floor(tokens))
+        if not whole.all():
+            bad = int(np.flatnonzero(~whole)[0])
+            raise DataError(
+                f"Query ids must be whole numbers or texts. Got {tokens[bad]} at row {bad}."
+            )
+        return tokens.astype(np.int64)
+    if kind == "S":
+        return np.char.decode(tokens, errors="surrogateescape")
+    if kind in "OT":
+        return _object_tokens(tokens)
+    if kind not in "iuU":
+        raise DataError(f"Query ids must be whole numbers or texts. Got {tokens.dtype}.")
+    return tokens
+
+
+def _object_tokens(tokens: np.ndarray) -> np.ndarray:
+    listed = tokens.tolist()
+    for row, token in enumerate(listed):
+        if is_null(token):
+            raise DataError(f"Every row needs a query id. Row {row} has {token!r}.")
+    if all(isinstance(token, numbers.Integral) for token in listed):
+        try:
+            return np.array(listed, dtype=np.int64)
+        except OverflowError:
+            pass  # larger than int64: as texts
+    return np.array([str(token) for token in listed])
+
+
+def is_null(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def _check_rows(name: str, got: int, n_rows: int) -> None:
+    if got != n_rows:
+        raise DataError(f"{name} has {got} rows and y has {n_rows}: they must be equal.")
+
+
+def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | None:
+    """Return a float64 copy of `n` weights."""
+    if weight is None:
+        return None
+    try:
+        array = np.array(weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} must be numbers: {error}.") from None
+    if array.shape != (n,):
+        raise DataError(f"{name} must have one number a {unit} ({n}). Got shape {array.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if bad.size:
+        raise DataError(
+            f"{name} must be finite and not negative. Got {array[bad[0]]} at {unit} {bad[0]}."
+        )
+    if not array.any():
+        raise DataError(f"{name} must not be 0 everywhere.")
+    return array
+
+
+def check_query_weights(weight: Any, query_ids: np.ndarray) -> np.ndarray | None:
+    """Return one weight a query, from an array or a mapping."""
+    if isinstance(weight, Mapping):
+        missing = [token for token in query_ids.tolist() if token not in weight]
+        if missing:
+            raise DataError(f"query_weight has no weight for the query {missing[0]!r}.")
+        weight = [weight[token] for token in query_ids.tolist()]
+    return check_weights("query_weight", weight, query_ids.size, "query")
+
+
+def check_docids(docid: Any, n_rows: int) -> TextColumn | None:
+    """Return document ids as a column of texts."""
+    if docid is None:
+        return None
+    column = docid if isinstance(docid, TextColumn) else TextColumn.from_texts(docid)
+    _check_rows("docid", len(column), n_rows)
+    return column
+
+
+def check_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """Return the names as a tuple of distinct texts."""
+    if names is None:
+        return None
+    texts = tuple(str(name) for name in names)
+    if len(texts) != n_features:
+        raise DataError(f"feature_names has {len(texts)} names for {n_features} features.")
+    if len(set(texts)) != len(texts):
+        twice = next(name for name in texts if texts.count(name) > 1)
+        raise DataError(f"Feature names must differ. {twice!r} stands twice.")
+    return texts

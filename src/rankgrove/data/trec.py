@@ -1,0 +1,242 @@
+"""TREC runs and judgements, and the data sets that are made of them.
+
+A run can be judged (`pool`), and the scores of several runs can be the features from which a
+better one is learned (`dataset_from_runs`). The files themselves are `trec_files`' matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.trec_files import Qrels, Run, read_qrels, read_run, run_of_scores, write_run
+from rankgrove.errors import DataError
+from rankgrove.validation import check_choice
+
+__all__ = [
+    "Qrels",
+    "Run",
+    "dataset_from_runs",
+    "pool",
+    "read_qrels",
+    "read_run",
+    "run_of_scores",
+    "write_run",
+]
+
+
+def pool(
+    run: Mapping[str, Mapping[str, float]],
+    qrels: Mapping[str, Mapping[str, int]],
+    *,
+    complete: bool = False,
+) -> tuple[QueryDataset, np.ndarray]:
+    """Return a data set without features, and scores, that evaluate a run as trec_eval does.
+
+    Every query that is in both has its retrieved and its judged documents. Rows of a query stand
+    in descending order of document id, so that ties broken by row order are broken as trec_eval
+    breaks them. trec_eval keeps scores as float32, and so do these: two scores that are equal
+    there are a tie.
+
+    Parameters
+    ----------
+    run, qrels : as read by `read_run` and `read_qrels`
+    complete : also take the queries that are judged but not in the run, with nothing retrieved
+        (trec_eval's ``-c``)
+
+    Returns
+    -------
+    dataset : labels are the grades; retrieved documents without a judgement have label 0
+    scores : one a row; minus infinity for a document that was judged but not retrieved
+
+    Examples
+    --------
+    >>> dataset, scores = pool({"7": {"a": 1.0, "b": 2.0}}, {"7": {"b": 1, "c": 2}})
+    >>> dataset.docid.tolist(), dataset.y.tolist(), scores.tolist()
+    (['c', 'b', 'a'], [2.0, 1.0, 0.0], [-inf, 2.0, 1.0])
+    """
+    qids: list[str] = []
+    docids: list[str] = []
+    labels: list[int] = []
+    scores: list[float] = []
+    for qid, judged in qrels.items():
+        if qid not in run and not complete:
+            continue
+        retrieved = run.get(qid, {})
+        documents = _descending({**judged, **retrieved})
+        qids += [qid] * len(documents)
+        docids += documents
+        labels += [judged.get(document, 0) for document in documents]
+        scores += [retrieved.get(document, -math.inf) for document in documents]
+    if not qids:
+        raise DataError(
+            f"The run ({_some(run)}) and the qrels ({_some(qrels)}) have no query in common."
+        )
+    dataset = QueryDataset(None, labels, qid=qids, docid=docids)
+    return dataset, _as_float32(np.array(scores))
+
+
+def _as_float32(scores: np.ndarray) -> np.ndarray:
+    """Round to float32; what is beyond it becomes its largest number, never 'not retrieved'."""
+    most = float(np.finfo(np.float32).max)
+    absent = np.isneginf(scores)
+    rounded: np.ndarray = np.clip(scores, -most, most).astype(np.float32).astype(np.float64)
+    rounded[absent] = -np.inf
+    return rounded
+
+
+def _descending(documents: Iterable[str]) -> list[str]:
+    return sorted(documents, key=lambda document: str(document).encode(), reverse=True)
+
+
+def _some(table: Mapping[str, Any]) -> str:
+    names = [repr(name) for name in list(table)[:3]]
+    return "queries " + ", ".join(names) + (", ..." if len(table) > 3 else "") if names else "empty"
+
+
+# -- runs as features -------------------------------------------------------------------------
+
+
+def dataset_from_runs(
+    runs: Any,
+    qrels: Mapping[str, Mapping[str, int]] | str | Path,
+    *,
+    absent: str = "min",
+    unjudged: str = "irrelevant",
+) -> QueryDataset:
+    """Return a data set whose features are the scores of base retrieval functions.
+
+    A query has the documents that any run retrieved for it; queries without judgements or without
+    documents are left out. Queries stand in the order of the qrels, the documents of a query in
+    descending order of their ids. Labels are the grades as they stand, negative ones too.
+
+    Parameters
+    ----------
+    runs : list of runs or of paths of run files, or a mapping from feature name to run or path.
+        In a list a feature has its run's name. Where names clash, a run that was given as a path
+        takes the name of its file instead, and what clashes still gets a number.
+    qrels : judgements, or the path of a qrels file
+    absent : the value of a document that a run did not retrieve: ``"min"``, the run's smallest
+        score for that query (over all queries, where it retrieved nothing for that one), or
+        ``"missing"``, NaN
+    unjudged : documents without a judgement are ``"irrelevant"``, label 0, or ``"drop"``
+
+    Returns
+    -------
+    QueryDataset
+
+    Examples
+    --------
+    >>> bm25 = Run({"7": {"a": 3.0, "b": 2.0}}, name="bm25")
+    >>> ql = Run({"7": {"b": -1.0, "c": -2.0}}, name="ql")
+    >>> data = dataset_from_runs([bm25, ql], {"7": {"a": 1}})
+    >>> data.feature_names, data.docid.tolist(), data.y.tolist()
+    (('bm25', 'ql'), ['c', 'b', 'a'], [0.0, 0.0, 1.0])
+    >>> data.X
+    array([[ 2., -2.],
+           [ 2., -1.],
+           [ 3., -2.]], dtype=float32)
+    """
+    owner = "dataset_from_runs"
+    check_choice("absent", owner, absent, ["min", "missing"])
+    check_choice("unjudged", owner, unjudged, ["irrelevant", "drop"])
+    named = _named_runs(runs)
+    judgements = read_qrels(qrels) if isinstance(qrels, str | Path) else qrels
+    floors = [_floor(name, run) if absent == "min" else math.nan for name, run in named.items()]
+    qids: list[str] = []
+    docids: list[str] = []
+    labels: list[int] = []
+    blocks: list[np.ndarray] = []
+    for qid, judged in judgements.items():
+        retrieved = [run.get(qid, {}) for run in named.values()]
+        union = set().union(*retrieved)
+        documents = _descending(union & judged.keys() if unjudged == "drop" else union)
+        if not documents:
+            continue
+        qids += [qid] * len(documents)
+        docids += documents
+        labels += [judged.get(document, 0) for document in documents]
+        blocks.append(_score_columns(documents, retrieved, floors, absent == "min"))
+    if not qids:
+        raise DataError(
+            f"No documents are left: the qrels have {_some(judgements)}; "
+            + "; ".join(f"the run {name!r} has {_some(run)}" for name, run in named.items())
+            + "."
+        )
+    return QueryDataset(
+        np.concatenate(blocks), labels, qid=qids, docid=docids, feature_names=list(named)
+    )
+
+
+def _score_columns(
+    documents: list[str],
+    retrieved: list[Mapping[str, float]],
+    floors: list[float],
+    lowest: bool,
+) -> np.ndarray:
+    """One query's scores, documents x runs; `lowest`: absent is the query's own minimum."""
+    block = np.empty((len(documents), len(retrieved)))
+    for j, (scores, floor) in enumerate(zip(retrieved, floors, strict=True)):
+        value = min(scores.values()) if lowest and scores else floor
+        block[:, j] = [scores.get(document, value) for document in documents]
+    return block
+
+
+def _floor(name: str, run: Mapping[str, Mapping[str, float]]) -> float:
+    lows = [min(scores.values()) for scores in run.values() if scores]
+    if not lows:
+        raise DataError(f"The run {name!r} has no documents: leave it out.")
+    return min(lows)
+
+
+def _named_runs(runs: Any) -> dict[str, Mapping[str, Mapping[str, float]]]:
+    if isinstance(runs, Run | str | Path):
+        runs = [runs]
+    if isinstance(runs, Mapping):
+        named = {str(name): _as_run(run) for name, run in runs.items()}
+    else:
+        given = list(runs)
+        loaded = [_as_run(run) for run in given]
+        names = [str(getattr(run, "name", "run")) for run in loaded]
+        stems = [
+            Path(run).name.split(".gz")[0] if isinstance(run, str | Path) else name
+            for run, name in zip(given, names, strict=True)
+        ]
+        clashing = {name for name in names if names.count(name) > 1}
+        chosen = [
+            stem if name in clashing else name for name, stem in zip(names, stems, strict=True)
+        ]
+        named = dict(zip(_distinct(chosen), loaded, strict=True))
+    if not named:
+        raise DataError("dataset_from_runs needs at least one run. Got none.")
+    return named
+
+
+def _as_run(run: Any) -> Mapping[str, Mapping[str, float]]:
+    if isinstance(run, str | Path):
+        return read_run(run)
+    if not isinstance(run, Mapping) or not all(isinstance(v, Mapping) for v in run.values()):
+        raise DataError(
+            "A run must be a Run, a mapping {query id: {document id: score}} or the path of a run "
+            f"file. Got {type(run).__name__}."
+        )
+    return run
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Number what stands twice: a, a_2, a_3."""
+    taken = set(names)
+    seen: set[str] = set()
+    out = []
+    for name in names:
+        fresh, number = name, 2
+        while fresh in seen or (fresh != name and fresh in taken):
+            fresh, number = f"{name}_{number}", number + 1
+        seen.add(fresh)
+        out.append(fresh)
+    return out
