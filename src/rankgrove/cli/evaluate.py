@@ -1,0 +1,94 @@
+"""``rankgrove evaluate``: figures for scores, a feature, or a TREC run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankgrove.cli.options import (
+    DEFAULT_MEASURES,
+    Cache,
+    Convention,
+    JsonFile,
+    LabelColumn,
+    QidColumn,
+    Qrels,
+    Threads,
+)
+from rankgrove.errors import ParameterError
+
+
+def evaluate(
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."),
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="File with one score a line, in the data's row order.")
+    ] = None,
+    feature: Annotated[
+        str | None, typer.Option(help="Rank by one feature: its number (from 1) or name.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="A TREC run; needs --qrels.")] = None,
+    qrels: Qrels = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            help="What to measure; repeat for several. Such as ndcg@10, map, err, mrr, p@5, "
+            "recall@20, dcg@5, meanndcg, auc, pairs, accuracy.",
+            show_default=" ".join(DEFAULT_MEASURES),
+        ),
+    ] = None,
+    convention: Convention = "",
+    per_query: Annotated[
+        Path | None, typer.Option(help="Also write every query's values to this CSV file.")
+    ] = None,
+    json_file: JsonFile = None,
+    label: LabelColumn = "label",
+    qid: QidColumn = "qid",
+    cache: Cache = False,
+    threads: Threads = None,
+) -> None:
+    """Measure a ranking: scores from a file, one feature, or a TREC run with its qrels.
+
+    Examples:
+
+    rankgrove evaluate test.txt --scores scores.txt -m ndcg@10 -m map --convention letor
+
+    rankgrove evaluate test.txt --feature 25
+
+    rankgrove evaluate --run bm25.run --qrels qrels.txt -m map -m p@10
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import load_dataset, load_system
+
+    measures = measure or list(DEFAULT_MEASURES)
+    convention = convention or ("papers" if qrels is None else "trec")
+    for spec in measures:  # a mistyped name should not cost the reading of the data
+        rg.measure(spec, convention)
+    if run is not None or qrels is not None:
+        if run is None or qrels is None or data or scores or feature:
+            raise ParameterError("A TREC run is evaluated by --run and --qrels together, alone.")
+        judged = rg.read_qrels(qrels)
+        result = rg.evaluate(rg.read_run(run), judged, measures, convention, n_threads=threads)
+    else:
+        if not data:
+            raise ParameterError(
+                "Give the judged data, as in 'rankgrove evaluate test.txt --scores scores.txt', "
+                "or a run with --run and --qrels."
+            )
+        if (scores is None) == (feature is None):
+            raise ParameterError("Say what to measure: either --scores FILE or --feature N.")
+        dataset = load_dataset(data, label=label, qid=qid, cache=cache)
+        source = f"feature:{feature}" if scores is None else str(scores)
+        system = load_system(source, dataset, is_run=False)
+        result = rg.evaluate(system, dataset, measures, convention, n_threads=threads)
+    if per_query is not None:
+        result.to_csv(per_query)
+    if json_file is not None:
+        result.to_json(json_file)
+    typer.echo(str(result))

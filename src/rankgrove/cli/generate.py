@@ -1,0 +1,102 @@
+"""``rankgrove generate``: artificial data of any size."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankgrove.errors import ParameterError
+
+
+class Kind(StrEnum):
+    """What can be generated."""
+
+    artificial = "artificial"
+    web = "web"
+    domains = "domains"
+
+
+def generate(
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            help="artificial: the papers' random polynomials. web: like web search logs (counts, "
+            "heavy tails, zeros, noise). domains: a source and a related target market."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="LETOR file to write (.gz packs it).")],
+    queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 1000,
+    docs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Documents a query.", show_default="50; web 120; domains 40"),
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Features.", show_default="50; web 136")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the queries.")] = 0,
+    task: Annotated[
+        int, typer.Option(min=0, help="Seed of what there is to learn; the same for all parts.")
+    ] = 0,
+    labels: Annotated[
+        str, typer.Option(help="artificial: label distribution, skewed or equal.")
+    ] = "skewed",
+    target_out: Annotated[
+        Path | None, typer.Option(help="domains: LETOR file of the target market.")
+    ] = None,
+    target_queries: Annotated[
+        int | None, typer.Option(min=1, help="domains: queries of the target market.")
+    ] = None,
+    feature_shift: Annotated[
+        float, typer.Option(min=0, help="domains: how far the features move.")
+    ] = 0.5,
+    relevance_shift: Annotated[
+        float, typer.Option(min=0, max=1, help="domains: how far what is relevant moves.")
+    ] = 0.5,
+) -> None:
+    """Generate seeded data: the same options give the same file on any machine.
+
+    Parts of one task (training, validation, test) share --task and differ in --seed:
+
+    rankgrove generate artificial --queries 1000 --seed 1 --out train.txt
+
+    rankgrove generate artificial --queries 500 --seed 2 --out test.txt
+
+    rankgrove generate domains --queries 6000 --out big.txt --target-queries 300
+    --target-out small.txt
+    """
+    import rankgrove as rg
+
+    sizes = {}
+    if docs is not None:
+        sizes["n_docs"] = docs
+    if features is not None:
+        sizes["n_features"] = features
+    if kind is Kind.domains:
+        if target_out is None:
+            raise ParameterError("domains writes two files: give --target-out too.")
+        source, target = rg.make_domains(
+            queries,
+            target_queries or queries,
+            feature_shift=feature_shift,
+            relevance_shift=relevance_shift,
+            seed=seed,
+            task=task,
+            **sizes,
+        )
+        _write(target, target_out)
+    elif kind is Kind.web:
+        source = rg.make_web(queries, seed=seed, task=task, **sizes)
+    else:
+        source = rg.make_artificial(queries, labels=labels, seed=seed, task=task, **sizes)
+    _write(source, out)
+
+
+def _write(dataset: object, path: Path) -> None:
+    import rankgrove as rg
+
+    assert isinstance(dataset, rg.QueryDataset)
+    rg.write_letor(dataset, path)
+    typer.echo(f"{path}: {dataset!r}")

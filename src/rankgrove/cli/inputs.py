@@ -1,0 +1,80 @@
+"""What commands read: data sets by their ending, scores, and systems to be measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankgrove.errors import ParameterError, ParseError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rankgrove.data.queries import QueryDataset
+
+TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+
+def load_dataset(
+    paths: Sequence[Path], *, label: str = "label", qid: str = "qid", cache: bool = False
+) -> QueryDataset:
+    """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise."""
+    if any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths):
+        from rankgrove.data.tabular import read_table
+
+        if len(paths) > 1:
+            raise ParameterError("Give one CSV or parquet file; only LETOR files can be several.")
+        return read_table(paths[0], label=label, qid=qid)
+    from rankgrove.data.letor import read_letor
+
+    return read_letor(list(paths), cache=cache)
+
+
+def read_scores(path: Path, n_rows: int) -> np.ndarray:
+    """Read one score a line, in the row order of the data set."""
+    import numpy as np
+
+    from rankgrove.data.text_files import read_text_bytes
+
+    lines = read_text_bytes(path).split(b"\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    scores = np.empty(len(lines))
+    for number, line in enumerate(lines, 1):
+        try:
+            scores[number - 1] = float(line)
+        except ValueError:
+            shown = line[:40].decode(errors="replace").strip()
+            raise ParseError(
+                path, number, f"expected one score a line, got {shown!r}. Write one number a line."
+            ) from None
+        if math.isnan(scores[number - 1]):
+            raise ParseError(path, number, "a score must be a number, got nan.")
+    if scores.size != n_rows:
+        raise ParseError(
+            path,
+            None,
+            f"{scores.size} scores for {n_rows} rows: write one score for each row of the data, "
+            "in its row order.",
+        )
+    return scores
+
+
+def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
+    """Return what `source` names: ``feature:N``, a file of scores, or a TREC run."""
+    if is_run:
+        from rankgrove.data.trec import read_run
+
+        return read_run(source)
+    kind, colon, feature = source.partition(":")
+    if colon and kind == "feature":
+        return dataset.column(feature)
+    return read_scores(Path(source), dataset.n_rows)
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a file that is not there before any work is done."""
+    if not path.exists():
+        raise ParseError(path, None, "there is no such file.")

@@ -1,0 +1,57 @@
+"""The entry point: collects the commands, and turns a user's mistake into one clear line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from rankgrove._version import __version__
+from rankgrove.cli.compare import compare
+from rankgrove.cli.demo import demo
+from rankgrove.cli.evaluate import evaluate
+from rankgrove.cli.generate import generate
+from rankgrove.errors import RankgroveError
+
+app = typer.Typer(
+    name="rankgrove",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (generate, evaluate, compare, demo):
+    app.command()(command)
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Learning to rank: read judged data, measure rankings, compare systems."""
+    if version:
+        typer.echo(f"rankgrove {__version__}")
+        raise typer.Exit
+
+
+def run() -> None:
+    """Run the command line; a user's mistake ends it with a message and status 2."""
+    try:
+        app(prog_name="rankgrove")
+    except RankgroveError as error:
+        _end(f"error: {error}", 2)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: not an error, but nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        _end(f"error: {error.filename or 'output'}: {error.strerror or error}", 2)
+    except MemoryError:
+        _end("error: not enough memory for this data; try fewer queries or features.", 2)
+
+
+def _end(message: str, status: int) -> None:
+    print(message, file=sys.stderr)
+    sys.exit(status)

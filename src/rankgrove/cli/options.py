@@ -1,0 +1,37 @@
+"""Options that several commands share, written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
+
+Convention = Annotated[
+    str,
+    typer.Option(
+        help="What measures' names do not say: papers, letor, mslr, trec, yahoo, lightgbm "
+        "or sklearn. With --qrels, trec unless said otherwise.",
+        show_default="papers",
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads to use.", show_default="all cores")
+]
+LabelColumn = Annotated[
+    str, typer.Option("--label", help="Column of the labels, in CSV and parquet files.")
+]
+QidColumn = Annotated[
+    str, typer.Option("--qid", help="Column of the query ids, in CSV and parquet files.")
+]
+Cache = Annotated[
+    bool, typer.Option("--cache", help="Keep a binary copy of LETOR files for the next time.")
+]
+Qrels = Annotated[
+    Path | None, typer.Option(help="TREC judgements, to evaluate runs against as trec_eval does.")
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Also write everything to this JSON file.")
+]

@@ -1,0 +1,176 @@
+"""Evaluation: means, intervals, what is left out, invariance, and how it prints."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import rankgrove as rg
+from tests.reference import measures as naive
+
+SPECS = ["ndcg@5", "map", "err", "mrr", "p@3", "recall@5", "meanndcg", "auc", "pairs", "accuracy"]
+
+
+@pytest.fixture(scope="module")
+def scored():
+    rng = np.random.default_rng(11)
+    sizes = rng.integers(1, 60, 300)
+    qid = np.repeat(np.arange(1000, 1300), sizes)
+    labels = rng.choice(5, sizes.sum(), p=[0.5, 0.2, 0.15, 0.1, 0.05])
+    labels[qid == 1007] = 0
+    return rg.QueryDataset(None, labels, qid), np.round(rng.normal(size=sizes.sum()), 1)
+
+
+def same(a, b):
+    assert a.mean == b.mean
+    assert a.interval == b.interval
+    by_id = [
+        {name: dict(zip(r.query_ids.tolist(), v.tolist(), strict=True)) for name, v in r.per_query.items()}
+        for r in (a, b)
+    ]
+    for name in a.mean:
+        for qid, value in by_id[0][name].items():
+            other = by_id[1][name][qid]
+            assert value == other or (math.isnan(value) and math.isnan(other))
+
+
+def test_means_are_those_of_the_definition(scored):
+    data, _ = scored
+    scores = np.random.default_rng(0).permutation(data.n_rows).astype(float)
+    result = rg.evaluate(scores, data, ["ndcg@5", "map"])
+    expected = {"ndcg@5": [], "map": []}
+    for q in range(data.n_queries):
+        part = slice(data.query_ptr[q], data.query_ptr[q + 1])
+        ranked = [int(l) for l in data.y[part][np.argsort(-scores[part])]]
+        if len(set(ranked)) > 1:
+            expected["ndcg@5"].append(naive.ndcg(ranked, 5))
+            expected["map"].append(naive.average_precision(ranked))
+    for name, values in expected.items():
+        assert result.mean[name] == pytest.approx(np.mean(values), rel=1e-12)
+        t = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
+        assert result.interval[name] == pytest.approx(t, rel=1e-9)
+        assert data.n_queries - len(result.dropped[name]) == len(values)
+    assert result.dropped["map"][1007] == "all labels equal"
+
+
+def test_same_bits_for_any_number_of_threads(scored):
+    data, scores = scored
+    same(
+        rg.evaluate(scores, data, SPECS, n_threads=1), rg.evaluate(scores, data, SPECS, n_threads=2)
+    )
+
+
+def test_same_bits_for_queries_in_another_order(scored):
+    data, scores = scored
+    order = np.random.default_rng(1).permutation(data.n_queries)
+    rows = np.concatenate([np.arange(data.query_ptr[q], data.query_ptr[q + 1]) for q in order])
+    other = rg.QueryDataset(None, data.y[rows], data.qid[rows])
+    for ties in ("stable", "expected", "worst"):
+        specs = [rg.measure(spec, ties=ties) for spec in SPECS]
+        same(rg.evaluate(scores, data, specs), rg.evaluate(scores[rows], other, specs))
+
+
+def test_same_bits_for_shuffled_rows_when_ties_are_averaged(scored):
+    data, scores = scored
+    rows = np.random.default_rng(2).permutation(data.n_rows)
+    other = rg.QueryDataset(None, data.y[rows], data.qid[rows])
+    assert other.order is not None
+    for ties in ("expected", "worst"):
+        specs = [rg.measure(spec, ties=ties) for spec in SPECS]
+        same(rg.evaluate(scores, data, specs), rg.evaluate(scores[rows], other, specs))
+
+
+def test_names_stay_as_the_caller_spelled_them(scored):
+    data, scores = scored
+    result = rg.evaluate(scores, data, ["NDCG@10", "rr"], convention="letor")
+    assert list(result.mean) == ["NDCG@10", "rr"]
+    assert str(result.measures["NDCG@10"]) == "ndcg@10[letor]"
+    assert list(rg.evaluate(scores, data, "map").mean) == ["map"]
+
+
+def test_a_model_is_anything_that_predicts(scored):
+    data, scores = scored
+
+    class Model:
+        def predict(self, dataset):
+            assert dataset is data
+            return scores
+
+    same(rg.evaluate(Model(), data, SPECS), rg.evaluate(scores, data, SPECS))
+
+
+def test_documents_that_were_not_retrieved_gain_nothing():
+    data = rg.QueryDataset(None, [2, 1, 0], qid=["a"] * 3)
+    scores = [-np.inf, 1.0, 0.5]
+    assert rg.evaluate(scores, data, "map[trec]").mean["map[trec]"] == 0.5
+    expected = 1 / (2 + 1 / math.log2(3))
+    assert rg.evaluate(scores, data, "ndcg[trec]").mean["ndcg[trec]"] == pytest.approx(expected)
+
+
+def test_all_queries_left_out():
+    data = rg.QueryDataset(None, [0, 0], qid=[1, 1])
+    result = rg.evaluate([1.0, 2.0], data, "ndcg@10")
+    assert math.isnan(result.mean["ndcg@10"])
+    assert "nan" in str(result)
+    assert "1 with all labels equal" in str(result)
+
+
+def test_bad_input(scored):
+    data, scores = scored
+    with pytest.raises(rg.DataError, match=r"one number a row of the data set .* Got .*\(3,\)"):
+        rg.evaluate([1.0, 2, 3], data, "map")
+    bad = scores.copy()
+    bad[5] = np.nan
+    with pytest.raises(rg.DataError, match=r"1 of .* scores are NaN, the first at row 5"):
+        rg.evaluate(bad, data, "map")
+    with pytest.raises(rg.DataError, match="must be numbers"):
+        rg.evaluate(np.array(["a"] * data.n_rows), data, "map")
+    with pytest.raises(rg.ParameterError, match="at least one measure"):
+        rg.evaluate(scores, data, [])
+    with pytest.raises(rg.ParameterError, match="did you mean 'letor'"):
+        rg.evaluate(scores, data, "map", convention="leter")
+    with pytest.raises(rg.DataError, match="needs a QueryDataset"):
+        rg.evaluate(scores, (scores, scores), "map")
+    with pytest.raises(rg.DataError, match="evaluated against qrels"):
+        rg.evaluate(rg.Run({"1": {"a": 1.0}}, name="r"), data, "map")
+
+
+def test_output_forms(scored, tmp_path):
+    data, scores = scored
+    result = rg.evaluate(scores, data, ["ndcg@5", "map"])
+    frame = result.to_pandas()
+    assert frame.shape == (data.n_queries, 2)
+    assert frame.index.name == "qid"
+    assert frame["map"].mean() == pytest.approx(result.mean["map"])
+    path = tmp_path / "out.json"
+    result.to_json(path)
+    loaded = json.loads(path.read_text())
+    assert loaded["convention"] == "papers"
+    assert loaded["measures"][1]["mean"] == result.mean["map"]
+    assert loaded["dropped"]["map"]["1007"] == "all labels equal"
+    lines = result.to_csv(tmp_path / "out.csv").splitlines()
+    assert lines[0] == "qid,ndcg@5,map"
+    assert len(lines) == data.n_queries + 1
+    assert "1007,," in lines
+    assert (tmp_path / "out.csv").read_text().splitlines() == lines
+    assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
+    text = str(result)
+    assert "convention: papers" in text
+    assert "left out of 300 queries" in text
+    with pytest.raises(rg.DataError, match="cannot be written"):
+        result.to_json(tmp_path / "no" / "folder.json")
+    with pytest.raises(rg.DataError, match="is a folder"):
+        result.to_json(tmp_path)
+
+
+def test_counts_and_figures_of_mq2008(data_dir):
+    parts = [rg.read_letor(data_dir / "mq2008" / f"S{i}.txt.gz") for i in range(1, 6)]
+    assert sum(p.n_rows for p in parts) == 15211
+    assert sum(p.n_queries for p in parts) == 784
+    result = rg.evaluate(parts[0].column(25), parts[0], ["ndcg@10", "map"], convention="letor")
+    # a constant number of queries stays in the mean, whatever is relevant
+    assert not any(result.dropped.values())
