@@ -56,9 +56,9 @@ def precisions_value(g, w):
     total = 0.0
     found = 0.0
     for r in range(g.size):
-        if g[r] > 0.0:
-            found += 1.0
-            total += found * w[r]
+        hit = np.float64(g[r] > 0.0)  # no branch: relevance is hard to predict
+        found += hit
+        total += hit * found * w[r]
     return total
 
 

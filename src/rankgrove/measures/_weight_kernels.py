@@ -6,16 +6,50 @@ import numpy as np
 from numba import njit, prange
 
 
+GRADES = 16  # a query with more different gains than this is sorted instead
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def next_grade(gain, last):
+    """Return the largest gain below `last` and how often it occurs (two passes of vectors)."""
+    grade = -np.inf
+    for i in range(gain.size):
+        grade = max(grade, gain[i] if gain[i] < last else -np.inf)
+    count = 0
+    for i in range(gain.size):
+        count += np.int64(gain[i] == grade)
+    return grade, count
+
+
+@njit(cache=True, nogil=True)
+def best_gains(gain, depth, ordered):
+    """Fill the first `depth` entries of `ordered` with the largest gains in descending order."""
+    r = 0
+    grade = np.inf
+    for _ in range(GRADES):
+        grade, count = next_grade(gain, grade)
+        for _ in range(min(count, depth - r)):
+            ordered[r] = grade
+            r += 1
+        if r == depth:
+            return
+    ordered[: gain.size] = np.sort(gain)[::-1]
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def ideal_sums(gain, table, query_ptr, bounds, ideal):
     """Fill `ideal` with the largest sum of gain times table that an order of a query reaches."""
     for piece in prange(bounds.size - 1):
+        ordered = np.empty(0)
         for q in range(bounds[piece], bounds[piece + 1]):
-            ordered = np.sort(gain[query_ptr[q] : query_ptr[q + 1]])
-            n = ordered.size
+            n = query_ptr[q + 1] - query_ptr[q]
+            if n > ordered.size:
+                ordered = np.empty(2 * n)
+            depth = min(n, table.size)
+            best_gains(gain[query_ptr[q] : query_ptr[q + 1]], depth, ordered)
             total = 0.0
-            for r in range(min(n, table.size)):
-                total += ordered[n - 1 - r] * table[r]
+            for r in range(depth):
+                total += ordered[r] * table[r]
             ideal[q] = total
 
 
@@ -36,13 +70,16 @@ def mean_ndcg_weights(gain, discount, query_ptr, bounds, weight):
     The mean of NDCG@1 ... NDCG@n is linear in the gains, so it needs no rule of its own.
     """
     for piece in prange(bounds.size - 1):
+        ordered = np.empty(0)
         for q in range(bounds[piece], bounds[piece + 1]):
             start, end = query_ptr[q], query_ptr[q + 1]
             n = end - start
-            ordered = np.sort(gain[start:end])
+            if n > ordered.size:
+                ordered = np.empty(2 * n)
+            best_gains(gain[start:end], n, ordered)
             ideal = 0.0
             for r in range(n):
-                ideal += ordered[n - 1 - r] * discount[r]
+                ideal += ordered[r] * discount[r]
                 weight[start + r] = 1.0 / ideal if ideal > 0.0 else 0.0
             tail = 0.0
             for r in range(n - 1, -1, -1):

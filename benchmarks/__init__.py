@@ -1,0 +1,1 @@
+"""Benchmarks: one script a claim, each prints ratios against peers measured in one run."""

@@ -1,0 +1,25 @@
+"""Timing side by side: contenders take turns, the best of several rounds counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def best_times(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return every contender's least seconds over `rounds` interleaved rounds."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(rounds):
+        for name, work in contenders.items():
+            start = time.perf_counter()
+            work()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def print_ratios(best: dict[str, float], ours: str) -> None:
+    """Print seconds, and how many times longer each peer takes than `ours`."""
+    width = max(map(len, best))
+    for name, seconds in best.items():
+        ratio = "" if name == ours else f"  {seconds / best[ours]:7.2f} x ours"
+        print(f"  {name:<{width}}  {seconds:9.4f} s{ratio}")
