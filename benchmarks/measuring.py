@@ -13,9 +13,9 @@ import time
 import warnings
 
 import numpy as np
-from benchmarks.timing import best_times, print_ratios
 
 import rankgrove as rg
+from benchmarks.timing import best_times, print_ratios
 
 
 def main() -> None:
@@ -60,7 +60,9 @@ def main() -> None:
 
     start = time.perf_counter()
     ours()
-    print(f"first call, compilation or loading of compiled code: {time.perf_counter() - start:.2f} s")
+    print(
+        f"first call, compilation or loading of compiled code: {time.perf_counter() - start:.2f} s"
+    )
     with_ranx()
     best = best_times(
         {"rankgrove": ours, "ranx": with_ranx, "pytrec_eval": with_pytrec_eval}, given.rounds

@@ -43,35 +43,38 @@ _HOME = {
     "QueryKFold": "rankers.folds",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from rankgrove.data.folds import k_fold, letor_folds, random_trials
-    from rankgrove.data.letor import read_letor, write_letor
-    from rankgrove.data.queries import QueryDataset
-    from rankgrove.data.synthetic import make_artificial, make_domains, make_web
-    from rankgrove.data.tabular import read_table
-    from rankgrove.data.trec import (
-        Qrels,
-        Run,
-        dataset_from_runs,
-        read_qrels,
-        read_run,
-        write_run,
-    )
-    from rankgrove.errors import (
-        DataError,
-        MissingExtraError,
-        ParameterError,
-        ParseError,
-        RankgroveError,
-    )
-    from rankgrove.evaluation.compare import Comparison, compare
-    from rankgrove.evaluation.evaluate import Evaluation, evaluate
-    from rankgrove.measures.base import Measure
-    from rankgrove.measures.custom import register_measure
-    from rankgrove.measures.parse import measure
-    from rankgrove.rankers.folds import QueryKFold
+    from rankgrove.data.folds import k_fold as k_fold
+    from rankgrove.data.folds import letor_folds as letor_folds
+    from rankgrove.data.folds import random_trials as random_trials
+    from rankgrove.data.letor import read_letor as read_letor
+    from rankgrove.data.letor import write_letor as write_letor
+    from rankgrove.data.queries import QueryDataset as QueryDataset
+    from rankgrove.data.synthetic import make_artificial as make_artificial
+    from rankgrove.data.synthetic import make_domains as make_domains
+    from rankgrove.data.synthetic import make_web as make_web
+    from rankgrove.data.tabular import read_table as read_table
+    from rankgrove.data.trec import Qrels as Qrels
+    from rankgrove.data.trec import Run as Run
+    from rankgrove.data.trec import dataset_from_runs as dataset_from_runs
+    from rankgrove.data.trec import read_qrels as read_qrels
+    from rankgrove.data.trec import read_run as read_run
+    from rankgrove.data.trec import write_run as write_run
+    from rankgrove.errors import DataError as DataError
+    from rankgrove.errors import MissingExtraError as MissingExtraError
+    from rankgrove.errors import ParameterError as ParameterError
+    from rankgrove.errors import ParseError as ParseError
+    from rankgrove.errors import RankgroveError as RankgroveError
+    from rankgrove.evaluation.compare import Comparison as Comparison
+    from rankgrove.evaluation.compare import compare as compare
+    from rankgrove.evaluation.evaluate import Evaluation as Evaluation
+    from rankgrove.evaluation.evaluate import evaluate as evaluate
+    from rankgrove.measures.base import Measure as Measure
+    from rankgrove.measures.custom import register_measure as register_measure
+    from rankgrove.measures.parse import measure as measure
+    from rankgrove.rankers.folds import QueryKFold as QueryKFold
 
 
 def __getattr__(name: str) -> Any:

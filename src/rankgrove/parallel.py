@@ -39,7 +39,7 @@ def threads(n_threads: int | None = None) -> Iterator[int]:
             "The 'n_threads' parameter must be a whole number of at least 1, or None for all "
             f"cores. Got {n_threads!r} instead."
         )
-    most = int(numba.config.NUMBA_NUM_THREADS)
+    most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009  (made at run time)
     wanted = min(n_threads or available_threads(), most)
     with _entry:
         before = numba.get_num_threads()

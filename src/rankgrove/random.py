@@ -30,7 +30,7 @@ def derive_seed(seed: int, *names: object) -> int:
 
 
 def string_keys(tokens: Iterable[object]) -> np.ndarray:
-    """Return a uint64 key for every token, equal for equal text: names a query wherever it stands."""
+    """Return a uint64 key for every token: the same for the same text, wherever it stands."""
     digest = hashlib.blake2b
     blob = b"".join(digest(str(token).encode(), digest_size=8).digest() for token in tokens)
     return np.frombuffer(blob, dtype="<u8").astype(np.uint64)

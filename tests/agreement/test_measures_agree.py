@@ -1,4 +1,4 @@
-"""Our figures against those of trec_eval, pytrec_eval, ir_measures, ranx, scikit-learn, LightGBM."""
+"""Our figures against trec_eval, pytrec_eval, ir_measures, ranx, scikit-learn, LightGBM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def judged():
     run, qrels = rg.Run(name="random"), rg.Qrels()
     for q in range(60):
         documents = [f"d{i:03d}" for i in rng.permutation(80)]
-        run[str(101 + q)] = {d: float(s) for d, s in zip(documents[:50], rng.integers(0, 30, 50), strict=True)}
+        run[str(101 + q)] = {
+            d: float(s) for d, s in zip(documents[:50], rng.integers(0, 30, 50), strict=True)
+        }
         grades = rng.choice([-1, 0, 1, 2, 3], 60, p=[0.05, 0.6, 0.2, 0.1, 0.05])
         qrels[str(101 + q)] = {d: int(g) for d, g in zip(documents[10:70], grades, strict=True)}
     qrels["104"] = dict.fromkeys(qrels["104"], 0)  # nothing relevant
@@ -53,7 +55,8 @@ def test_pytrec_eval(judged):
 
     run, qrels = judged
     evaluator = pytrec_eval.RelevanceEvaluator(
-        dict(qrels), {"map", "recip_rank", "P.10,200", "recall.15", "ndcg", "ndcg_cut.10", "map_cut.10"}
+        dict(qrels),
+        {"map", "recip_rank", "P.10,200", "recall.15", "ndcg", "ndcg_cut.10", "map_cut.10"},
     )
     theirs = evaluator.evaluate(dict(run))
     ours = rg.evaluate(run, qrels, list(NAMES), convention="trec")
@@ -153,7 +156,11 @@ def test_lightgbm(scored):
     data, scores = scored
     # A model whose score is its one feature's value: LightGBM then measures our scores.
     train = lgb.Dataset(
-        scores[:, None], data.y, group=np.diff(data.query_ptr), free_raw_data=False, params={"verbose": -1}
+        scores[:, None],
+        data.y,
+        group=np.diff(data.query_ptr),
+        free_raw_data=False,
+        params={"verbose": -1},
     )
     history: dict = {}
     parameters = {

@@ -74,7 +74,9 @@ def test_holm(p_values):
     # the definition: the largest of (m - rank) p over all p-values up to this one
     order = sorted(p_values)
     for p, q in zip(p_values, adjusted, strict=True):
-        wanted = max(min(1, (len(order) - i) * order[i]) for i in range(len(order)) if order[i] <= p)
+        wanted = max(
+            min(1, (len(order) - i) * order[i]) for i in range(len(order)) if order[i] <= p
+        )
         assert q == pytest.approx(wanted) or order.count(p) > 1
         assert q >= p
 
@@ -100,7 +102,9 @@ def test_all_pairs_and_output(systems, tmp_path):
 def test_runs(tmp_path):
     qrels = rg.Qrels({"1": {"a": 1, "b": 0}, "2": {"a": 1, "b": 0}, "3": {"a": 1}})
     good = rg.Run({"1": {"a": 2.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}}, name="good")
-    bad = rg.Run({"1": {"a": 1.0, "b": 2.0}, "2": {"a": 2.0, "b": 1.0}, "3": {"b": 1.0}}, name="bad")
+    bad = rg.Run(
+        {"1": {"a": 1.0, "b": 2.0}, "2": {"a": 2.0, "b": 1.0}, "3": {"b": 1.0}}, name="bad"
+    )
     result = rg.compare({"bad": bad, "good": good}, qrels, "map", convention="trec")
     assert result.query_ids.tolist() == ["1", "2"]  # the queries that both runs have
     assert result.contrasts[0].difference == 0.25

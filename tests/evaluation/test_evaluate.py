@@ -29,7 +29,10 @@ def same(a, b):
     assert a.mean == b.mean
     assert a.interval == b.interval
     by_id = [
-        {name: dict(zip(r.query_ids.tolist(), v.tolist(), strict=True)) for name, v in r.per_query.items()}
+        {
+            name: dict(zip(r.query_ids.tolist(), v.tolist(), strict=True))
+            for name, v in r.per_query.items()
+        }
         for r in (a, b)
     ]
     for name in a.mean:

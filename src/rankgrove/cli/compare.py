@@ -34,7 +34,9 @@ def compare(
         ),
     ] = None,
     qrels: Qrels = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="What to compare by.")] = "ndcg@10",
+    measure: Annotated[
+        str, typer.Option("--measure", "-m", help="What to compare by.")
+    ] = "ndcg@10",
     convention: Convention = "",
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="Compare every pair, not only with the first.")
@@ -94,7 +96,9 @@ def _named(items: list[str]) -> dict[str, str]:
     for item in items:
         name, equals, source = item.partition("=")
         if not equals or not name or not source:
-            raise ParameterError(f"Write a system as NAME=SOURCE, as in bm25=feature:25. Got {item!r}.")
+            raise ParameterError(
+                f"Write a system as NAME=SOURCE, as in bm25=feature:25. Got {item!r}."
+            )
         if name in named:
             raise ParameterError(f"Two systems are named {name!r}: give each its own name.")
         named[name] = source

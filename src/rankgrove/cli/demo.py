@@ -31,12 +31,14 @@ def demo(
     best = sorted(found, key=lambda name: -found[name])[:3]
     systems = {name: _signed(data.column(name[1:]), name[0]) for name in best}
     typer.echo(f"\nThe best of them, {best[0]}:\n")
-    typer.echo(str(rg.evaluate(systems[best[0]], data, ["ndcg@1", "ndcg@3", "ndcg@10", "map", "err"])))
+    typer.echo(
+        str(rg.evaluate(systems[best[0]], data, ["ndcg@1", "ndcg@3", "ndcg@10", "map", "err"]))
+    )
     typer.echo("\nIs it better than the next two?\n")
     typer.echo(str(rg.compare(systems, data, "ndcg@10")))
     typer.echo(
         "\nTry next:\n"
-        f"  rankgrove evaluate {path} --feature {best[0][1:]} -m ndcg@10 -m map --convention letor\n"
+        f"  rankgrove evaluate {path} --feature {best[0][1:]} -m map --convention letor\n"
         f"  rankgrove compare {path} -s a=feature:1 -s b=feature:2 -m map\n"
         "  rankgrove generate web --queries 100 --out web.txt\n"
         "  rankgrove --help"

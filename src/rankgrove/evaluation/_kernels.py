@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Kernels of the randomisation test."""
 
 from __future__ import annotations

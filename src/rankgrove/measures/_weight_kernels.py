@@ -1,10 +1,10 @@
+# mypy: ignore-errors
 """What a measure needs of the labels alone: ideals, and the weight of every rank of every query."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
-
 
 GRADES = 16  # a query with more different gains than this is sorted instead
 

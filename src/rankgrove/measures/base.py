@@ -73,7 +73,7 @@ class Measure(ABC):
             self._set("empty", check_real("empty", owner, self.empty))
         self._check(owner)
 
-    def _check(self, owner: str) -> None:
+    def _check(self, owner: str) -> None:  # noqa: B027
         """Check the parameters that only this measure has."""
 
     def _set(self, name: str, value: object) -> None:

@@ -32,7 +32,7 @@ class Pairs(Measure):
         return np.repeat(safe_inverse(self._pairs(gain, queries)), queries.sizes)
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
-        return self._pairs(gain, queries) == 0
+        return np.asarray(self._pairs(gain, queries) == 0)
 
     def _pairs(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
         pairs = np.empty(queries.sizes.size)
