@@ -98,10 +98,11 @@ def _count(sources: list[Source]) -> int:
         before = total
         for segment in source.segments:
             rows = np.zeros(segment.state.shape[0], np.int64)
+            words = segment.data[: segment.data.size // 8 * 8].view(np.uint64)
             if rows.size == 1:
-                rows[0] = kernels.count_chunk(segment.data, *segment.state[0, :2])
+                rows[0] = kernels.count_chunk(segment.data, words, *segment.state[0, :2])
             else:
-                kernels.count_rows(segment.data, segment.state, rows)
+                kernels.count_rows(segment.data, words, segment.state, rows)
             segment.state[:, kernels.FIRST_ROW] = total + np.cumsum(rows) - rows
             segment.first_row, segment.n_rows = total, int(rows.sum())
             total += segment.n_rows

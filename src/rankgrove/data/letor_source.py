@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ class Segment:
     """
 
     def __init__(self, buffer: memoryview, base: int, cuts: Sequence[int]) -> None:
-        self.data = np.frombuffer(buffer, np.uint8)
+        self.data = np.frombuffer(buffer.toreadonly(), np.uint8)  # one type for the kernels
         self.base = base
         self.state = np.zeros((len(cuts) - 1, N_STATE), np.int64)
         self.state[:, START] = cuts[:-1]
@@ -97,12 +98,16 @@ def read_bytes(path: Path) -> mmap.mmap | bytearray:
     """Return the content of a file: mapped into memory, or unzipped if it is gzip."""
     try:
         with open(path, "rb") as file:
-            head = file.read(2)
+            kind = os.fstat(file.fileno()).st_mode
+            if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+                raise ParseError(path, None, "this is a device. Expected a file.")
+            head = file.peek(2)[:2]
             if not head:
                 raise ParseError(path, None, "the file is empty. Expected rows of text in it.")
             if head == GZIP_MAGIC:
-                file.seek(0)
                 return _unzip(path, file.read)
+            if stat.S_ISFIFO(kind):
+                return bytearray(file.read())
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise ParseError(path, None, "there is no such file.") from None
