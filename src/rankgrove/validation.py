@@ -18,9 +18,7 @@ from rankgrove.errors import DataError, ParameterError
 
 def refuse(name: str, owner: str, rule: str, value: object) -> NoReturn:
     """Raise the one form of message for a bad parameter."""
-    raise ParameterError(
-        f"The '{name}' parameter of {owner} must be {rule}. Got {value!r} instead."
-    )
+    raise ParameterError(f"The '{name}' parameter of {owner} must be {rule}. Got {value!r} instead.")
 
 
 def check_integer(
@@ -28,7 +26,11 @@ def check_integer(
 ) -> int:
     """Return `value` as an int within [low, high], or refuse it."""
     fits = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if not fits or (low is not None and value < low) or (high is not None and value > high):
+    if (
+        not fits
+        or (low is not None and value < low)
+        or (high is not None and value > high)
+    ):
         refuse(name, owner, "a whole number" + _range(low, high), value)
     return int(value)
 

@@ -343,9 +343,9 @@ def parse_chunk(data, state, chunk, rules, out):
         if _has_qid(data, pos):
             start = pos + 4
             pos = start
-            while not ends_token(data[pos]):
+            while not ends_token(data[pos]) and data[pos] >= 32:  # a control sign is no text
                 pos += 1
-            if pos == start:
+            if pos == start or data[pos] < 9 or 13 < data[pos] < 32:
                 error, where = BAD_QID, start - 4
                 break
             if with_qid < 0:

@@ -65,7 +65,7 @@ def _long_mantissa(data, pos, end):
 
 @njit(cache=True, nogil=True)
 def _exponent(data, pos):
-    """Return the exponent written at `pos` (after the e) and where it ends; no digit: no advance."""
+    """Return the exponent written at `pos`, after the e, and its end; no digits: `pos` itself."""
     start = pos
     negative = data[pos] == _MINUS
     if negative or data[pos] == _PLUS:

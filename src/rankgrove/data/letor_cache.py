@@ -41,8 +41,11 @@ def cached(
 ) -> Parts:
     """Return the copy of what `read` would give, or call it and keep a copy."""
     used = [*paths, *(side for side in queries.side_files if side is not None)]
-    key = {"options": asdict(options), "files": [str(path.absolute()) for path in used]}
-    key["named"] = queries.named
+    key = {
+        "options": asdict(options),
+        "files": [str(path.absolute()) for path in used],
+        "named": queries.named,
+    }
     try:
         now = [_identity(path) for path in used]
         # The times of a file that has not rested may hide a change while it is read.
@@ -93,7 +96,8 @@ def _content(path: Path) -> str:
 
 def _same_content(path: Path, source: dict[str, Any]) -> bool:
     try:
-        return os.stat(path).st_size == source["size"] and _content(path) == source["content"]
+        same_size: bool = os.stat(path).st_size == source["size"]
+        return same_size and _content(path) == str(source["content"])
     except OSError:
         return False
 
@@ -188,7 +192,7 @@ def _write(place: Path, key: dict[str, Any], sources: list[Any], parts: Parts) -
         with os.fdopen(handle, "wb") as file:
             file.write(head.ljust(_aligned(len(head)), b"\0"))
             for array in arrays.values():
-                file.write(memoryview(array.reshape(-1)).cast("B") if array.size else b"")
+                file.write(array.reshape(-1).data.cast("B") if array.size else b"")
                 file.write(bytes(_aligned(array.nbytes) - array.nbytes))
         os.replace(name, place)
     except BaseException:

@@ -12,8 +12,14 @@ import numpy as np
 
 from rankgrove.data import _letor_kernels as kernels
 from rankgrove.data._letor_kernels import MOST_INDEX, Arrays, Rules
+from rankgrove.data.letor_assemble import (
+    assemble_sparse,
+    documents,
+    side_queries,
+    token_queries,
+)
 from rankgrove.data.letor_mistakes import endless_label, explain, no_qid, overflow
-from rankgrove.data.letor_source import Segment, Source, excerpt, group_sizes
+from rankgrove.data.letor_source import Segment, Source, excerpt
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParseError
 
@@ -25,7 +31,6 @@ _DENSE_ALWAYS = 64 << 20  # bytes up to which the matrix is dense whatever the t
 _DENSE_FACTOR = 8  # and as many times the text may it take beyond
 _SAMPLE_LINES, _SAMPLE_BYTES = 64, 1 << 20
 _INDEX = re.compile(rb"(?:^|[ \t])([0-9]{1,10}):")
-_CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Queries:
-    """Where query ids come from: side files (None: none there), and whether the caller named them."""
+    """Side files with query sizes (None: not there), and whether the caller named them."""
 
     side_files: list[Path | None]
     named: bool
@@ -78,12 +83,12 @@ def parse(paths: list[Path], queries: Queries, options: ReadOptions, n_threads: 
         features: Any = out.X
         features.flags.writeable = False
     else:
-        features = _assemble_sparse(sources, out, options, fixes)
+        features = assemble_sparse(sources, out, options.n_features, fixes)
     if queries.named or _first_kind(sources) == "without":
-        query_ids, query_of_row = _side_queries(sources, queries)
+        query_ids, query_of_row = side_queries(sources, queries.side_files)
     else:
-        query_ids, query_of_row = _token_queries(sources, out)
-    return Parts(features, out.y, query_ids, query_of_row, _documents(sources, out))
+        query_ids, query_of_row = token_queries(sources, out)
+    return Parts(features, out.y, query_ids, query_of_row, documents(sources, out))
 
 
 def _chunk_bytes(path: Path, n_threads: int) -> int:
@@ -165,13 +170,23 @@ def _is_dense(options: ReadOptions, n_rows: int, width: int, text_bytes: int) ->
     need = 4 * n_rows * width
     if options.sparse is True:
         return False
-    if options.sparse == "auto" and options.absent == "zero":
-        if need > max(_DENSE_ALWAYS, _DENSE_FACTOR * text_bytes):
-            return False
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        if need > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
-            raise DataError(_too_wide(n_rows, width))
+    large = need > max(_DENSE_ALWAYS, _DENSE_FACTOR * text_bytes)
+    if large and options.sparse == "auto" and options.absent == "zero":
+        return False
+    if need > _physical_memory():
+        raise DataError(_too_wide(n_rows, width))
     return True
+
+
+def _physical_memory() -> float:
+    """Return the bytes of memory the machine has; infinity where that is not known.
+
+    The system may hand out more and end the process later: an error in time is better.
+    """
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
 
 
 def _too_wide(n_rows: int, width: int) -> str:
@@ -316,116 +331,3 @@ def _kind_mistakes(
         )
         return [(with_qid, 0, message)]
     return []
-
-
-# -- assembling ------------------------------------------------------------------------------------
-
-
-def _assemble_sparse(
-    sources: list[Source],
-    out: Arrays,
-    options: ReadOptions,
-    fixes: list[tuple[int, int, np.float32]],
-) -> scipy.sparse.csr_matrix:
-    """Close the gaps between the chunks' slots, in place."""
-    import scipy.sparse
-
-    used, highest = 0, -1
-    for source in sources:
-        for segment in source.segments:
-            for state in segment.state:
-                start, n = int(state[kernels.FIRST_SLOT]), int(state[kernels.N_SLOTS])
-                out.columns[used : used + n] = out.columns[start : start + n]
-                out.values[used : used + n] = out.values[start : start + n]
-                used += n
-                highest = max(highest, int(state[kernels.HIGHEST]))
-    pointers = np.zeros(out.y.size + 1, np.int64)
-    np.cumsum(out.row_size, out=pointers[1:])
-    for row, column, value in fixes:
-        start, end = pointers[row], pointers[row + 1]
-        out.values[start + np.searchsorted(out.columns[start:end], column)] = value
-    width = highest + 1 if options.n_features is None else options.n_features
-    index_type = np.int32 if used <= MOST_INDEX else np.int64
-    matrix = scipy.sparse.csr_matrix(
-        (out.values[:used], out.columns[:used], pointers.astype(index_type)),
-        shape=(out.y.size, width),
-    )
-    matrix.has_canonical_format = True
-    return matrix
-
-
-def _token_queries(sources: list[Source], out: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Return query ids by first appearance and every row's position, from the runs of qid tokens."""
-    position: dict[bytes, int] = {}
-    first_row: list[int] = []
-    query_of_run: list[int] = []
-    for source in sources:
-        for segment in source.segments:
-            text = memoryview(segment.data)
-            for state in segment.state:
-                first = int(state[kernels.FIRST_ROW])
-                runs = slice(first, first + int(state[kernels.N_RUNS]))
-                first_row += out.run_row[runs].tolist()
-                starts, ends = out.run_start[runs].tolist(), out.run_end[runs].tolist()
-                for start, end in zip(starts, ends, strict=True):
-                    token = bytes(text[start:end])
-                    if token not in position:
-                        _check_token(source, segment.base + start, token)
-                    query_of_run.append(position.setdefault(token, len(position)))
-    lengths = np.diff(np.array([*first_row, out.y.size]))
-    return _ids(list(position)), np.repeat(np.array(query_of_run, np.int64), lengths)
-
-
-def _check_token(source: Source, offset: int, token: bytes) -> None:
-    try:
-        text = token.decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if any(ord(letter) < 32 for letter in text):
-        raise source.error(
-            offset,
-            f"the query id {excerpt(token)} is not text. Expected UTF-8 without control signs.",
-        )
-
-
-def _ids(tokens: list[bytes]) -> np.ndarray:
-    if all(_CANONICAL.fullmatch(token) for token in tokens):
-        numbers = [int(token) for token in tokens]
-        if all(-(2**63) <= number < 2**63 for number in numbers):
-            return np.array(numbers, np.int64)
-    return np.array([token.decode() for token in tokens])
-
-
-def _side_queries(sources: list[Source], queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-    """Return query ids 1, 2, ... and every row's position, from group sizes in side files."""
-    sizes = []
-    for source, side in zip(sources, queries.side_files, strict=True):
-        assert side is not None  # _check has raised for a source without
-        own = group_sizes(side)
-        n_rows = sum(segment.n_rows for segment in source.segments)
-        if sum(own.tolist()) != n_rows:
-            raise ParseError(
-                side,
-                None,
-                f"the group sizes add up to {sum(own.tolist())}, and {source.path} has {n_rows} "
-                "rows. Expected equal numbers: is it the side file of that data file?",
-            )
-        sizes.append(own)
-    of_query = np.concatenate(sizes)
-    n_queries = of_query.size
-    return np.arange(1, n_queries + 1), np.repeat(np.arange(n_queries), of_query)
-
-
-def _documents(sources: list[Source], out: Arrays) -> TextColumn | None:
-    """Return the document ids with bytes of their own, so that the text can go."""
-    segments = [segment for source in sources for segment in source.segments]
-    if not any(segment.state[:, kernels.N_COMMENTS].any() for segment in segments):
-        return None
-    blob = np.empty(int((out.doc_end - out.doc_start).sum()), np.uint8)
-    offset = 0
-    for segment in segments:
-        rows = slice(segment.first_row, segment.first_row + segment.n_rows)
-        offset = kernels.gather_texts(
-            segment.data, out.doc_start[rows], out.doc_end[rows], blob, offset
-        )
-    return TextColumn(blob, out.doc_start, out.doc_end)

@@ -9,6 +9,7 @@ import stat
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -151,13 +152,13 @@ def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
     return out
 
 
-def as_paths(name: str, given: object) -> list[Path]:
+def as_paths(name: str, given: Any) -> list[Path]:
     """Return a path or a list of paths as a list."""
     if isinstance(given, str | os.PathLike):
         return [Path(given)]
-    if isinstance(given, list | tuple) and given:
-        if all(isinstance(path, str | os.PathLike) for path in given):
-            return [Path(path) for path in given]
+    several = isinstance(given, list | tuple) and given
+    if several and all(isinstance(path, str | os.PathLike) for path in given):
+        return [Path(path) for path in given]
     raise ParameterError(
         f"The '{name}' parameter of read_letor must be a path or a list of paths. "
         f"Got {given!r} instead."

@@ -127,7 +127,7 @@ def _pieces(
         else:
             kernels.write_parts(out, starts, used, cuts, block, *own)
         for start, end in zip(starts.tolist(), used.tolist(), strict=True):
-            yield memoryview(out[start:end])
+            yield out[start:end].data
         first = stop
 
 
