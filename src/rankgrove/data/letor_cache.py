@@ -1,0 +1,278 @@
+"""A binary copy of what was read, never stale: it is known by the content it was made of.
+
+One file::
+
+    magic | length of header | header (JSON) | blake2b of all before | arrays, 64-byte aligned
+
+The header lists the source files with size, times, inode and a hash of their content. Where size,
+times and inode are as they were, and the file had rested for two seconds before it was read (so
+that a later change must show in its times), the content is the same; otherwise the hash decides.
+A copy that is damaged, or of something else, is silently made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.letor_parse import Parts, Queries, ReadOptions
+from rankgrove.data.text_column import TextColumn
+
+_MAGIC = b"RGCACHE\x01"
+_FORMAT = 1
+_ALIGN = 64
+_REST_NS = 2_000_000_000  # longer than the grain of any file system's times
+_DIGEST = 32
+_TYPES = {"<f4", "<f8", "<i4", "<i8", "|u1"}
+
+
+def cached(
+    paths: list[Path], queries: Queries, options: ReadOptions, read: Callable[[], Parts]
+) -> Parts:
+    """Return the copy of what `read` would give, or call it and keep a copy."""
+    used = [*paths, *(side for side in queries.side_files if side is not None)]
+    key = {
+        "options": asdict(options),
+        "files": [str(path.absolute()) for path in used],
+        "named": queries.named,
+    }
+    try:
+        now = [_identity(path) for path in used]
+        # The times of a file that has not rested may hide a change while it is read.
+        content = [None if i["rested"] else _content(p) for i, p in zip(now, used, strict=True)]
+    except OSError:  # `read` says it better
+        return read()
+    places = _places(paths[0], options, key)
+    for place in places:
+        found = _load(place, key)
+        if found is None:
+            continue
+        parts, sources = found
+        if all(a == b and a["rested"] for a, b in zip(_known(sources), now, strict=True)):
+            return parts
+        if all(_same_content(path, s) for path, s in zip(used, sources, strict=True)):
+            content = [source["content"] for source in sources]
+            _keep([place], key, used, now, content, parts)  # the next time needs no hash
+            return parts
+    parts = read()
+    _keep(places, key, used, now, content, parts)
+    return parts
+
+
+# -- which content -----------------------------------------------------------------------------
+
+
+def _identity(path: Path) -> dict[str, Any]:
+    """Return what tells a file's content apart without reading it."""
+    status = os.stat(path)
+    youth = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns)
+    return {
+        "size": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "ctime_ns": status.st_ctime_ns,
+        "inode": status.st_ino,
+        "rested": youth >= _REST_NS,
+    }
+
+
+def _known(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in source.items() if k != "content"} for source in sources]
+
+
+def _content(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST)).hexdigest()
+
+
+def _same_content(path: Path, source: dict[str, Any]) -> bool:
+    try:
+        same_size: bool = os.stat(path).st_size == source["size"]
+        return same_size and _content(path) == str(source["content"])
+    except OSError:
+        return False
+
+
+def _places(path: Path, options: ReadOptions, key: dict[str, Any]) -> list[Path]:
+    """Return where the copy may be: beside the file, or in the user's cache folder."""
+    usual = ReadOptions("zero", False, "auto", None)
+    digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
+    plain = options == usual and len(key["files"]) == 1
+    beside = f"{path.name}.rgcache" if plain else f"{path.name}.{digest}.rgcache"
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return [path.with_name(beside), Path(folder, "rankgrove", f"{path.name}.{digest}.rgcache")]
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def _arrays(parts: Parts) -> dict[str, np.ndarray]:
+    """Return the arrays that make up `parts`, by name."""
+    arrays = {"y": parts.y, "query_of_row": parts.query_of_row}
+    features: Any = parts.features
+    if isinstance(features, np.ndarray):
+        arrays["X"] = features
+    else:
+        arrays |= {"data": features.data, "indices": features.indices, "indptr": features.indptr}
+    if parts.query_ids.dtype.kind == "U":
+        arrays |= _text_arrays("query", TextColumn.from_texts(parts.query_ids.tolist()))
+    else:
+        arrays["query_ids"] = parts.query_ids
+    if parts.docid is not None:
+        arrays |= _text_arrays("docid", parts.docid)
+    return arrays
+
+
+def _text_arrays(name: str, column: TextColumn) -> dict[str, np.ndarray]:
+    return {f"{name}_blob": column.blob, f"{name}_start": column.start, f"{name}_end": column.end}
+
+
+def _keep(
+    places: list[Path],
+    key: dict[str, Any],
+    used: list[Path],
+    before: list[dict[str, Any]],
+    content: list[str | None],
+    parts: Parts,
+) -> None:
+    """Write the copy at the first place that takes it; none does: go without.
+
+    `before` and `content` (where known) are of the time before the files were read.
+    """
+    try:
+        sources = [{**i, "content": _content(p)} for i, p in zip(before, used, strict=True)]
+        after = [_identity(path) for path in used]
+    except OSError:
+        return
+    fields = ("size", "mtime_ns", "ctime_ns", "inode")
+    if any(a[k] != b[k] for a, b in zip(before, after, strict=True) for k in fields):
+        return  # it changed while it was read: what was read is not what is there
+    if any(c not in (None, s["content"]) for c, s in zip(content, sources, strict=True)):
+        return
+    for place in places:
+        try:
+            if place is not places[0]:
+                place.parent.mkdir(parents=True, exist_ok=True)
+            _write(place, key, sources, parts)
+            return
+        except OSError:
+            continue
+
+
+def _write(place: Path, key: dict[str, Any], sources: list[Any], parts: Parts) -> None:
+    arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(parts).items()}
+    table = {}
+    offset = 0  # from the end of the header
+    for name, array in arrays.items():
+        kind = array.dtype.newbyteorder("<").str
+        table[name] = {"type": kind, "shape": array.shape, "offset": offset}
+        offset += _aligned(array.nbytes)
+    header = {
+        "format": _FORMAT,
+        "key": key,
+        "sources": sources,
+        "arrays": table,
+        "n_features": parts.features.shape[1],
+        "bytes": offset,
+    }
+    text = json.dumps(header).encode()
+    head = _MAGIC + len(text).to_bytes(8, "little") + text
+    head += hashlib.blake2b(head, digest_size=_DIGEST).digest()
+    handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(head.ljust(_aligned(len(head)), b"\0"))
+            for array in arrays.values():
+                file.write(array.reshape(-1).data.cast("B") if array.size else b"")
+                file.write(bytes(_aligned(array.nbytes) - array.nbytes))
+        os.replace(name, place)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def _load(place: Path, key: dict[str, Any]) -> tuple[Parts, list[dict[str, Any]]] | None:
+    """Return the copy at `place` and the sources it was made of; None unless it is sound."""
+    try:
+        with open(place, "rb") as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None
+    try:
+        length = int.from_bytes(content[8:16], "little")
+        signed = 16 + length
+        if content[:8] != _MAGIC or signed + _DIGEST > len(content):
+            return None
+        digest = hashlib.blake2b(content[:signed], digest_size=_DIGEST).digest()
+        if content[signed : signed + _DIGEST] != digest:
+            return None
+        header = json.loads(content[16:signed])
+        begin = _aligned(signed + _DIGEST)
+        wanted = (_FORMAT, key, begin + header["bytes"])
+        if (header["format"], header["key"], len(content)) != wanted:
+            return None
+        arrays = {name: _array(content, begin, entry) for name, entry in header["arrays"].items()}
+        return _parts(arrays, header["n_features"]), header["sources"]
+    except (KeyError, ValueError, TypeError, IndexError, RecursionError):
+        return None
+
+
+def _array(content: mmap.mmap, begin: int, entry: dict[str, Any]) -> np.ndarray:
+    if entry["type"] not in _TYPES:
+        raise ValueError(entry["type"])
+    count = int(np.prod(entry["shape"], dtype=np.int64))
+    kind = np.dtype(entry["type"])
+    if count == 0:
+        return np.empty(entry["shape"], kind)
+    return np.frombuffer(content, kind, count, begin + entry["offset"]).reshape(entry["shape"])
+
+
+def _parts(arrays: dict[str, np.ndarray], n_features: int) -> Parts:
+    """Put a copy's arrays together; ValueError where they do not fit each other."""
+    y, query_of_row = arrays["y"], arrays["query_of_row"]
+    if "X" in arrays:
+        features: Any = arrays["X"]
+    else:
+        import scipy.sparse
+
+        columns, pointers = arrays["indices"], arrays["indptr"]
+        _demand(pointers[0] == 0 and pointers[-1] == columns.size)
+        _demand(bool((np.diff(pointers) >= 0).all()))
+        _demand(columns.size == 0 or (columns.min() >= 0 and columns.max() < n_features))
+        features = scipy.sparse.csr_matrix(
+            (arrays["data"], columns, pointers), shape=(y.size, n_features)
+        )
+        features.has_canonical_format = True
+    ids = arrays.get("query_ids")
+    if ids is None:
+        ids = np.array(_column("query", arrays).to_array().tolist())
+    docid = _column("docid", arrays) if "docid_blob" in arrays else None
+    _demand(features.shape == (y.size, n_features) and query_of_row.size == y.size)
+    _demand(query_of_row.min() >= 0 and query_of_row.max() < ids.size)
+    _demand(docid is None or len(docid) == y.size)
+    return Parts(features, y, ids, query_of_row, docid)
+
+
+def _column(name: str, arrays: dict[str, np.ndarray]) -> TextColumn:
+    blob, start, end = (arrays[f"{name}_{part}"] for part in ("blob", "start", "end"))
+    _demand(start.size == end.size and bool((start <= end).all()))
+    _demand(start.size == 0 or (start.min() >= 0 and end.max() <= blob.size))
+    return TextColumn(blob, start, end)
+
+
+def _demand(sound: Any) -> None:
+    if not sound:
+        raise ValueError("the arrays do not fit each other")

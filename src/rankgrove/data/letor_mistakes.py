@@ -1,0 +1,124 @@
+"""What a kernel found wrong, in words: what stands there, what was expected, what to do."""
+
+from __future__ import annotations
+
+import re
+
+from rankgrove.data._letor_kernels import BAD_LABEL, BAD_QID, BEYOND, MOST_INDEX, TWICE, Rules
+from rankgrove.data.letor_source import Source, excerpt
+from rankgrove.errors import ParseError
+
+_WORDS = re.compile(rb"[+-]?(nan|inf|infinity)|null", re.IGNORECASE)
+_DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
+    """Return the error for what a kernel reported at `offset` of the text of `source`."""
+    number, line = source.line(offset)
+    token = source.token(offset)
+    if _is_binary(line):
+        message = (
+            f"the line has bytes that are not text: {excerpt(line)}. Expected LETOR rows in "
+            "UTF-8; UTF-16 files and other archives than gzip must be converted first."
+        )
+    elif code == BAD_LABEL:
+        message = _label(token)
+    elif code == BAD_QID:
+        message = (
+            f"'qid:' has no query id after it ({excerpt(line)}). "
+            "Write it in one piece, as in qid:17."
+        )
+    elif code == TWICE:
+        message = (
+            f"feature {_twin(line)} stands twice in one row. "
+            "Expected each index once: remove one of the two values."
+        )
+    elif code == BEYOND:
+        message = (
+            f"the feature index in {excerpt(token)} is beyond n_features={rules.limit}. "
+            "Leave n_features out, or make it larger."
+        )
+    else:
+        message = _pair(token, rules)
+    return ParseError(source.path, number, message)
+
+
+def overflow(token: bytes) -> str:
+    """Return the message for a value that float32 does not hold."""
+    return (
+        f"the value of {excerpt(token)} is beyond float32, which ends at 3.4e38. "
+        "Scale that feature, or write 'inf' if infinity is meant."
+    )
+
+
+def endless_label(token: bytes) -> str:
+    """Return the message for a label that is not finite."""
+    return (
+        f"the label {excerpt(token)} is not a finite number. "
+        "Leave documents without a judgment out, or give them the label 0."
+    )
+
+
+def no_qid(line: bytes, others: str | None) -> str:
+    """Return the message for a row without query id; `others`: where there are rows with one."""
+    if others:
+        return (
+            f"the row has no query id, and rows with one stand {others} ({excerpt(line)}). "
+            "Write qid:ID after the label of every row, or of none."
+        )
+    return (
+        f"the row has no query id ({excerpt(line)}). Write qid:ID after the label of every row, "
+        "or name the file with the sizes of the queries: query_file=."
+    )
+
+
+def _is_binary(line: bytes) -> bool:
+    return any(byte < 32 and byte not in b"\t\r\v\f" for byte in line[:10_000])
+
+
+def _label(token: bytes) -> str:
+    if _WORDS.fullmatch(token):
+        return endless_label(token)
+    hint = ": the label comes first, then qid:ID" if b":" in token else ""
+    return f"the label {excerpt(token)} is not a number. Expected one, as in 0, 2 or 1.5{hint}."
+
+
+def _twin(line: bytes) -> int:
+    seen = set()
+    for token in line.split(b"#")[0].split()[1:]:
+        index = token.split(b":")[0]
+        if index.isdigit():
+            if int(index) in seen:
+                return int(index)
+            seen.add(int(index))
+    return -1
+
+
+def _pair(token: bytes, rules: Rules) -> str:
+    index, colon, value = token.partition(b":")
+    if index == b"qid":
+        return f"{excerpt(token)} stands after a feature. Expected qid:ID right after the label."
+    if not colon:
+        return (
+            f"{excerpt(token)} has no colon. Expected index:value, as in 3:0.25; "
+            "a comment starts with #."
+        )
+    if re.fullmatch(rb"-[0-9]+", index):
+        return f"the feature index in {excerpt(token)} is negative. Features count from 1."
+    if not index.isdigit():
+        return f"the feature index in {excerpt(token)} is not a whole number of at least 1."
+    if len(index) > 10 or int(index) > MOST_INDEX:
+        return f"the feature index in {excerpt(token)} is too large: the last one is {MOST_INDEX}."
+    if int(index) < rules.base:
+        return (
+            f"the feature index in {excerpt(token)} is 0, and features count from 1. "
+            "If this file counts from 0, read it with zero_based=True."
+        )
+    if not value:
+        return f"{excerpt(token)} has no value after the colon. Write a number, or NULL."
+    if _DECIMAL.fullmatch(value):
+        return overflow(token)
+    return (
+        f"the value of {excerpt(token)} is not a number. "
+        "Expected one, as in 0.25 or 1e-3; NULL or nan if it is missing."
+    )

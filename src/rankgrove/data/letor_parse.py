@@ -1,0 +1,333 @@
+"""Text of LETOR files to the arrays of a data set: allocating, calling the kernels, assembling."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.data import _letor_kernels as kernels
+from rankgrove.data._letor_kernels import MOST_INDEX, Arrays, Rules
+from rankgrove.data.letor_assemble import (
+    assemble_sparse,
+    documents,
+    side_queries,
+    token_queries,
+)
+from rankgrove.data.letor_mistakes import endless_label, explain, no_qid, overflow
+from rankgrove.data.letor_source import Segment, Source, excerpt
+from rankgrove.data.text_column import TextColumn
+from rankgrove.errors import DataError, ParseError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+_LEAST_CHUNK, _MOST_CHUNK = 1 << 18, 1 << 22  # bytes; parallel regions pay off beyond the least
+_DENSE_ALWAYS = 64 << 20  # bytes up to which the matrix is dense whatever the text
+_DENSE_FACTOR = 8  # and as many times the text may it take beyond
+_SAMPLE_LINES, _SAMPLE_BYTES = 64, 1 << 20
+_INDEX = re.compile(rb"(?:^|[ \t])([0-9]{1,10}):")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What of read_letor's parameters changes the result."""
+
+    absent: str
+    zero_based: bool
+    sparse: bool | str
+    n_features: int | None
+
+    def rules(self, dense: bool) -> Rules:
+        """Return the options as the kernels want them."""
+        return Rules(
+            base=0 if self.zero_based else 1,
+            absent=np.float32(0.0 if self.absent == "zero" else np.nan),
+            limit=MOST_INDEX + 1 if self.n_features is None else self.n_features,
+            dense=dense,
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The arrays of a data set, as QueryDataset.from_parts wants them."""
+
+    features: np.ndarray | scipy.sparse.csr_matrix
+    y: np.ndarray
+    query_ids: np.ndarray
+    query_of_row: np.ndarray
+    docid: TextColumn | None
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Side files with query sizes (None: not there), and whether the caller named them."""
+
+    side_files: list[Path | None]
+    named: bool
+
+
+def parse(paths: list[Path], queries: Queries, options: ReadOptions, n_threads: int) -> Parts:
+    """Read files as if they were one."""
+    sources = [Source(path, _chunk_bytes(path, n_threads)) for path in paths]
+    n_rows = _count(sources)
+    out, slow = _fill(sources, n_rows, options)
+    fixes = _check(sources, slow, queries, options, out)
+    if out.X.shape[0]:
+        for row, column, value in fixes:
+            out.X[row, column] = value
+        features: Any = out.X
+        features.flags.writeable = False
+    else:
+        features = assemble_sparse(sources, out, options.n_features, fixes)
+    if queries.named or _first_kind(sources) == "without":
+        query_ids, query_of_row = side_queries(sources, queries.side_files)
+    else:
+        query_ids, query_of_row = token_queries(sources, out)
+    return Parts(features, out.y, query_ids, query_of_row, documents(sources, out))
+
+
+def _chunk_bytes(path: Path, n_threads: int) -> int:
+    size = path.stat().st_size if path.is_file() else 0
+    return min(max(size // (16 * n_threads), _LEAST_CHUNK), _MOST_CHUNK)
+
+
+def _count(sources: list[Source]) -> int:
+    """Tell every chunk its first row; return the number of rows."""
+    total = 0
+    for source in sources:
+        before = total
+        for segment in source.segments:
+            rows = np.zeros(segment.state.shape[0], np.int64)
+            words = segment.data[: segment.data.size // 8 * 8].view(np.uint64)
+            if rows.size == 1:
+                rows[0] = kernels.count_chunk(segment.data, words, *segment.state[0, :2])
+            else:
+                kernels.count_rows(segment.data, words, segment.state, rows)
+            segment.state[:, kernels.FIRST_ROW] = total + np.cumsum(rows) - rows
+            segment.first_row, segment.n_rows = total, int(rows.sum())
+            total += segment.n_rows
+        if total == before:
+            raise ParseError(source.path, None, "the file has no data rows, only empty lines.")
+    return total
+
+
+def _fill(
+    sources: list[Source], n_rows: int, options: ReadOptions
+) -> tuple[Arrays, list[np.ndarray]]:
+    """Run the kernels, again where the width or the list of hard numbers was guessed too small."""
+    segments = [segment for source in sources for segment in source.segments]
+    width = options.n_features
+    if width is None:
+        width = _guess_width(sources) + (1 if options.zero_based else 0)
+    text_bytes = sum(len(source.text) for source in sources)
+    hard = 64
+    while True:
+        dense = _is_dense(options, n_rows, width, text_bytes)
+        out = _allocate(segments, n_rows, width if dense else None)
+        slow = []
+        for segment in segments:
+            slow.append(np.empty((segment.state.shape[0], hard, 3), np.int64))
+            arrays = out._replace(slow=slow[-1])
+            if segment.state.shape[0] == 1:
+                kernels.parse_chunk(segment.data, segment.state, 0, options.rules(dense), arrays)
+            else:
+                kernels.parse_chunks(segment.data, segment.state, options.rules(dense), arrays)
+        highest = max(int(segment.state[:, kernels.HIGHEST].max()) for segment in segments) + 1
+        hardest = max(int(segment.state[:, kernels.N_SLOW].max()) for segment in segments)
+        if (highest <= width or not dense) and hardest <= hard:
+            return out, slow
+        width, hard = max(width, highest), max(hard, hardest)
+        del out, arrays
+
+
+def _guess_width(sources: list[Source]) -> int:
+    """Return the highest feature index on some lines of every file."""
+    highest = 0
+    for source in sources:
+        text = source.text
+        size = len(text)
+        places = [i * size // _SAMPLE_LINES for i in range(_SAMPLE_LINES)]
+        budget = _SAMPLE_BYTES
+        for place in places:
+            start = text.find(b"\n", place) + 1 if place else 0
+            end = text.find(b"\n", start)
+            end = min(end if end >= 0 else size, start + budget)
+            line = bytes(text[start:end])
+            budget -= len(line)
+            for index in _INDEX.findall(line.partition(b"#")[0]):
+                highest = max(highest, min(int(index), MOST_INDEX))
+            if budget <= 0:
+                break
+    return highest
+
+
+def _is_dense(options: ReadOptions, n_rows: int, width: int, text_bytes: int) -> bool:
+    need = 4 * n_rows * width
+    if options.sparse is True:
+        return False
+    large = need > max(_DENSE_ALWAYS, _DENSE_FACTOR * text_bytes)
+    if large and options.sparse == "auto" and options.absent == "zero":
+        return False
+    if need > _physical_memory():
+        raise DataError(_too_wide(n_rows, width))
+    return True
+
+
+def _physical_memory() -> float:
+    """Return the bytes of memory the machine has; infinity where that is not known.
+
+    The system may hand out more and end the process later: an error in time is better.
+    """
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def _too_wide(n_rows: int, width: int) -> str:
+    return (
+        f"A dense matrix of {n_rows} rows and {width} features takes "
+        f"{4 * n_rows * width / 2**30:.0f} GB, more than there is. "
+        "Read the file with sparse=True and absent='zero', or check its feature indices."
+    )
+
+
+def _allocate(segments: list[Segment], n_rows: int, width: int | None) -> Arrays:
+    """Return the arrays to fill; `width` None: sparse."""
+    n_slots = 0
+    if width is None:
+        for segment in segments:
+            colons = np.zeros(segment.state.shape[0], np.int64)
+            kernels.count_colons(segment.data, segment.state, colons)
+            segment.state[:, kernels.FIRST_SLOT] = n_slots + np.cumsum(colons) - colons
+            n_slots += int(colons.sum())
+    try:
+        X = np.empty((0, 0) if width is None else (n_rows, width), np.float32)
+        return Arrays(
+            X=X,
+            bits=X.view(np.uint32),
+            columns=np.empty(n_slots, np.int32),
+            values=np.empty(n_slots, np.float32),
+            row_size=np.empty(n_rows if width is None else 0, np.int64),
+            y=np.empty(n_rows),
+            doc_start=np.empty(n_rows, np.int64),
+            doc_end=np.empty(n_rows, np.int64),
+            run_row=np.empty(n_rows, np.int64),
+            run_start=np.empty(n_rows, np.int64),
+            run_end=np.empty(n_rows, np.int64),
+            slow=np.empty((0, 0, 3), np.int64),
+        )
+    except (MemoryError, ValueError):
+        raise DataError(_too_wide(n_rows, width or 0)) from None
+
+
+# -- mistakes, and numbers left to Python --------------------------------------------------------
+
+
+def _check(
+    sources: list[Source],
+    slow: list[np.ndarray],
+    queries: Queries,
+    options: ReadOptions,
+    out: Arrays,
+) -> list[tuple[int, int, np.float32]]:
+    """Raise the first mistake; return the feature values that only Python could decide."""
+    fixes: list[tuple[int, int, np.float32]] = []
+    hard = iter(slow)
+    kind = _first_kind(sources)
+    for source, side in zip(sources, queries.side_files, strict=True):
+        mistakes: list[tuple[int, int, str]] = []
+        for segment in source.segments:
+            state = segment.state
+            for chunk in np.flatnonzero(state[:, kernels.ERROR]):
+                place = segment.base + int(state[chunk, kernels.WHERE])
+                mistakes.append((place, int(state[chunk, kernels.ERROR]), ""))
+            mistakes += _settle_hard(source, segment, next(hard), out, fixes)
+        mistakes += _kind_mistakes(source, kind, side, queries.named)
+        if mistakes:
+            place, code, message = min(mistakes)
+            if message:
+                raise source.error(place, message)
+            raise explain(source, place, code, options.rules(True))
+    return fixes
+
+
+def _settle_hard(
+    source: Source,
+    segment: Segment,
+    hard: np.ndarray,
+    out: Arrays,
+    fixes: list[tuple[int, int, np.float32]],
+) -> list[tuple[int, int, str]]:
+    """Let Python's float decide; labels are set, features appended to `fixes`."""
+    mistakes = []
+    for chunk, count in enumerate(segment.state[:, kernels.N_SLOW].tolist()):
+        for offset, row, column in hard[chunk, :count].tolist():
+            place = segment.base + offset
+            token = source.token(place)
+            number = float(token.rpartition(b":")[2])
+            if column == kernels.LABEL_COLUMN:
+                out.y[row] = number
+                if np.isinf(number):
+                    mistakes.append((place, 0, endless_label(token)))
+                continue
+            with np.errstate(over="ignore"):
+                value = np.float32(number)
+            if np.isinf(value):
+                mistakes.append((place, 0, overflow(token)))
+            fixes.append((row, column, value))
+    return mistakes
+
+
+def _first(source: Source, field: int) -> int | None:
+    """Return the offset of the source's first line of a kind, or None."""
+    for segment in source.segments:
+        found = segment.state[:, field]
+        if (found >= 0).any():
+            return segment.base + int(found[found >= 0][0])
+    return None
+
+
+def _first_kind(sources: list[Source]) -> str:
+    """Return whether the first row stands "with" or "without" a query id."""
+    first_with = _first(sources[0], kernels.WITH_QID)
+    first_without = _first(sources[0], kernels.WITHOUT_QID)
+    if first_with is None or first_without is None:
+        return "without" if first_with is None else "with"
+    return "with" if first_with < first_without else "without"
+
+
+def _kind_mistakes(
+    source: Source, kind: str, side: Path | None, named: bool
+) -> list[tuple[int, int, str]]:
+    """Return rows whose having or not having a query id does not fit the others."""
+    with_qid = _first(source, kernels.WITH_QID)
+    without_qid = _first(source, kernels.WITHOUT_QID)
+    if with_qid is not None and named:
+        _, line = source.line(with_qid)
+        message = (
+            f"the row has a query id of its own ({excerpt(line.strip())}), and query_file names "
+            "the sizes of the queries. Leave query_file out."
+        )
+        return [(with_qid, 0, message)]
+    if without_qid is not None and (side is None or kind == "with"):
+        _, line = source.line(without_qid)
+        others = None
+        if kind == "with":
+            others = "before it"
+        elif with_qid is not None:
+            others = f"after it, from line {source.line(with_qid)[0]}"
+        return [(without_qid, 0, no_qid(line.strip(), others))]
+    if with_qid is not None and kind == "without":
+        _, line = source.line(with_qid)
+        message = (
+            f"the row has a query id ({excerpt(line.strip())}), and the rows before it have none. "
+            "Write qid:ID after the label of every row, or of none."
+        )
+        return [(with_qid, 0, message)]
+    return []

@@ -1,0 +1,202 @@
+"""Files to be read: their bytes (mapped, or unzipped), and the place of a mistake in them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data._letor_kernels import END, N_STATE, START
+from rankgrove.errors import ParameterError, ParseError
+
+GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_TOKEN_END = re.compile(rb"[ \t\r\n\v\f#]")
+_PIECE = 1 << 22
+
+
+class Segment:
+    """Bytes that end in a line feed, cut into chunks at line ends.
+
+    Attributes
+    ----------
+    data : uint8 array
+    base : offset of ``data[0]`` in the source's text
+    state : int64 array (n_chunks, N_STATE), for the kernels
+    first_row : rows of all segments before this one; set once rows are counted
+    n_rows : data lines; set once rows are counted
+    """
+
+    def __init__(self, buffer: memoryview, base: int, cuts: Sequence[int]) -> None:
+        self.data = np.frombuffer(buffer.toreadonly(), np.uint8)  # one type for the kernels
+        self.base = base
+        self.state = np.zeros((len(cuts) - 1, N_STATE), np.int64)
+        self.state[:, START] = cuts[:-1]
+        self.state[:, END] = cuts[1:]
+        self.first_row = 0
+        self.n_rows = 0
+
+
+class Source:
+    """One file of text.
+
+    Attributes
+    ----------
+    path : the file
+    text : its bytes, unzipped
+    segments : the text again, for the kernels; a last line without line feed stands apart
+    """
+
+    def __init__(self, path: Path, chunk_bytes: int) -> None:
+        self.path = path
+        self.text = read_bytes(path)
+        self.segments: list[Segment] = []
+        start = len(_BYTE_ORDER_MARK) if self.text[:3] == _BYTE_ORDER_MARK else 0
+        end = self.text.rfind(b"\n") + 1
+        if end > start:
+            view = memoryview(self.text)
+            self.segments.append(Segment(view, 0, self._cuts(start, end, chunk_bytes)))
+        rest = max(start, end)
+        if rest < len(self.text):
+            last = bytes(self.text[rest:]) + b"\n"
+            self.segments.append(Segment(memoryview(last), rest, [0, len(last)]))
+
+    def _cuts(self, start: int, end: int, chunk_bytes: int) -> list[int]:
+        cuts = [start]
+        while end - cuts[-1] > chunk_bytes:
+            cuts.append(self.text.find(b"\n", cuts[-1] + chunk_bytes) + 1)
+        if cuts[-1] < end:
+            cuts.append(end)
+        return cuts
+
+    def line(self, offset: int) -> tuple[int, bytes]:
+        """Return the 1-based number of the line at `offset`, and its text."""
+        start = self.text.rfind(b"\n", 0, offset) + 1
+        end = self.text.find(b"\n", offset)
+        number = 1
+        for piece in range(0, start, _PIECE):
+            number += bytes(self.text[piece : min(piece + _PIECE, start)]).count(b"\n")
+        return number, bytes(self.text[start : end if end >= 0 else len(self.text)])
+
+    def token(self, offset: int) -> bytes:
+        """Return the token at `offset`, to the next white space or ``#``."""
+        found = _TOKEN_END.search(self.text, offset)
+        return bytes(self.text[offset : found.start() if found else len(self.text)])
+
+    def error(self, offset: int, message: str) -> ParseError:
+        """Return the error for a mistake at `offset`."""
+        return ParseError(self.path, self.line(offset)[0], message)
+
+
+def read_bytes(path: Path) -> mmap.mmap | bytearray:
+    """Return the content of a file: mapped into memory, or unzipped if it is gzip."""
+    try:
+        with open(path, "rb") as file:
+            kind = os.fstat(file.fileno()).st_mode
+            if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+                raise ParseError(path, None, "this is a device. Expected a file.")
+            head = file.peek(2)[:2]
+            if not head:
+                raise ParseError(path, None, "the file is empty. Expected rows of text in it.")
+            if head == GZIP_MAGIC:
+                return _unzip(path, file.read)
+            if stat.S_ISFIFO(kind):
+                return bytearray(file.read())
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise ParseError(path, None, "there is no such file.") from None
+    except IsADirectoryError:
+        raise ParseError(path, None, "this is a folder. Expected a file: name one in it.") from None
+    except (OSError, ValueError) as problem:
+        if isinstance(problem, ParseError):
+            raise
+        raise ParseError(path, None, f"the file cannot be read: {problem}.") from None
+
+
+def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
+    """Return the text of a gzip file, which may have several members."""
+    out = bytearray()
+    piece = read(_PIECE)
+    while piece:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            if not piece:
+                raise ParseError(
+                    path,
+                    None,
+                    f"the gzip file is truncated: it ends after {len(out)} bytes of text, "
+                    "without its closing checksum. Copy or download it again.",
+                )
+            try:
+                out += member.decompress(piece)
+            except zlib.error as problem:
+                raise ParseError(
+                    path,
+                    None,
+                    f"the gzip file is corrupt after {len(out)} bytes of text ({problem}). "
+                    "Copy or download it again.",
+                ) from None
+            piece = member.unused_data if member.eof else read(_PIECE)
+        if not piece.strip(b"\0"):  # padding, as tapes and some copies add
+            piece = piece[:0]
+        piece = piece or read(_PIECE).lstrip(b"\0")
+    if not out:
+        raise ParseError(path, None, "the file is empty. Expected rows of text in it.")
+    return out
+
+
+def as_paths(name: str, given: Any) -> list[Path]:
+    """Return a path or a list of paths as a list."""
+    if isinstance(given, str | os.PathLike):
+        return [Path(given)]
+    several = isinstance(given, list | tuple) and given
+    if several and all(isinstance(path, str | os.PathLike) for path in given):
+        return [Path(path) for path in given]
+    raise ParameterError(
+        f"The '{name}' parameter of read_letor must be a path or a list of paths. "
+        f"Got {given!r} instead."
+    )
+
+
+def group_sizes(path: Path) -> np.ndarray:
+    """Return the group sizes of a LightGBM side file, one a line."""
+    sizes = []
+    for number, line in enumerate(bytes(read_bytes(path)).split(b"\n"), start=1):
+        token = line.strip()
+        if not token:
+            continue
+        if not (token.isdigit() and len(token) <= 18 and int(token) > 0):
+            raise ParseError(
+                path,
+                number,
+                f"the size of a group must be a whole number of at least 1. "
+                f"Got {excerpt(token)}: write one size a line, in the order of the rows.",
+            )
+        sizes.append(int(token))
+    if not sizes:
+        raise ParseError(path, None, "there are no group sizes in the file. Expected one a line.")
+    return np.array(sizes, np.int64)
+
+
+def side_file(path: Path) -> Path | None:
+    """Return the side file of group sizes found beside `path` by its name, if there is one."""
+    names = [f"{path.name}.query", f"{path.name}.query.gz"]
+    if path.name.endswith(".gz"):
+        names = [f"{path.name[:-3]}.query.gz", f"{path.name[:-3]}.query"]
+    for name in names:
+        if path.with_name(name).is_file():
+            return path.with_name(name)
+    return None
+
+
+def excerpt(token: bytes | str, most: int = 40) -> str:
+    """Return a piece of the file as it can stand in a message: quoted, and cut."""
+    text = token if isinstance(token, str) else token[: 4 * most].decode(errors="replace")
+    return repr(text) if len(text) <= most else repr(text[:most]) + "..."
