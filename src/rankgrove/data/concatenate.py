@@ -1,0 +1,149 @@
+"""Data sets one after the other as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.text_column import TextColumn
+from rankgrove.errors import DataError
+
+
+def concatenate(
+    datasets: Sequence[QueryDataset], *, allow_shared_queries: bool = False
+) -> QueryDataset:
+    """Return the rows of several data sets as one, in the order given.
+
+    Where only some have weights, the others' rows (or queries) weigh 1; where only some have
+    document ids, the others' are empty.
+
+    Parameters
+    ----------
+    datasets : one or more, with the same features
+    allow_shared_queries : let a query id occur in two of them; its rows then are one query.
+        Otherwise that is refused
+
+    Returns
+    -------
+    QueryDataset
+
+    Examples
+    --------
+    >>> a = QueryDataset([[1.0]], [0], qid=["a"])
+    >>> b = QueryDataset([[2.0], [3.0]], [1, 2], qid=["b", "b"])
+    >>> concatenate([a, b])
+    QueryDataset(3 rows, 2 queries, 1 feature; labels 0: 1, 1: 1, 2: 1)
+    """
+    given = list(datasets)
+    if not given:
+        raise DataError("concatenate needs at least one data set. Got none.")
+    if len(given) == 1:
+        return given[0]
+    _check_features(given)
+    if not allow_shared_queries:
+        refuse_shared_queries(given)
+    return QueryDataset(
+        _stacked(given),
+        np.concatenate([data.y for data in given]),
+        qid=_all_ids([data.qid for data in given]),
+        weight=_filled([data.weight for data in given], [data.n_rows for data in given]),
+        docid=_docids(given),
+        feature_names=_names(given),
+        query_weight=_query_weights(given),
+    )
+
+
+def refuse_shared_queries(datasets: Sequence[QueryDataset]) -> None:
+    """Raise DataError where a query id occurs in two of the data sets."""
+    home: dict[str, int] = {}
+    for i, data in enumerate(datasets):
+        for token in map(str, data.query_ids.tolist()):
+            if home.setdefault(token, i) != i:
+                raise DataError(
+                    f"The query {token!r} is in the data sets {home[token]} and {i} (counted from "
+                    "0). Rename it in one of them, or pass allow_shared_queries=True if it is the "
+                    "same query."
+                )
+
+
+def _check_features(given: list[QueryDataset]) -> None:
+    first = given[0]
+    for i, data in enumerate(given):
+        if data.n_features != first.n_features:
+            raise DataError(
+                f"Data sets must have the same features. Number 0 has {first.n_features}, "
+                f"number {i} has {data.n_features}: read them with the same number of features."
+            )
+    named = [data.feature_names for data in given if data.has_feature_names]
+    if any(names != named[0] for names in named):
+        raise DataError("Data sets must have the same feature names in the same order.")
+
+
+def _names(given: list[QueryDataset]) -> tuple[str, ...] | None:
+    return next((data.feature_names for data in given if data.has_feature_names), None)
+
+
+def _stacked(given: list[QueryDataset]) -> object:
+    if any(data.is_sparse for data in given):
+        import scipy.sparse
+
+        return scipy.sparse.vstack([scipy.sparse.csr_matrix(data.X) for data in given]).tocsr()
+    out = np.empty((sum(data.n_rows for data in given), given[0].n_features), np.float32)
+    start = 0
+    for data in given:
+        data.copy_features(out[start : start + data.n_rows])
+        start += data.n_rows
+    return out
+
+
+def _all_ids(ids: list[np.ndarray]) -> np.ndarray:
+    """Whole-number ids stay numbers where all are; otherwise all are texts."""
+    if all(tokens.dtype.kind in "iu" for tokens in ids):
+        if len({tokens.dtype.kind for tokens in ids}) == 1:
+            return np.concatenate(ids)
+        return np.concatenate([tokens.astype(object) for tokens in ids])
+    return np.concatenate([tokens.astype(str) for tokens in ids])
+
+
+def _filled(weights: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | None:
+    if all(weight is None for weight in weights):
+        return None
+    pairs = zip(weights, sizes, strict=True)
+    return np.concatenate([np.ones(n) if weight is None else weight for weight, n in pairs])
+
+
+def _query_weights(given: list[QueryDataset]) -> np.ndarray | None:
+    """One weight a query of the whole, in order of first appearance."""
+    sizes = [data.n_queries for data in given]
+    weights = _filled([data.query_weight for data in given], sizes)
+    if weights is None:
+        return None
+    tokens = np.concatenate([data.query_ids.astype(str) for data in given]).tolist()
+    of_query: dict[str, float] = {}
+    for token, weight in zip(tokens, weights.tolist(), strict=True):
+        if of_query.setdefault(token, weight) != weight:
+            raise DataError(
+                f"The query {token!r} weighs {of_query[token]:g} in one data set and {weight:g} in "
+                "another."
+            )
+    return np.array(list(of_query.values()))
+
+
+def _docids(given: list[QueryDataset]) -> TextColumn | None:
+    if all(data.docid_column is None for data in given):
+        return None
+    blobs, starts, ends = [], [], []
+    offset = 0
+    for data in given:
+        if data.docid_column is None:
+            starts.append(np.zeros(data.n_rows, np.int64))
+            ends.append(np.zeros(data.n_rows, np.int64))
+            continue
+        column = data.docid_column.compact()
+        blobs.append(column.blob)
+        starts.append(column.start + offset)
+        ends.append(column.end + offset)
+        offset += column.blob.size
+    return TextColumn(np.concatenate(blobs), np.concatenate(starts), np.concatenate(ends))
