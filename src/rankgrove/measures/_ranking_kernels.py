@@ -83,6 +83,37 @@ def sort_descending(key, index, other_key, other_index):
         width *= 2
 
 
+@njit(cache=True, nogil=True)
+def rank_piece(scores, query_ptr, first, last, order, tied, retrieved):
+    """Rank the documents of the queries from `first` to before `last`."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    key = np.empty(longest, np.float64)
+    other_key = np.empty(longest, np.float64)
+    other_index = np.empty(longest, np.int64)
+    above = np.empty(MOST_COUNTED, np.int32)
+    taken = np.empty(MOST_COUNTED, np.int32)
+    for q in range(first, last):
+        start, end = query_ptr[q], query_ptr[q + 1]
+        n = end - start
+        if n <= MOST_COUNTED:
+            count_order(scores[start:end], start, above, taken, order[start:end])
+        else:
+            for i in range(n):
+                key[i] = scores[start + i]
+                order[start + i] = start + i
+            sort_descending(key[:n], order[start:end], other_key, other_index)
+        before = np.nan
+        found = 0
+        for i in range(start, end):
+            score = scores[order[i]]
+            tied[i] = score == before
+            found += score > -np.inf
+            before = score
+        retrieved[q] = found
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def rank_queries(scores, query_ptr, bounds, order, tied, retrieved):
     """Rank the documents of every query by descending score.
@@ -94,29 +125,4 @@ def rank_queries(scores, query_ptr, bounds, order, tied, retrieved):
     retrieved : out, how many documents of a query have a score above minus infinity
     """
     for piece in prange(bounds.size - 1):
-        longest = 0
-        for q in range(bounds[piece], bounds[piece + 1]):
-            longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-        key = np.empty(longest, np.float64)
-        other_key = np.empty(longest, np.float64)
-        other_index = np.empty(longest, np.int64)
-        above = np.empty(MOST_COUNTED, np.int32)
-        taken = np.empty(MOST_COUNTED, np.int32)
-        for q in range(bounds[piece], bounds[piece + 1]):
-            start, end = query_ptr[q], query_ptr[q + 1]
-            n = end - start
-            if n <= MOST_COUNTED:
-                count_order(scores[start:end], start, above, taken, order[start:end])
-            else:
-                for i in range(n):
-                    key[i] = scores[start + i]
-                    order[start + i] = start + i
-                sort_descending(key[:n], order[start:end], other_key, other_index)
-            before = np.nan
-            found = 0
-            for i in range(start, end):
-                score = scores[order[i]]
-                tied[i] = score == before
-                found += score > -np.inf
-                before = score
-            retrieved[q] = found
+        rank_piece(scores, query_ptr, bounds[piece], bounds[piece + 1], order, tied, retrieved)

@@ -74,12 +74,18 @@ def swap_setup(rule, g, state):
 
 
 @njit(cache=True, nogil=True)
+def _sum_row(g_i, w_i, g, w, row):
+    """SUM, for slices that begin below rank i: vector code."""
+    for j in range(g.size):
+        row[j] = (g[j] - g_i) * (w_i - w[j])
+
+
+@njit(cache=True, nogil=True)
 def swap_row(rule, g, w, state, i, row):
     """Fill row[j], j > i, with the change of the value when ranks i and j change places."""
     n = g.size
     if rule == SUM:
-        for j in range(i + 1, n):
-            row[j] = (g[j] - g[i]) * (w[i] - w[j])
+        _sum_row(g[i], w[i], g[i + 1 :], w[i + 1 :], row[i + 1 :])
     elif rule == CASCADE:
         between = 0.0  # sum of w g prod(1-g) over the ranks between, as if reached surely from i
         passing = 1.0  # prod(1-g) over the ranks between

@@ -349,6 +349,24 @@ def gather_gains(gain, order, tied, n_retrieved, depth, ties, g):
     return n, any_tied
 
 
+@njit(cache=True, nogil=True)
+def evaluate_piece(
+    rule, ties, gain, weight, query_ptr, order, tied, retrieved, depth, first, last, values
+):
+    """Fill `values` of the queries from `first` to before `last`."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    g = np.empty(longest, np.float64)
+    for q in range(first, last):
+        a, b = query_ptr[q], query_ptr[q + 1]
+        n, any_tied = gather_gains(gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g)
+        if ties == EXPECTED and any_tied:
+            values[q] = expected_value(rule, g[:n], weight[a : a + n], tied[a : a + n])
+        else:
+            values[q] = ranked_value(rule, g[:n], weight[a : a + n])
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def evaluate_queries(
     rule, ties, gain, weight, query_ptr, order, tied, retrieved, depth, bounds, values
@@ -360,14 +378,17 @@ def evaluate_queries(
     bounds : in, where the pieces of queries begin that one thread takes at a time
     """
     for piece in prange(bounds.size - 1):
-        longest = 0
-        for q in range(bounds[piece], bounds[piece + 1]):
-            longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-        g = np.empty(longest, np.float64)
-        for q in range(bounds[piece], bounds[piece + 1]):
-            a, b = query_ptr[q], query_ptr[q + 1]
-            n, any_tied = gather_gains(gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g)
-            if ties == EXPECTED and any_tied:
-                values[q] = expected_value(rule, g[:n], weight[a : a + n], tied[a : a + n])
-            else:
-                values[q] = ranked_value(rule, g[:n], weight[a : a + n])
+        evaluate_piece(
+            rule,
+            ties,
+            gain,
+            weight,
+            query_ptr,
+            order,
+            tied,
+            retrieved,
+            depth,
+            bounds[piece],
+            bounds[piece + 1],
+            values,
+        )

@@ -1,0 +1,126 @@
+"""Lambda gradients of any measure: LambdaRank's, as LambdaMART follows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.errors import DataError
+from rankgrove.measures.base import FULL_DEPTH, Measure, QueryPieces
+from rankgrove.measures.custom import CustomMeasure
+
+# Pairs whose better-ranked document stands at most so far below the measure's cutoff count too.
+BEYOND_CUTOFF = 5
+
+
+def default_truncation(measure: Measure) -> int | None:
+    """Return the truncation used where none is given: the cutoff and a little more, or none."""
+    if measure.name == "pairs" or measure.cutoff is None:
+        return None
+    return measure.cutoff + BEYOND_CUTOFF
+
+
+class LambdaObjective:
+    """The lambdas of a measure on the labels of one data set.
+
+    Parameters
+    ----------
+    measure : what to maximise; ``pairs`` counts every pair of unequal labels 1 (RankNet)
+    labels : one a row, in query order
+    query_ptr : the borders of queries
+    truncation : pairs count whose better-ranked document is among so many top ranks; None: all
+    sigma : the slope of the sigmoid
+    row_weight, query_weight : a pair counts with the product of its documents' weights and its
+        query's
+    row_keys : one number a row, made of its query and place; ties in score keep their order
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        *,
+        row_keys: np.ndarray,
+        truncation: int | None = None,
+        sigma: float = 1.0,
+        row_weight: np.ndarray | None = None,
+        query_weight: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        from rankgrove.objectives._lambda_kernels import ONES
+
+        self.measure = measure
+        self.sigma = float(sigma)
+        self.truncation = FULL_DEPTH if truncation is None else int(truncation)
+        # The cutoff says which pairs count (with the truncation); the weights of ranks go on
+        # below it, so that a document is pulled up also where it stands below the cutoff.
+        whole = measure
+        if measure.name in ("ndcg", "dcg", "map", "mrr", "err"):
+            whole = measure.with_(cutoff=None)
+        prepared = whole.prepare(labels, query_ptr, n_threads)
+        self.query_ptr = prepared.query_ptr
+        self.rule = ONES if measure.name == "pairs" else measure.rule
+        self.gain = prepared.gain
+        self.rank_weight = prepared.weight
+        starts = self.query_ptr[:-1]
+        unequal = np.maximum.reduceat(self.gain, starts) > np.minimum.reduceat(self.gain, starts)
+        self.has_pairs = unequal
+        if not unequal.any():
+            raise DataError(
+                "No query has documents of different relevance: there is nothing to learn an "
+                f"order from for {measure}. Check the labels (and 'relevant', for binary measures)."
+            )
+        self.row_weight = np.empty(0) if row_weight is None else row_weight
+        self.query_weight = np.empty(0) if query_weight is None else query_weight
+        self.shuffle = _shuffled_rows(row_keys, self.query_ptr)
+
+    def gradients(
+        self,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+        queries: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        """Fill `gradient` and `hessian` of all rows, or of those of some queries.
+
+        The gradient points up: adding a little of it to the scores raises the measure.
+        """
+        chosen = np.arange(self.query_ptr.size - 1) if queries is None else queries
+        with parallel.threads(n_threads) as n_used:
+            sizes = self.query_ptr[chosen + 1] - self.query_ptr[chosen]
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+            bounds = QueryPieces(ends, n_used).bounds
+            self._kernel()(
+                bounds,
+                self.rule,
+                self.sigma,
+                self.truncation,
+                chosen,
+                self.query_ptr,
+                self.shuffle,
+                self.has_pairs,
+                self.gain,
+                self.rank_weight,
+                self.row_weight,
+                self.query_weight,
+                scores,
+                gradient,
+                hessian,
+            )
+
+    def _kernel(self) -> Any:
+        from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for
+
+        if isinstance(self.measure, CustomMeasure):
+            return lambda_queries_for(self.measure.kernels.swap_row)
+        return lambda_queries
+
+
+def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
+    """Return all rows, query by query, each query's in the order of their keys."""
+    query = np.repeat(np.arange(query_ptr.size - 1), np.diff(query_ptr))
+    return np.lexsort((row_keys, query))
