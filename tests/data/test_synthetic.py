@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.synthetic import artificial, domains, make_artificial, make_domains, make_web
+from rankgrove.data.synthetic import (
+    artificial,
+    domains,
+    make_artificial,
+    make_domains,
+    make_web,
+)
+from rankgrove.data.synthetic import (
+    web as web_module,
+)
 from rankgrove.errors import ParameterError
 
 MAKERS = {
@@ -80,6 +89,16 @@ def test_different_blocks_have_different_documents(make):
     first, second = data.select([0]).X, data.select([64]).X
     n = min(len(first), len(second))
     assert not np.array_equal(first[:n], second[:n], equal_nan=True)
+
+
+def test_every_draw_of_a_block_is_its_own():
+    one, other = (web_module._draw(0, block, np.full(4, 3)) for block in (0, 1))
+    assert not np.isclose(one.nature, other.nature).any()
+    # Differences within a query: what the documents have of their own.
+    own = [drawn.latents[1::3] - drawn.latents[::3] for drawn in (one, other)]
+    assert not np.isclose(*own).any()
+    first, second = (domains._hidden((0, "x", number), 4, 3, 6) for number in (0, 1))
+    assert not np.isclose(first, second).any()
 
 
 @pytest.mark.parametrize(
