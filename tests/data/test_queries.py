@@ -110,6 +110,16 @@ def test_views_of_views_equal_direct_selection(qid, adjacent, sparse, data):
     assert np.array_equal(out, X[rows])
 
 
+@pytest.mark.parametrize("first", [[2, 3, 4, 5], [5, 1, 4, 2]])
+@pytest.mark.parametrize("second", [[1, 2], [3, 0]])
+def test_a_view_of_each_kind_of_each_kind(first, second):
+    data = QueryDataset(np.arange(12.0)[:, None], np.zeros(12), qid=np.repeat(range(6), 2))
+    wanted = [first[i] for i in second]
+    view = data.select(first).select(second)
+    assert view.query_ids.tolist() == wanted
+    assert view.X[::2, 0].tolist() == [2 * i for i in wanted]
+
+
 def test_a_contiguous_view_shares_memory():
     X = np.zeros((6, 2), np.float32)
     data = QueryDataset(X, np.zeros(6), qid=[1, 1, 2, 2, 3, 3])

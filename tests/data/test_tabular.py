@@ -115,6 +115,12 @@ def test_categories_may_be_ids(kind):
     assert dataset_from_frame(arrow).query_ids.tolist() == ["u", "v"]
 
 
+def test_dictionary_encoded_numbers_are_numbers():
+    column = pyarrow.array([4, None, 4]).dictionary_encode()
+    data = dataset_from_frame(pyarrow.table({"qid": [1] * 3, "label": [0, 1, 2], "d": column}))
+    assert np.array_equal(data.X[:, 0], np.array([4, np.nan, 4], np.float32), equal_nan=True)
+
+
 def test_decimals_are_numbers():
     values = [decimal.Decimal("1.5"), None]
     for frame in (pyarrow.table, polars.DataFrame, pandas.DataFrame):

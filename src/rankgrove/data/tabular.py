@@ -86,7 +86,8 @@ def read_table(
     """Read a data set from a ``.parquet``, ``.csv``, ``.csv.gz`` or ``.tsv`` file.
 
     Needs the extra ``tables`` (pyarrow). The parameters are those of `QueryDataset.from_frame`;
-    columns without a role are not read from parquet files.
+    where `features` are named, a parquet file's other columns are not read. In a CSV file what
+    looks like a number is one: the query ids 07 and 7 are the same.
 
     Examples
     --------
@@ -124,7 +125,9 @@ def _load(path: Path, columns: list[str] | None) -> Any:
             file = pyarrow.parquet.ParquetFile(path)
             there = set(file.schema_arrow.names)
             return file.read(columns=columns if columns and there.issuperset(columns) else None)
-        parse = pyarrow.csv.ParseOptions(delimiter="\t" if ".tsv" in name else ",")
+        parse = pyarrow.csv.ParseOptions(
+            delimiter="\t" if name.endswith((".tsv", ".tsv.gz")) else ","
+        )
         return pyarrow.csv.read_csv(str(path), parse_options=parse)
     except FileNotFoundError:
         raise ParseError(path, None, "there is no such file.") from None
@@ -182,8 +185,9 @@ def _matrix(frame: Any, names: list[Any], n_rows: int) -> np.ndarray:
         if values.size != n_rows:
             raise DataError(f"The column {name!r} has {values.size} rows, the label {n_rows}.")
         with np.errstate(over="ignore"):
-            matrix[:, j] = values
-        lost = np.isinf(matrix[:, j]) & np.isfinite(values)
+            kept = values.astype(np.float32)
+        lost = np.isinf(kept) & np.isfinite(values)
+        matrix[:, j] = kept
         if lost.any():
             raise DataError(
                 f"Features are kept as float32, which ends at 3.4e38. The column {name!r} has "

@@ -204,7 +204,7 @@ def _named_runs(runs: Any) -> dict[str, Mapping[str, Mapping[str, float]]]:
         loaded = [_as_run(run) for run in given]
         names = [str(getattr(run, "name", "run")) for run in loaded]
         stems = [
-            Path(run).name.split(".gz")[0] if isinstance(run, str | Path) else name
+            Path(run).name.removesuffix(".gz") if isinstance(run, str | Path) else name
             for run, name in zip(given, names, strict=True)
         ]
         clashing = {name for name in names if names.count(name) > 1}
