@@ -213,18 +213,18 @@ def test_mutated_text_is_read_or_refused(tmp_path, monkeypatch):
         b"%d qid:%d %s # docid = D%d x\n" % (i % 3, i // 3, ROWS.encode().split(b"\n")[i][8:40], i)
         for i in range(8)
     )
-    good, bad = _fuzz(tmp_path, monkeypatch, text + GOOD, 2000)
-    assert good > 200
-    assert bad > 200
+    good, bad = _fuzz(tmp_path, monkeypatch, text + GOOD, 800)
+    assert good > 80
+    assert bad > 80
 
 
 @pytest.mark.parametrize("name", ["mq2008/S1.txt.gz", "ohsumed-null/S1.txt.gz"])
 def test_mutated_collections_are_read_or_refused(tmp_path, monkeypatch, data_dir, name):
     with gzip.open(data_dir / name) as file:
         text = b"".join(file.readline() for _ in range(3))
-    good, bad = _fuzz(tmp_path, monkeypatch, text, 300)
-    assert good > 30
-    assert bad > 30
+    good, bad = _fuzz(tmp_path, monkeypatch, text, 120)
+    assert good > 10
+    assert bad > 10
 
 
 def test_mutated_gzip_is_read_or_refused(tmp_path):

@@ -1,0 +1,1 @@
+"""One script a claim; each prints ratios measured in one run."""
