@@ -160,7 +160,8 @@ def _guess_width(sources: list[Source]) -> int:
             line = bytes(text[start:end])
             budget -= len(line)
             for index in _INDEX.findall(line.partition(b"#")[0]):
-                highest = max(highest, min(int(index), MOST_INDEX))
+                if int(index) <= MOST_INDEX:  # else a mistake, which the kernel will find
+                    highest = max(highest, int(index))
             if budget <= 0:
                 break
     return highest
