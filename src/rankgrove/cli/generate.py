@@ -51,10 +51,10 @@ def generate(
     ] = None,
     feature_shift: Annotated[
         float, typer.Option(min=0, help="domains: how far the features move.")
-    ] = 0.5,
+    ] = 0.3,
     relevance_shift: Annotated[
         float, typer.Option(min=0, max=1, help="domains: how far what is relevant moves.")
-    ] = 0.5,
+    ] = 0.3,
 ) -> None:
     """Generate seeded data: the same options give the same file on any machine.
 

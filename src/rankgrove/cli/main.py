@@ -26,14 +26,22 @@ for command in (generate, evaluate, compare, demo):
     app.command()(command)
 
 
-@app.callback()
-def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    """Learning to rank: read judged data, measure rankings, compare systems."""
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"rankgrove {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Learning to rank: read judged data, measure rankings, compare systems."""
 
 
 def run() -> None:

@@ -85,12 +85,12 @@ class CustomKernels:
 
             @njit(nogil=True)
             def value(g):
-                return float(function(g, min(k, g.size)))
+                return 1.0 * function(g, min(k, g.size))
         else:
 
             @njit(nogil=True)
             def value(g):
-                return float(function(g))
+                return 1.0 * function(g)
 
         @njit(nogil=True)
         def expected(g, tied):
@@ -138,12 +138,12 @@ class CustomKernels:
 
                 @njit(nogil=True)
                 def swap_delta(g, i, j):
-                    return float(user_delta(g, i, j, min(k, g.size)))
+                    return 1.0 * user_delta(g, i, j, min(k, g.size))
             else:
 
                 @njit(nogil=True)
                 def swap_delta(g, i, j):
-                    return float(user_delta(g, i, j))
+                    return 1.0 * user_delta(g, i, j)
 
         @njit(nogil=True)
         def swap_row(rule, g, w, state, i, row):

@@ -124,7 +124,7 @@ class Measure(ABC):
         --------
         >>> import rankgrove as rg
         >>> rg.measure("ndcg@10").value([2, 0, 1])
-        0.963926...
+        0.96394...
         """
         labels = np.asarray(labels, np.float64)
         scores = -np.arange(labels.size, dtype=np.float64)

@@ -70,7 +70,7 @@ def register_measure(
     Examples
     --------
     >>> import rankgrove as rg
-    >>> _ = rg.register_measure("top_is_best", lambda labels: float(labels[0] == labels.max()))
+    >>> _ = rg.register_measure("top_is_best", lambda labels: labels[0] == labels.max())
     >>> rg.measure("top_is_best").value([2, 0, 1])
     1.0
     """
@@ -137,10 +137,14 @@ def compiled(
         kernels = CustomKernels(function, delta, n_parameters == 2, cutoff)
         kernels.ranked_value(-1, np.array([1.0, 0.0]), np.zeros(2))
     except NumbaError as error:
-        # Numba's message is long; its last lines name the place and the reason.
-        lines = [line for line in str(error).splitlines() if line.strip()]
+        # Of Numba's long message, the lines up to the trail of its passes give the reason.
+        reason = [
+            line
+            for line in str(error).split("During:")[0].splitlines()
+            if line.strip() and not line.startswith("Failed in nopython")
+        ]
         raise ParameterError(
             f"The measure {name!r} cannot be compiled: it must use only what Numba supports "
-            "(numbers, loops, NumPy arrays). Numba says:\n" + "\n".join(lines[-8:])
+            "(numbers, loops, NumPy arrays). Numba says:\n" + "\n".join(reason[:4])
         ) from None
     return kernels

@@ -1,0 +1,173 @@
+"""The command line as a user types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+
+COMMAND = Path(sys.executable).with_name("rankgrove")
+
+
+def run(*words, cwd=None, status=0):
+    """Run a command; return what it prints, and what it complains of."""
+    done = subprocess.run(
+        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=300
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    run("generate", "artificial", "--queries", 60, "--docs", 20, "--out", "test.txt", cwd=path)
+    data = rg.read_letor(path / "test.txt")
+    rng = np.random.default_rng(0)
+    np.savetxt(path / "good.txt", data.y + rng.normal(size=data.n_rows))
+    np.savetxt(path / "bad.txt", rng.normal(size=data.n_rows))
+    return path
+
+
+def test_help_and_version():
+    out, _ = run("--help")
+    for command in ("generate", "evaluate", "compare", "demo"):
+        assert command in out
+        assert "--help" in run(command, "--help")[0]
+    assert run("--version")[0].strip() == f"rankgrove {rg.__version__}"
+
+
+def test_generate(tmp_path):
+    out, _ = run("generate", "web", "--queries", 5, "-o", "web.txt.gz", "--seed", 3, cwd=tmp_path)
+    assert "5 queries, 136 features" in out
+    first = (tmp_path / "web.txt.gz").read_bytes()
+    run("generate", "web", "--queries", 5, "-o", "web.txt.gz", "--seed", 3, cwd=tmp_path)
+    assert (tmp_path / "web.txt.gz").read_bytes() == first
+    assert rg.read_letor(tmp_path / "web.txt.gz").n_queries == 5
+    out, _ = run(
+        *"generate domains --queries 6 --target-queries 3 -o a.txt --target-out b.txt".split(),
+        cwd=tmp_path,
+    )
+    assert rg.read_letor(tmp_path / "a.txt").n_queries == 6
+    assert rg.read_letor(tmp_path / "b.txt").n_queries == 3
+
+
+def test_evaluate_scores(folder):
+    words = "evaluate test.txt --scores good.txt -m ndcg@10 -m map --convention letor".split()
+    out, _ = run(*words, "--json", "out.json", "--per-query", "out.csv", cwd=folder)
+    data = rg.read_letor(folder / "test.txt")
+    expected = rg.evaluate(np.loadtxt(folder / "good.txt"), data, ["ndcg@10", "map"], "letor")
+    assert out.strip() == str(expected)
+    assert json.loads((folder / "out.json").read_text()) == expected.to_dict()
+    assert (folder / "out.csv").read_text() == expected.to_csv()
+
+
+def test_evaluate_feature(folder):
+    by_number, _ = run("evaluate", "test.txt", "--feature", 7, cwd=folder)
+    by_name, _ = run("evaluate", "test.txt", "--feature", "f7", "--threads", 1, cwd=folder)
+    assert by_number == by_name
+    assert "ndcg@10" in by_number
+    assert "convention: papers" in by_number
+
+
+def test_evaluate_tables(folder, tmp_path):
+    data = rg.read_letor(folder / "test.txt")
+    import pandas as pd
+
+    frame = pd.DataFrame(data.X, columns=data.feature_names).assign(grade=data.y, query=data.qid)
+    frame.to_parquet(tmp_path / "test.parquet")
+    frame.to_csv(tmp_path / "test.csv", index=False)
+    expected, _ = run("evaluate", "test.txt", "--feature", 3, cwd=folder)
+    for name in ("test.parquet", "test.csv"):
+        words = ["evaluate", name, "--feature", "f3", "--label", "grade", "--qid", "query"]
+        assert run(*words, cwd=tmp_path)[0] == expected
+
+
+def test_evaluate_and_compare_runs(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 0\n2 0 a 0\n2 0 b 2\n")
+    (tmp_path / "x.run").write_text("1 Q0 a 1 2.0 x\n1 Q0 b 2 1.0 x\n2 Q0 a 1 2 x\n2 Q0 b 2 1 x\n")
+    (tmp_path / "y.run").write_text("1 Q0 a 1 2.0 y\n1 Q0 b 2 1.0 y\n2 Q0 b 1 2 y\n2 Q0 a 2 1 y\n")
+    out, _ = run(*"evaluate --run x.run --qrels qrels -m map".split(), cwd=tmp_path)
+    assert "0.7500" in out
+    assert "convention: trec" in out
+    out, _ = run(*"compare --qrels qrels -s x=x.run -s y=y.run -m map".split(), cwd=tmp_path)
+    assert "y - x" in out
+    assert "+0.2500" in out
+
+
+def test_compare(folder):
+    words = "compare test.txt -s bad=bad.txt -s good=good.txt -s f1=feature:1 --all-pairs".split()
+    out, _ = run(*words, "--json", "compare.json", cwd=folder)
+    assert "good - bad" in out
+    found = json.loads((folder / "compare.json").read_text())
+    assert found["mean"]["good"] > found["mean"]["bad"]
+    assert len(found["contrasts"]) == 3
+
+
+def test_demo(tmp_path):
+    out, _ = run("demo", "--queries", 40, cwd=tmp_path)
+    assert "Try next" in out
+    for line in out.split("Try next:")[1].strip().splitlines()[:2]:
+        run(*line.split()[1:], cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("evaluate", "Give the judged data"),
+        ("evaluate nowhere.txt --feature 1", "nowhere.txt"),
+        ("evaluate test.txt", "either --scores FILE or --feature N"),
+        ("evaluate test.txt --feature 99", "features are numbered 1 to 50"),
+        ("evaluate test.txt --feature 1 -m ndgc@10", "did you mean 'ndcg'"),
+        ("evaluate test.txt --feature 1 --convention leter", "did you mean 'letor'"),
+        ("evaluate test.txt --scores short.txt", "2 scores for 1200 rows"),
+        ("evaluate test.txt --scores words.txt", "words.txt:2: expected one score a line"),
+        ("evaluate test.txt --scores test.txt", "test.txt:1: expected one score a line"),
+        ("evaluate short.txt --feature 1", "short.txt:1"),
+        ("evaluate --run x.run", "--run and --qrels together"),
+        ("compare test.txt -s a=feature:1", "at least two systems"),
+        ("compare test.txt -s a=feature:1 -s b", "NAME=SOURCE"),
+        ("compare test.txt -s a=feature:1 -s a=feature:2", "Two systems are named 'a'"),
+        ("compare -s a=feature:1 -s b=feature:2", "either the judged data or --qrels"),
+        ("generate domains --out a.txt", "--target-out"),
+        ("generate artificial --out no/where.txt", "where.txt"),
+        ("generate artificial --labels odd --out a.txt", "labels"),
+    ],
+)
+def test_mistakes_get_one_clear_line(folder, words, message):
+    (folder / "short.txt").write_text("1.0\n2.0\n")
+    (folder / "words.txt").write_text("1.0\ntwo\n")
+    _, complaint = run(*words.split(), cwd=folder, status=2)
+    assert message in complaint
+    assert complaint.startswith("error: ")
+
+
+def test_usage_mistakes(folder):
+    assert "Usage" in run("evaluate", "--nonsense", status=2)[1]
+    assert "Usage" in run("unknown", status=2)[1]
+
+
+def test_a_closed_pipe_is_no_error(folder):
+    line = f"'{COMMAND}' evaluate test.txt --feature 1 | true"
+    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+
+
+def test_starting_is_quick_because_nothing_heavy_is_imported():
+    # Seconds depend on the machine; what is imported does not.
+    code = "import sys, rankgrove; print([m for m in ('numba', 'scipy', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    code = (
+        "import sys, rankgrove.cli.main; "
+        "print([m for m in ('numpy', 'numba', 'scipy', 'sklearn', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
