@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO, cast
 
 from rankgrove.errors import DataError
 
 
 @contextmanager
-def atomic_output(path: str | Path, mode: str = "wb") -> Iterator[IO[bytes]]:
-    """Open a binary file that replaces `path` when the body ends well, and vanishes otherwise."""
+def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> Iterator[BinaryIO]:
+    """Open a binary file that replaces `path` when the body ends well, and vanishes otherwise.
+
+    `pack` compresses by gzip (None: where the name ends in ``.gz``), with no name and no time
+    inside, so that equal content gives equal bytes.
+    """
     target = Path(path)
     if target.is_dir():
         raise DataError(f"{target} is a folder: give the name of a file to write to.")
     try:
-        handle, temporary = tempfile.mkstemp(
+        handle, draft = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".part", dir=target.parent
         )
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror}.") from None
     try:
-        with os.fdopen(handle, mode) as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
+        with os.fdopen(handle, "wb") as raw:
+            if target.name.endswith(".gz") if pack is None else pack:
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.chmod(draft, 0o666 & ~_umask())
+        os.replace(draft, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        Path(draft).unlink(missing_ok=True)
         raise
 
 
-def write_atomically(path: str | Path, text: str) -> None:
+def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` to `path`, whole or not at all."""
     with atomic_output(path) as out:
         out.write(text.encode())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

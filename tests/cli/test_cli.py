@@ -162,7 +162,10 @@ def test_a_closed_pipe_is_no_error(folder):
 
 def test_starting_is_quick_because_nothing_heavy_is_imported():
     # Seconds depend on the machine; what is imported does not.
-    code = "import sys, rankgrove; print([m for m in ('numba', 'scipy', 'sklearn') if m in sys.modules])"
+    code = (
+        "import sys, rankgrove; "
+        "print([m for m in ('numba', 'scipy', 'sklearn') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     code = (

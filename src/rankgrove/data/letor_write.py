@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +14,7 @@ from rankgrove.data._letor_write_kernels import MOST_PAIR_BYTES, Block, Texts
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.files import atomic_output
 from rankgrove.parallel import threads
 
 _BLOCK_BYTES = 64 << 20  # of worst-case text at a time
@@ -64,42 +61,10 @@ def write_letor(
             "The 'dataset' parameter of write_letor must be a QueryDataset. "
             f"Got {type(dataset).__name__} instead."
         )
-    target = Path(path)
     labels, qids, comments = _labels(dataset), _qids(dataset), _comments(dataset)
-    with threads(n_threads) as n, _replacing(target) as file:
+    with threads(n_threads) as n, atomic_output(path) as file:
         for piece in _pieces(dataset, zeros, n, labels, qids, comments):
             file.write(piece)
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Give a file that takes the name `target` when the body ends well, and vanishes otherwise."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as problem:
-        raise DataError(f"{target} cannot be written: {problem.strerror}.") from None
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            if target.name.endswith(".gz"):
-                # No name and no time inside: equal data gives equal bytes.
-                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
-            else:
-                yield raw
-        os.chmod(name, 0o666 & ~_umask())
-        try:
-            os.replace(name, target)
-        except OSError as problem:
-            raise DataError(f"{target} cannot be written: {problem.strerror}.") from None
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _pieces(

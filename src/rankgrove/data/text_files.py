@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from rankgrove.errors import DataError, ParseError
+from rankgrove.errors import ParseError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -47,30 +43,3 @@ def _check_text(path: str | Path, blob: bytes) -> None:
     if bad >= 0:
         line = blob.count(b"\n", 0, bad) + 1
         raise ParseError(path, line, f"this is not a text file: it has {what}.")
-
-
-@contextmanager
-def written_at_one_stroke(path: str | Path) -> Iterator[BinaryIO]:
-    """Give a file to write to; it takes the name `path` only when the body has ended well.
-
-    A name that ends in ``.gz`` packs. The packed bytes depend on the content alone, not on the
-    clock, so that equal data give equal files.
-    """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        raw = open(draft, "wb")  # noqa: SIM115
-    except OSError as error:
-        raise DataError(f"{target}: the file cannot be written: {error.strerror}.") from error
-    try:
-        with raw:
-            if target.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-        os.replace(draft, target)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.text_files import read_text_bytes, written_at_one_stroke
+from rankgrove.data.text_files import read_text_bytes
 from rankgrove.errors import DataError, ParseError
+from rankgrove.files import atomic_output
 from rankgrove.validation import check_scores
 
 Value = TypeVar("Value", int, float)
@@ -204,7 +205,7 @@ def write_run(
     else:
         tag = name or getattr(run, "name", None) or "rankgrove"
     _check_token("run name", tag)
-    with written_at_one_stroke(path) as file:
+    with atomic_output(path) as file:
         for qid, documents in run.items():
             _check_token("query id", str(qid))
             for rank, (docid, score) in enumerate(_ranked(qid, documents), start=1):
