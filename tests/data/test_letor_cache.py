@@ -182,7 +182,7 @@ def test_folder_that_takes_no_copy(source, reads, monkeypatch, tmp_path):
             raise PermissionError(13, "Permission denied")
         return real(*arguments, dir=dir, **options)
 
-    monkeypatch.setattr(letor_cache.tempfile, "mkstemp", refusing)
+    monkeypatch.setattr(tempfile, "mkstemp", refusing)
     rg.read_letor(source, cache=True)
     rg.read_letor(source, cache=True)
     assert len(reads) == 1
@@ -194,7 +194,7 @@ def test_nowhere_to_keep_it(source, reads, monkeypatch):
     def refusing(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(letor_cache.tempfile, "mkstemp", refusing)
+    monkeypatch.setattr(tempfile, "mkstemp", refusing)
     assert_is(rg.read_letor(source, cache=True), oracle.parse(ROWS.encode()))
 
 

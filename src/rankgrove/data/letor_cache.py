@@ -26,6 +26,7 @@ import numpy as np
 
 from rankgrove.data.letor_parse import Parts, Queries, ReadOptions
 from rankgrove.data.text_column import TextColumn
+from rankgrove.errors import DataError
 from rankgrove.files import atomic_output
 
 _MAGIC = b"RGCACHE\x01"
