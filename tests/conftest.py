@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def _kernel_cache() -> Path:
+    """Return a folder for compiled kernels that belongs to exactly these sources.
+
+    Numba recompiles a function when its own file changes, not when a function that it calls does.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted((ROOT / "src").rglob("*kernels.py")):
+        digest.update(path.read_bytes())
+    return ROOT / ".venv" / "kernels" / digest.hexdigest()
+
+
+# Before Numba is imported, and for the commands that tests start.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
 
 
 @pytest.fixture(scope="session")

@@ -136,7 +136,7 @@ def test_where_and_what_is_checked(tmp_path):
     data = rg.QueryDataset([[1]], [1], [1])
     with pytest.raises(rg.DataError, match="cannot be written"):
         rg.write_letor(data, tmp_path / "no" / "d")
-    with pytest.raises(rg.DataError, match="cannot be written"):
+    with pytest.raises(rg.DataError, match="is a folder"):
         rg.write_letor(data, tmp_path)
     with pytest.raises(rg.ParameterError, match="'dataset' parameter"):
         rg.write_letor([[1]], tmp_path / "d")

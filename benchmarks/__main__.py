@@ -1,0 +1,13 @@
+"""Run every benchmark, one after the other: ``make bench``."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+SCRIPTS = ("reading", "measuring")
+
+for name in SCRIPTS:
+    print(f"== {name} ==", flush=True)
+    sys.argv = [name]
+    runpy.run_module(f"benchmarks.{name}", run_name="__main__")
