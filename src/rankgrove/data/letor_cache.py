@@ -16,7 +16,6 @@ import hashlib
 import json
 import mmap
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from rankgrove.data.atomic import replacing
 from rankgrove.data.letor_parse import Parts, Queries, ReadOptions
 from rankgrove.data.text_column import TextColumn
 
@@ -187,17 +187,11 @@ def _write(place: Path, key: dict[str, Any], sources: list[Any], parts: Parts) -
     text = json.dumps(header).encode()
     head = _MAGIC + len(text).to_bytes(8, "little") + text
     head += hashlib.blake2b(head, digest_size=_DIGEST).digest()
-    handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(head.ljust(_aligned(len(head)), b"\0"))
-            for array in arrays.values():
-                file.write(array.reshape(-1).data.cast("B") if array.size else b"")
-                file.write(bytes(_aligned(array.nbytes) - array.nbytes))
-        os.replace(name, place)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with replacing(place) as file:
+        file.write(head.ljust(_aligned(len(head)), b"\0"))
+        for array in arrays.values():
+            file.write(array.reshape(-1).data.cast("B") if array.size else b"")
+            file.write(bytes(_aligned(array.nbytes) - array.nbytes))
 
 
 def _aligned(size: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from rankgrove.data import _letor_write_kernels as kernels
 from rankgrove.data._letor_write_kernels import MOST_PAIR_BYTES, Block, Texts
+from rankgrove.data.atomic import replacing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParameterError
@@ -66,40 +66,24 @@ def write_letor(
         )
     target = Path(path)
     labels, qids, comments = _labels(dataset), _qids(dataset), _comments(dataset)
-    with threads(n_threads) as n, _replacing(target) as file:
+    with threads(n_threads) as n, _opened(target) as file:
         for piece in _pieces(dataset, zeros, n, labels, qids, comments):
             file.write(piece)
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Give a file that takes the name `target` when the body ends well, and vanishes otherwise."""
+def _opened(target: Path) -> Iterator[IO[bytes]]:
+    """Give the file to write to, which packs what it is given if the name says so."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as problem:
-        raise DataError(f"{target} cannot be written: {problem.strerror}.") from None
-    try:
-        with os.fdopen(handle, "wb") as raw:
+        with replacing(target) as raw:
             if target.name.endswith(".gz"):
                 # No name and no time inside: equal data gives equal bytes.
                 with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
             else:
                 yield raw
-        os.chmod(name, 0o666 & ~_umask())
-        try:
-            os.replace(name, target)
-        except OSError as problem:
-            raise DataError(f"{target} cannot be written: {problem.strerror}.") from None
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    except OSError as problem:
+        raise DataError(f"{target} cannot be written: {problem.strerror}.") from None
 
 
 def _pieces(
