@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,14 +23,14 @@ def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> 
     target = Path(path)
     if target.is_dir():
         raise DataError(f"{target} is a folder: give the name of a file to write to.")
+    draft = target.with_name(f".rg-{secrets.token_hex(8)}.part")
     try:
-        handle, draft = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=".part", dir=target.parent
-        )
+        # Not tempfile: its files are closed to others, whatever the user's umask says.
+        raw = open(draft, "xb")  # noqa: SIM115
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror}.") from None
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with raw:
             if target.name.endswith(".gz") if pack is None else pack:
                 with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
                     yield cast(BinaryIO, packed)
@@ -38,10 +38,9 @@ def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> 
                 yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        os.chmod(draft, 0o666 & ~_umask())
         os.replace(draft, target)
     except BaseException:
-        Path(draft).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
 
 
@@ -49,9 +48,3 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` to `path`, whole or not at all."""
     with atomic_output(path) as out:
         out.write(text.encode())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

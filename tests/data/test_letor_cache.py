@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -175,14 +174,14 @@ def test_every_damage_to_the_head_is_noticed(source):
 
 
 def test_folder_that_takes_no_copy(source, reads, monkeypatch, tmp_path):
-    real = tempfile.mkstemp
+    real = letor_cache.atomic_output
 
-    def refusing(*arguments, dir=None, **options):
-        if Path(dir) == source.parent:
+    def refusing(place):
+        if place.parent == source.parent:
             raise PermissionError(13, "Permission denied")
-        return real(*arguments, dir=dir, **options)
+        return real(place)
 
-    monkeypatch.setattr(tempfile, "mkstemp", refusing)
+    monkeypatch.setattr(letor_cache, "atomic_output", refusing)
     rg.read_letor(source, cache=True)
     rg.read_letor(source, cache=True)
     assert len(reads) == 1
@@ -191,10 +190,10 @@ def test_folder_that_takes_no_copy(source, reads, monkeypatch, tmp_path):
 
 
 def test_nowhere_to_keep_it(source, reads, monkeypatch):
-    def refusing(*arguments, **options):
+    def refusing(place):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tempfile, "mkstemp", refusing)
+    monkeypatch.setattr(letor_cache, "atomic_output", refusing)
     assert_is(rg.read_letor(source, cache=True), oracle.parse(ROWS.encode()))
 
 

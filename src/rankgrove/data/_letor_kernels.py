@@ -1,7 +1,7 @@
-"""LETOR text to arrays: counting rows, then one parallel pass that writes them in place.
+"""LETOR text to arrays: one parallel pass that writes rows where they belong.
 
 Text is cut into chunks at line ends; every chunk ends in a line feed, the stop of every inner
-loop. A chunk knows its first row, so that it writes straight into the shared arrays::
+loop. A chunk knows its first row (rows were counted), and so writes straight into the arrays::
 
     state[chunk]    START END FIRST_ROW FIRST_SLOT | what the kernel reports back
 
@@ -26,6 +26,7 @@ from rankgrove.data._number_kernels import (
     ends_token,
     is_space,
     read_number,
+    skip_spaces,
     to_float32,
     to_float64,
 )
@@ -42,8 +43,6 @@ FINE, BAD_LABEL, BAD_QID, BAD_PAIR, TWICE, BEYOND, UNORDERED = range(7)
 LABEL_COLUMN = -1  # in the list of numbers left to Python: the label of the row
 MOST_INDEX = 2**31 - 1
 _LINE_FEED, _HASH, _COLON, _EQUALS = 10, 35, 58, 61
-_LINE_FEEDS = np.uint64(0x0A0A_0A0A_0A0A_0A0A)
-_ONES, _HIGH_BITS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
 _HOLE = np.uint32(0x7FC0_DEAD)  # a NaN that no text gives: "nothing written here yet"
 
 
@@ -73,62 +72,14 @@ class Arrays(NamedTuple):
     slow: np.ndarray  # int64 [chunk, k, 3]: offset, row, column of numbers left to Python
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _skip_spaces(data, pos):
-    while is_space(data[pos]):
-        pos += 1
-    return pos
-
-
 @njit(cache=True, nogil=True)
-def _is_data_line(data, pos):
-    pos = _skip_spaces(data, pos)
-    return data[pos] != _LINE_FEED and data[pos] != _HASH
-
-
-@njit(cache=True, nogil=True)
-def count_chunk(data, words, start, end):
-    """Return the number of data lines in data[start:end], which begins at a line start.
-
-    `words` is `data` again, eight bytes a word: blocks without a line feed are skipped at the
-    speed of memory. A byte of x is zero if and only if (x - 01..01) & ~x & 80..80 has a bit.
-    """
-    rows = 0
-    if start < end and _is_data_line(data, start):
-        rows += 1
-    pos = start
-    while pos < end - 1:  # the last byte ends the last line
-        stop = min((pos & ~127) + 128, end - 1)
-        if pos & 127 == 0 and stop - pos == 128:
-            found = np.uint64(0)
-            for i in range(pos >> 3, stop >> 3):
-                x = words[i] ^ _LINE_FEEDS
-                found |= (x - _ONES) & ~x & _HIGH_BITS
-            if found == 0:
-                pos = stop
-                continue
-        for i in range(pos, stop):
-            if data[i] == _LINE_FEED and _is_data_line(data, i + 1):
-                rows += 1
-        pos = stop
-    return rows
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def count_rows(data, words, state, rows):
-    """Fill rows[chunk] with the data lines of every chunk."""
-    for chunk in prange(state.shape[0]):
-        rows[chunk] = count_chunk(data, words, state[chunk, START], state[chunk, END])
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def count_colons(data, state, colons):
-    """Fill colons[chunk]: no chunk has more feature values."""
-    for chunk in prange(state.shape[0]):
-        found = 0
-        for i in range(state[chunk, START], state[chunk, END]):
-            found += data[i] == _COLON
-        colons[chunk] = found
+def _leave_to_python(offset, row, column, n_slow, chunk, out):
+    """List a number for Python while there is room; return how many there are."""
+    if n_slow < out.slow.shape[1]:
+        out.slow[chunk, n_slow, 0] = offset
+        out.slow[chunk, n_slow, 1] = row
+        out.slow[chunk, n_slow, 2] = column
+    return n_slow + 1
 
 
 @njit(cache=True, nogil=True)
@@ -187,7 +138,7 @@ def _features(data, pos, row, slot, n_slow, ordered, chunk, rules, out):
         for j in range(width):
             out.bits[row, j] = _HOLE
     while True:
-        pos = _skip_spaces(data, pos)
+        pos = skip_spaces(data, pos)
         if data[pos] == _LINE_FEED or data[pos] == _HASH:
             break
         token = pos
@@ -201,17 +152,13 @@ def _features(data, pos, row, slot, n_slow, ordered, chunk, rules, out):
         length = pos - token
         if data[pos] != _COLON or length == 0 or length > 10 or column < 0 or index > MOST_INDEX:
             return BAD_PAIR, token, slot, last, n_slow
-        kind, negative, mantissa, exponent, whole, pos = read_number(data, pos + 1)
+        kind, negative, mantissa, exponent, pos = read_number(data, pos + 1)
         if kind == DECIMAL:
-            sure, value = to_float32(mantissa, exponent, whole)
+            sure, value = to_float32(mantissa, exponent)
             if sure != CERTAIN:
                 if sure == TOO_LARGE:
                     return BAD_PAIR, token, slot, last, n_slow
-                if n_slow < out.slow.shape[1]:
-                    out.slow[chunk, n_slow, 0] = token
-                    out.slow[chunk, n_slow, 1] = row
-                    out.slow[chunk, n_slow, 2] = column
-                n_slow += 1
+                n_slow = _leave_to_python(token, row, column, n_slow, chunk, out)
         elif kind == NOT_A_NUMBER:
             return BAD_PAIR, token, slot, last, n_slow
         else:
@@ -255,10 +202,10 @@ def _named_document(data, pos, end):
         and data[pos + 4] == 100  # d
     ):
         return pos, pos
-    pos = _skip_spaces(data, pos + 5)
+    pos = skip_spaces(data, pos + 5)
     if data[pos] != _EQUALS:
         return pos, pos
-    pos = _skip_spaces(data, pos + 1)
+    pos = skip_spaces(data, pos + 1)
     start = pos
     while pos < end and not is_space(data[pos]):
         pos += 1
@@ -268,7 +215,7 @@ def _named_document(data, pos, end):
 @njit(cache=True, nogil=True)
 def _comment(data, pos):
     """Return start and end of the document id in the comment after `pos`, and the next line."""
-    start = _skip_spaces(data, pos)
+    start = skip_spaces(data, pos)
     end = start
     while data[end] != _LINE_FEED:
         end += 1
@@ -286,16 +233,12 @@ def _comment(data, pos):
 @njit(cache=True, nogil=True, forceinline=True)
 def _label(data, pos, row, n_slow, chunk, out):
     """Read the label of a row; return (error, where it ends or stands, n_slow)."""
-    kind, negative, mantissa, exponent, whole, end = read_number(data, pos)
+    kind, negative, mantissa, exponent, end = read_number(data, pos)
     if kind != DECIMAL:
         return BAD_LABEL, pos, n_slow
-    sure, value = to_float64(mantissa, exponent, whole)
+    sure, value = to_float64(mantissa, exponent)
     if sure != CERTAIN:
-        if n_slow < out.slow.shape[1]:
-            out.slow[chunk, n_slow, 0] = pos
-            out.slow[chunk, n_slow, 1] = row
-            out.slow[chunk, n_slow, 2] = LABEL_COLUMN
-        n_slow += 1
+        n_slow = _leave_to_python(pos, row, LABEL_COLUMN, n_slow, chunk, out)
     out.y[row] = -value if negative else value
     return FINE, end, n_slow
 
@@ -308,6 +251,20 @@ def _has_qid(data, pos):
         and data[pos + 2] == 100
         and data[pos + 3] == _COLON
     )
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _qid(data, pos):
+    """Return (error, start, end) of the query id at `pos`; start == end: the row has none."""
+    if not _has_qid(data, pos):
+        return FINE, pos, pos
+    start = pos + 4
+    pos = start
+    while not ends_token(data[pos]) and data[pos] >= 32:  # a control sign is no text
+        pos += 1
+    if pos == start or not ends_token(data[pos]):
+        return BAD_QID, start - 4, pos
+    return FINE, start, pos
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -332,32 +289,25 @@ def parse_chunk(data, state, chunk, rules, out):
     with_qid, without_qid = -1, -1
     while pos < end:
         line = pos
-        pos = _skip_spaces(data, pos)
+        pos = skip_spaces(data, pos)
         if data[pos] == _LINE_FEED or data[pos] == _HASH:
             pos = _comment(data, pos)[2]
             continue
         error, where, n_slow = _label(data, pos, row, n_slow, chunk, out)
         if error != FINE:
             break
-        pos = _skip_spaces(data, where)
-        if _has_qid(data, pos):
-            start = pos + 4
-            pos = start
-            while not ends_token(data[pos]) and data[pos] >= 32:  # a control sign is no text
-                pos += 1
-            if pos == start or data[pos] < 9 or 13 < data[pos] < 32:
-                error, where = BAD_QID, start - 4
-                break
-            if with_qid < 0:
-                with_qid = line
-            if not _same_text(data, start, pos, qid_start, qid_end):
-                out.run_row[run] = row
-                out.run_start[run] = start
-                out.run_end[run] = pos
+        pos = skip_spaces(data, where)
+        error, where, pos = _qid(data, pos)
+        if error != FINE:
+            break
+        if where == pos:
+            without_qid = line if without_qid < 0 else without_qid
+        else:
+            with_qid = line if with_qid < 0 else with_qid
+            if not _same_text(data, where, pos, qid_start, qid_end):
+                out.run_row[run], out.run_start[run], out.run_end[run] = row, where, pos
                 run += 1
-            qid_start, qid_end = start, pos
-        elif without_qid < 0:
-            without_qid = line
+            qid_start, qid_end = where, pos
         before, row_slot = n_slow, slot
         error, where, slot, last, n_slow = _features(
             data, pos, row, slot, n_slow, True, chunk, rules, out

@@ -76,7 +76,7 @@ def shortest(value):
     for digits in range(1, _MOST_DIGITS + 1):
         exponent = power - digits + 1
         mantissa = np.int64(np.rint(double * _TEN[60 - exponent]))
-        sure, back = to_float32(mantissa, exponent, True)
+        sure, back = to_float32(mantissa, exponent)
         if digits == _MOST_DIGITS or (sure == CERTAIN and back == value):
             if mantissa >= 10 ** min(digits, 18):  # rounded up to the next power
                 mantissa //= 10

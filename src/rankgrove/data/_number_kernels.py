@@ -45,6 +45,14 @@ def ends_token(byte):
     return byte == 32 or (9 <= byte <= 13) or byte == _HASH
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def skip_spaces(data, pos):
+    """Return the first position from `pos` on that is not white space."""
+    while is_space(data[pos]):
+        pos += 1
+    return pos
+
+
 @njit(cache=True, nogil=True)
 def _long_mantissa(data, pos, end):
     """Return the leading significant digits of data[pos:end], and how many more there are."""
@@ -100,9 +108,10 @@ def _word(data, pos, signed):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def read_number(data, pos):
-    """Return (kind, negative, mantissa, exponent, whole, end) of the number that starts at `pos`.
+    """Return (kind, negative, mantissa, exponent, end) of the number that starts at `pos`.
 
-    `whole` says that the mantissa holds every digit. A number must fill its token.
+    A number must fill its token. Digits beyond MOST_DIGITS are dropped, which leaves a mantissa
+    larger than any that counts as exact.
     """
     negative = data[pos] == _MINUS
     signed = negative or data[pos] == _PLUS
@@ -111,7 +120,6 @@ def read_number(data, pos):
     first = pos
     mantissa = np.int64(0)
     exponent = 0
-    whole = True
     digit = data[pos] ^ 48
     while digit <= 9:
         mantissa = mantissa * 10 + digit
@@ -131,20 +139,19 @@ def read_number(data, pos):
     if digits > MOST_DIGITS:  # the sum above may have overflown
         mantissa, dropped = _long_mantissa(data, first, pos)
         exponent += dropped
-        whole = dropped == 0
     if digits == 0:
         kind, end = NOT_A_NUMBER, pos
         if pos == first:
             kind, end = _word(data, pos, signed)
-        return kind, negative, mantissa, exponent, whole, end
+        return kind, negative, mantissa, exponent, end
     if data[pos] | 32 == _LOWER_E:
         written, end = _exponent(data, pos + 1)
         if end == pos + 1:
-            return NOT_A_NUMBER, negative, mantissa, exponent, whole, pos
+            return NOT_A_NUMBER, negative, mantissa, exponent, pos
         exponent += written
         pos = end
     kind = DECIMAL if ends_token(data[pos]) else NOT_A_NUMBER
-    return kind, negative, mantissa, exponent, whole, pos
+    return kind, negative, mantissa, exponent, pos
 
 
 @njit(cache=True, nogil=True)
@@ -165,9 +172,9 @@ def estimate_float32(mantissa, exponent):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def to_float64(mantissa, exponent, whole):
+def to_float64(mantissa, exponent):
     """Return (how sure, double) of a mantissa and exponent."""
-    if whole and mantissa <= _EXACT_MANTISSA and -_EXACT_POWER <= exponent <= _EXACT_POWER:
+    if mantissa <= _EXACT_MANTISSA and -_EXACT_POWER <= exponent <= _EXACT_POWER:
         if exponent < 0:
             return CERTAIN, mantissa / _POWERS[-exponent - _LOWEST]
         return CERTAIN, mantissa * _POWERS[exponent - _LOWEST]
@@ -175,11 +182,11 @@ def to_float64(mantissa, exponent, whole):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def to_float32(mantissa, exponent, whole):
+def to_float32(mantissa, exponent):
     """Return (how sure, float32) of a mantissa and exponent."""
     if exponent == 0 and mantissa <= _EXACT_MANTISSA:  # a count
         return CERTAIN, np.float32(mantissa)
-    sure, value = to_float64(mantissa, exponent, whole)
+    sure, value = to_float64(mantissa, exponent)
     if sure == CERTAIN:  # at most 2**53 * 10**22, well inside float32
         return CERTAIN, np.float32(value)
     return estimate_float32(mantissa, exponent)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data import _letor_count_kernels as counting
 from rankgrove.data import _letor_kernels as kernels
 from rankgrove.data._letor_kernels import MOST_INDEX, Arrays, Rules
 from rankgrove.data.letor_assemble import (
@@ -105,9 +106,9 @@ def _count(sources: list[Source]) -> int:
             rows = np.zeros(segment.state.shape[0], np.int64)
             words = segment.data[: segment.data.size // 8 * 8].view(np.uint64)
             if rows.size == 1:
-                rows[0] = kernels.count_chunk(segment.data, words, *segment.state[0, :2])
+                rows[0] = counting.count_chunk(segment.data, words, *segment.state[0, :2])
             else:
-                kernels.count_rows(segment.data, words, segment.state, rows)
+                counting.count_rows(segment.data, words, segment.state, rows)
             segment.state[:, kernels.FIRST_ROW] = total + np.cumsum(rows) - rows
             segment.first_row, segment.n_rows = total, int(rows.sum())
             total += segment.n_rows
@@ -204,7 +205,7 @@ def _allocate(segments: list[Segment], n_rows: int, width: int | None) -> Arrays
     if width is None:
         for segment in segments:
             colons = np.zeros(segment.state.shape[0], np.int64)
-            kernels.count_colons(segment.data, segment.state, colons)
+            counting.count_colons(segment.data, segment.state, colons)
             segment.state[:, kernels.FIRST_SLOT] = n_slots + np.cumsum(colons) - colons
             n_slots += int(colons.sum())
     try:
