@@ -1,0 +1,1 @@
+"""Benchmarks: one script a claim, each prints a ratio measured in one run."""
