@@ -1,0 +1,130 @@
+"""Kernels of one split: divide a leaf, count its smaller child, search both children.
+
+A split enters two parallel regions at most: in the first, every thread divides its part of the
+leaf's rows and at once builds the histogram of the smaller child's rows among them; in the second,
+it copies its rows to their place and, block of features by block, adds up the parts' histograms,
+subtracts for the sibling and looks for the best splits. A small leaf does it all in one serial
+call.
+"""
+
+from __future__ import annotations
+
+from numba import njit, prange
+
+from rankgrove.growth._histogram_kernels import accumulate
+from rankgrove.growth._partition_kernels import divide
+from rankgrove.growth._splitting_kernels import scan_block
+
+
+@njit(cache=True)
+def _bounds(start, end, t, n_parts):  # type: ignore[no-untyped-def]
+    size = (end - start + n_parts - 1) // n_parts
+    low = min(start + t * size, end)
+    return low, min(low + size, end)
+
+
+@njit(cache=True, parallel=True)
+def divide_and_count(  # type: ignore[no-untyped-def]
+    column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted,
+    words, packed, n_parts, parts, n_left,
+):  # fmt: skip
+    """First region: divide the parts of a leaf; if wanted, the smaller child's histograms."""
+    for t in prange(n_parts):
+        low, high = _bounds(start, end, t, n_parts)
+        n_left[t] = divide(column, bin, missing_left, order, low, high, lefts, rights)
+        if wanted:
+            if small_is_left:
+                accumulate(words, packed, lefts[low : low + n_left[t]], parts[t])
+            else:
+                accumulate(words, packed, rights[low : high - n_left[t]], parts[t])
+
+
+@njit(cache=True)
+def _place(order, start, end, t, n_parts, lefts, rights, n_left):  # type: ignore[no-untyped-def]
+    """Copy the divided rows of a part to their place in the order."""
+    to_left = start
+    to_right = start
+    for u in range(n_parts):
+        to_right += n_left[u]
+    for u in range(t):
+        low, high = _bounds(start, end, u, n_parts)
+        to_left += n_left[u]
+        to_right += high - low - n_left[u]
+    low, high = _bounds(start, end, t, n_parts)
+    m = n_left[t]
+    order[to_left : to_left + m] = lefts[low : low + m]
+    order[to_right : to_right + high - low - m] = rights[low : high - m]
+
+
+@njit(cache=True)
+def _finish_block(  # type: ignore[no-untyped-def]
+    block, n_parts, parts, small, large, subtract, scan, n_bins, allowed, totals, weights, step,
+    l2, min_leaf, out_gain, out,
+):  # fmt: skip
+    """Add up a block's parts, subtract for the sibling, search what is to be searched."""
+    for p in range(small.shape[0]):
+        for k in range(small.shape[2]):
+            total = parts[0, p, block, k]
+            for t in range(1, n_parts):
+                total += parts[t, p, block, k]
+            small[p, block, k] = total
+            if subtract:
+                large[p, block, k] -= total
+    for child in range(2):
+        if scan[child]:
+            scan_block(
+                small if child == 0 else large, block, n_bins, allowed[child], totals[child],
+                weights[child], step, l2, min_leaf, out_gain[child], out[child],
+            )  # fmt: skip
+
+
+@njit(cache=True, parallel=True)
+def place_and_search(  # type: ignore[no-untyped-def]
+    order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
+    n_bins, allowed, totals, weights, step, l2, min_leaf, n_threads, out_gain, out,
+):  # fmt: skip
+    """Second region; child 0 is the smaller one, child 1 the larger one."""
+    n_blocks = small.shape[1]
+    for t in prange(n_threads):
+        for u in range(t, n_parts, n_threads):
+            _place(order, start, end, u, n_parts, lefts, rights, n_left)
+        if scan[0] or scan[1] or subtract:
+            for block in range(t, n_blocks, n_threads):
+                _finish_block(
+                    block, n_parts, parts, small, large, subtract, scan, n_bins, allowed, totals,
+                    weights, step, l2, min_leaf, out_gain, out,
+                )  # fmt: skip
+
+
+@njit(cache=True)
+def search(hist, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):  # type: ignore[no-untyped-def]
+    """Find the best split of every block of a leaf's histogram, in one thread."""
+    for block in range(hist.shape[1]):
+        scan_block(hist, block, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out)
+
+
+@njit(cache=True)
+def split_serial(  # type: ignore[no-untyped-def]
+    column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted, words,
+    packed, small, large, subtract, scan, n_bins, allowed, totals, weights, step, l2, min_leaf,
+    n_left, out_gain, out,
+):  # fmt: skip
+    """Both regions for a small leaf, in one thread."""
+    m = divide(column, bin, missing_left, order, start, end, lefts, rights)
+    n_left[0] = m
+    _place(order, start, end, 0, 1, lefts, rights, n_left)
+    if wanted:
+        middle = start + m
+        rows = order[start:middle] if small_is_left else order[middle:end]
+        accumulate(words, packed, rows, small)
+        if subtract:
+            for p in range(small.shape[0]):
+                for b in range(small.shape[1]):
+                    for k in range(small.shape[2]):
+                        large[p, b, k] -= small[p, b, k]
+        for child in range(2):
+            if scan[child]:
+                search(
+                    small if child == 0 else large, n_bins, allowed[child], totals[child],
+                    weights[child], step, l2, min_leaf, out_gain[child], out[child],
+                )  # fmt: skip

@@ -1,0 +1,36 @@
+"""What several kernels of growth need: hashing, and asking the memory for rows ahead of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+
+@njit(cache=True, inline="always")
+def mix(x):  # type: ignore[no-untyped-def]
+    """Return 64 well-mixed bits of a uint64: the finaliser of SplitMix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask the processor to load ``array[index]`` into its cache; changes nothing else."""
+    signature = types.void(array, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flat = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = ir.IntType(8).as_pointer()
+        word = ir.IntType(32)
+        address = builder.bitcast(builder.gep(flat.data, [arguments[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        load = builder.module.declare_intrinsic("llvm.prefetch", [byte], fnty=kind)
+        builder.call(load, [address, word(0), word(3), word(1)])  # to read, keep, data
+        return context.get_dummy_value()
+
+    return signature, generate

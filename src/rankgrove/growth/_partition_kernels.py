@@ -1,0 +1,94 @@
+"""Kernels of partition: the rows of a leaf divided among its children, in order.
+
+``order`` lists the rows leaf by leaf. A part of a leaf's rows is divided into two work arrays
+without a branch (every row is written to both, and one of the two ends moves on)::
+
+    order    | . . . part 0 . . . | . . . part 1 . . . |
+    lefts    | a c d              | g h                |      then copied to  a c d g h | b e f i
+    rights   | b e                | f i                |
+
+The order of rows within a child is that of its parent, whatever the number of parts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+MISSING = 255
+ROWS_AT_ONCE = 2048  # whose codes are routed down a tree while they stay in the cache
+
+
+@njit(cache=True)
+def divide(column, bin, missing_left, order, start, end, lefts, rights):  # type: ignore[no-untyped-def]
+    """Divide rows ``order[start:end]`` into lefts and rights from `start` on; count the left."""
+    limit = np.uint8(bin)
+    n_left = start
+    n_right = start
+    for i in range(start, end):
+        row = order[i]
+        code = column[row]
+        left = np.int64(code <= limit) | np.int64((code == np.uint8(MISSING)) & missing_left)
+        lefts[n_left] = row
+        rights[n_right] = row
+        n_left += left
+        n_right += 1 - left
+    return n_left - start
+
+
+@njit(cache=True, parallel=True)
+def route(codes, rows, position, bins, missing_left, left, right, leaf_of):  # type: ignore[no-untyped-def]
+    """Fill ``leaf_of[row]`` for `rows` by dividing some of them at a time down a tree.
+
+    Children have higher numbers than their parent, so one pass over the nodes does it.
+    """
+    n = rows.size
+    n_nodes = position.size
+    for chunk in prange((n + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
+        first = chunk * ROWS_AT_ONCE
+        order = rows[first : min(first + ROWS_AT_ONCE, n)].copy()
+        rights = np.empty(order.size, order.dtype)
+        start = np.zeros(n_nodes + 1, np.int64)
+        end = np.zeros(n_nodes + 1, np.int64)
+        end[0] = order.size
+        if n_nodes == 0:
+            for i in range(order.size):
+                leaf_of[order[i]] = 0
+        for node in range(n_nodes):
+            limit = np.uint8(bins[node])
+            feature = position[node]
+            k = start[node]
+            n_right = 0
+            for i in range(start[node], end[node]):
+                row = order[i]
+                code = codes[row, feature]
+                goes = np.int64(code <= limit) | np.int64(
+                    (code == np.uint8(MISSING)) & missing_left[node]
+                )
+                order[k] = row
+                rights[n_right] = row
+                k += goes
+                n_right += 1 - goes
+            for i in range(n_right):
+                order[k + i] = rights[i]
+            for side in range(2):
+                child = right[node] if side else left[node]
+                low = k if side else start[node]
+                high = end[node] if side else k
+                if child >= 0:
+                    start[child] = low
+                    end[child] = high
+                else:
+                    for i in range(low, high):
+                        leaf_of[order[i]] = ~child
+
+
+@njit(cache=True, parallel=True)
+def label_leaves(order, starts, ends, n_parts, leaf_of):  # type: ignore[no-untyped-def]
+    """Fill ``leaf_of[row]`` from the rows listed leaf by leaf."""
+    for part in prange(n_parts):
+        for leaf in range(starts.size):
+            size = (ends[leaf] - starts[leaf] + n_parts - 1) // n_parts
+            low = starts[leaf] + part * size
+            for i in range(low, min(low + size, ends[leaf])):
+                leaf_of[order[i]] = leaf
