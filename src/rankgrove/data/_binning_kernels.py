@@ -4,6 +4,7 @@ Kernels fill what the caller allocates and never raise. A column is sorted as 32
 unsigned order is the order of the floats.
 """
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 import numpy as np
@@ -29,7 +30,7 @@ def _key(bits: np.uint32) -> np.uint32:
 
 
 @njit(cache=True, parallel=True)
-def gather_keys(features, rows, first, keys):  # type: ignore[no-untyped-def]
+def gather_keys(features, rows, first, keys):
     """Fill ``keys[c, i]`` with the key of ``features[rows[i], first + c]``; features as bits."""
     n = rows.size
     n_chunks = (n + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE
@@ -43,7 +44,7 @@ def gather_keys(features, rows, first, keys):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, parallel=True)
-def gather_sparse_keys(data, indptr, first, keys, sizes):  # type: ignore[no-untyped-def]
+def gather_sparse_keys(data, indptr, first, keys, sizes):
     """Fill ``keys[c]`` with the keys of column ``first + c`` of a CSC matrix of bits."""
     for c in prange(keys.shape[0]):
         start, end = indptr[first + c], indptr[first + c + 1]
@@ -53,7 +54,7 @@ def gather_sparse_keys(data, indptr, first, keys, sizes):  # type: ignore[no-unt
 
 
 @njit(cache=True)
-def _sort(keys, scratch, n):  # type: ignore[no-untyped-def]
+def _sort(keys, scratch, n):
     """Sort ``keys[:n]`` by three passes of a radix sort; a digit that all keys share is skipped."""
     counts = np.zeros((3, 2048), np.int64)
     for i in range(n):
@@ -83,23 +84,25 @@ def _sort(keys, scratch, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _runs(keys, n, values, counts, zeros):  # type: ignore[no-untyped-def]
+def _runs(keys, n, values, counts, zeros):
     """Write the distinct values of sorted keys and how often each occurs; return how many.
 
     `zeros` is the number of zeros that a sparse column does not store. Missing values must have
-    been cut off.
+    been cut off. `counts` may be the same memory as `keys`.
     """
     m = 0
     i = 0
     pending = zeros > 0
+    following = keys[0] if n else _NO_KEY  # counts may be written over keys: read one key ahead
     while i < n or pending:
-        if pending and (i == n or keys[i] >= _SIGN):
+        if pending and following >= _SIGN:
             key, count, pending = _SIGN, zeros, False
         else:
-            key, count = keys[i], 0
-        while i < n and keys[i] == key:
+            key, count = following, 0
+        while i < n and following == key:
             count += 1
             i += 1
+            following = keys[i] if i < n else _NO_KEY
         values[m] = key ^ _SIGN if key & _SIGN else key ^ _ALL
         counts[m] = count
         m += 1
@@ -107,7 +110,7 @@ def _runs(keys, n, values, counts, zeros):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _midpoint(low, high):  # type: ignore[no-untyped-def]
+def _midpoint(low, high):
     """Return a finite float32 t with ``low <= t < high``; minus infinity where there is none."""
     if high == np.inf:
         return np.float32(0) if low == -np.inf else _LARGEST
@@ -118,7 +121,7 @@ def _midpoint(low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _frequent(counts, values, m, max_bins, alone):  # type: ignore[no-untyped-def]
+def _frequent(counts, values, m, max_bins, alone):
     """Mark the values that deserve a bin of their own; return the rows and bins of the others."""
     rows = 0
     bins = max_bins
@@ -142,7 +145,7 @@ def _frequent(counts, values, m, max_bins, alone):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _choose(values, counts, m, max_bins, alone, thresholds):  # type: ignore[no-untyped-def]
+def _choose(values, counts, m, max_bins, alone, thresholds):
     """Write the thresholds between bins of m distinct values; return how many."""
     few = m <= max_bins
     rows, bins = (0, 0) if few else _frequent(counts, values, m, max_bins, alone)
@@ -175,7 +178,7 @@ def _choose(values, counts, m, max_bins, alone, thresholds):  # type: ignore[no-
 
 
 @njit(cache=True, parallel=True)
-def fit_columns(keys, sizes, zeros, max_bins, scratch, alone, thresholds, summary):  # type: ignore[no-untyped-def]
+def fit_columns(keys, sizes, zeros, max_bins, scratch, alone, thresholds, summary):
     """Choose the thresholds of columns given as keys.
 
     In: keys (c, n+1) and sizes (c), destroyed; zeros (c), stored nowhere; scratch (c, n+1)
@@ -201,7 +204,7 @@ def fit_columns(keys, sizes, zeros, max_bins, scratch, alone, thresholds, summar
 
 
 @njit(cache=True, parallel=True)
-def bin_rows(features, rows, columns, tables, steps, codes):  # type: ignore[no-untyped-def]
+def bin_rows(features, rows, columns, tables, steps, codes):
     """Fill ``codes[i, c]`` with the bin of ``features[rows[i], columns[c]]``.
 
     The bin of x is the number of thresholds below it. The binary search takes one step for all
@@ -232,7 +235,7 @@ def bin_rows(features, rows, columns, tables, steps, codes):  # type: ignore[no-
 
 
 @njit(cache=True, parallel=True)
-def densify(data, indices, indptr, rows, dense):  # type: ignore[no-untyped-def]
+def densify(data, indices, indptr, rows, dense):
     """Fill the dense rows of some rows of a CSR matrix."""
     for i in prange(rows.size):
         dense[i, :] = 0
@@ -241,7 +244,7 @@ def densify(data, indices, indptr, rows, dense):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, parallel=True)
-def transpose(codes, columns):  # type: ignore[no-untyped-def]
+def transpose(codes, columns):
     """Fill ``columns[c, i]`` with ``codes[i, c]``, tile by tile."""
     n = codes.shape[0]
     width = columns.shape[0]

@@ -7,6 +7,7 @@ subtracts for the sibling and looks for the best splits. A small leaf does it al
 call.
 """
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 from numba import njit, prange
@@ -17,14 +18,14 @@ from rankgrove.growth._splitting_kernels import scan_block
 
 
 @njit(cache=True)
-def _bounds(start, end, t, n_parts):  # type: ignore[no-untyped-def]
+def _bounds(start, end, t, n_parts):
     size = (end - start + n_parts - 1) // n_parts
     low = min(start + t * size, end)
     return low, min(low + size, end)
 
 
 @njit(cache=True, parallel=True)
-def divide_and_count(  # type: ignore[no-untyped-def]
+def divide_and_count(
     column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted,
     words, packed, n_parts, parts, n_left,
 ):  # fmt: skip
@@ -40,7 +41,7 @@ def divide_and_count(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _place(order, start, end, t, n_parts, lefts, rights, n_left):  # type: ignore[no-untyped-def]
+def _place(order, start, end, t, n_parts, lefts, rights, n_left):
     """Copy the divided rows of a part to their place in the order."""
     to_left = start
     to_right = start
@@ -52,12 +53,14 @@ def _place(order, start, end, t, n_parts, lefts, rights, n_left):  # type: ignor
         to_right += high - low - n_left[u]
     low, high = _bounds(start, end, t, n_parts)
     m = n_left[t]
-    order[to_left : to_left + m] = lefts[low : low + m]
-    order[to_right : to_right + high - low - m] = rights[low : high - m]
+    for i in range(m):
+        order[to_left + i] = lefts[low + i]
+    for i in range(high - low - m):
+        order[to_right + i] = rights[low + i]
 
 
 @njit(cache=True)
-def _finish_block(  # type: ignore[no-untyped-def]
+def _finish_block(
     block, n_parts, parts, small, large, subtract, scan, n_bins, allowed, totals, weights, step,
     l2, min_leaf, out_gain, out,
 ):  # fmt: skip
@@ -79,7 +82,7 @@ def _finish_block(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, parallel=True)
-def place_and_search(  # type: ignore[no-untyped-def]
+def place_and_search(
     order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
     n_bins, allowed, totals, weights, step, l2, min_leaf, n_threads, out_gain, out,
 ):  # fmt: skip
@@ -97,14 +100,14 @@ def place_and_search(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def search(hist, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):  # type: ignore[no-untyped-def]
+def search(hist, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):
     """Find the best split of every block of a leaf's histogram, in one thread."""
     for block in range(hist.shape[1]):
         scan_block(hist, block, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out)
 
 
 @njit(cache=True)
-def split_serial(  # type: ignore[no-untyped-def]
+def split_serial(
     column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted, words,
     packed, small, large, subtract, scan, n_bins, allowed, totals, weights, step, l2, min_leaf,
     n_left, out_gain, out,

@@ -1,5 +1,6 @@
 """What several kernels of growth need: hashing, and asking the memory for rows ahead of time."""
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 from typing import Any
@@ -11,15 +12,15 @@ from numba.extending import intrinsic
 
 
 @njit(cache=True, inline="always")
-def mix(x):  # type: ignore[no-untyped-def]
+def mix(x):
     """Return 64 well-mixed bits of a uint64: the finaliser of SplitMix64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     """Ask the processor to load ``array[index]`` into its cache; changes nothing else."""
     signature = types.void(array, types.int64)
 

@@ -1,5 +1,6 @@
 """Kernels of leaf sums: fixed-point sums in two whole numbers a leaf."""
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +8,7 @@ from numba import njit, prange
 
 
 @njit(cache=True, parallel=True)
-def leaf_sums(values, rows, leaf_of, scale, fraction, n_parts, out):  # type: ignore[no-untyped-def]
+def leaf_sums(values, rows, leaf_of, scale, fraction, n_parts, out):
     """Fill ``out[part, leaf]`` with (row count, sum of whole parts, sum of fractions).
 
     A value times `scale` is split into a whole part and `fraction` times the rest, cut off; both

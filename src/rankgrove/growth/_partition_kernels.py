@@ -10,6 +10,7 @@ without a branch (every row is written to both, and one of the two ends moves on
 The order of rows within a child is that of its parent, whatever the number of parts.
 """
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 import numpy as np
@@ -20,7 +21,7 @@ ROWS_AT_ONCE = 2048  # whose codes are routed down a tree while they stay in the
 
 
 @njit(cache=True)
-def divide(column, bin, missing_left, order, start, end, lefts, rights):  # type: ignore[no-untyped-def]
+def divide(column, bin, missing_left, order, start, end, lefts, rights):
     """Divide rows ``order[start:end]`` into lefts and rights from `start` on; count the left."""
     limit = np.uint8(bin)
     n_left = start
@@ -37,7 +38,7 @@ def divide(column, bin, missing_left, order, start, end, lefts, rights):  # type
 
 
 @njit(cache=True, parallel=True)
-def route(codes, rows, position, bins, missing_left, left, right, leaf_of):  # type: ignore[no-untyped-def]
+def route(codes, rows, position, bins, missing_left, left, right, leaf_of):
     """Fill ``leaf_of[row]`` for `rows` by dividing some of them at a time down a tree.
 
     Children have higher numbers than their parent, so one pass over the nodes does it.
@@ -84,7 +85,7 @@ def route(codes, rows, position, bins, missing_left, left, right, leaf_of):  # t
 
 
 @njit(cache=True, parallel=True)
-def label_leaves(order, starts, ends, n_parts, leaf_of):  # type: ignore[no-untyped-def]
+def label_leaves(order, starts, ends, n_parts, leaf_of):
     """Fill ``leaf_of[row]`` from the rows listed leaf by leaf."""
     for part in prange(n_parts):
         for leaf in range(starts.size):

@@ -1,5 +1,6 @@
 """Kernels of quantising: the range of some numbers, and their stochastic rounding."""
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +10,7 @@ from rankgrove.growth._kernel_tools import mix
 
 
 @njit(cache=True, parallel=True)
-def largest(values, rows, n_parts, out):  # type: ignore[no-untyped-def]
+def largest(values, rows, n_parts, out):
     """Fill ``out[part]`` with the largest magnitude; infinite where one is not a number."""
     size = (rows.size + n_parts - 1) // n_parts
     for part in prange(n_parts):
@@ -22,7 +23,7 @@ def largest(values, rows, n_parts, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, parallel=True)
-def magnitude_units(values, rows, unit, n_parts, out):  # type: ignore[no-untyped-def]
+def magnitude_units(values, rows, unit, n_parts, out):
     """Fill ``out[part]`` with a sum of magnitudes, each in whole units rounded up."""
     size = (rows.size + n_parts - 1) // n_parts
     for part in prange(n_parts):
@@ -33,7 +34,7 @@ def magnitude_units(values, rows, unit, n_parts, out):  # type: ignore[no-untype
 
 
 @njit(cache=True, parallel=True)
-def quantise(values, rows, keys, stream, scale, shift, low, n_parts, out):  # type: ignore[no-untyped-def]
+def quantise(values, rows, keys, stream, scale, shift, low, n_parts, out):
     """Fill ``out[row]`` with ``(rounded << shift) + low``.
 
     ``values[row] * scale`` is rounded up with the probability of its fraction; the random number

@@ -8,6 +8,7 @@ the same as GL²/nL + GR²/nR - G²/n but exact up to one rounding: D is a whole
 that gains nothing gains exactly 0.
 """
 
+# mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
 import numpy as np
@@ -22,7 +23,7 @@ OUT_FIELDS = 6
 
 
 @njit(cache=True)
-def _prefix(hist, start, base, n, out):  # type: ignore[no-untyped-def]
+def _prefix(hist, start, base, n, out):
     total = base
     for b in range(n):
         total += hist[start + b]
@@ -30,7 +31,7 @@ def _prefix(hist, start, base, n, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _mse_gains(prefix, total, min_leaf, n, gains):  # type: ignore[no-untyped-def]
+def _mse_gains(prefix, total, min_leaf, n, gains):
     sum_all = total >> np.int64(32)
     count_all = total & _COUNT
     inverse = 1.0 / np.float64(count_all)
@@ -43,12 +44,12 @@ def _mse_gains(prefix, total, min_leaf, n, gains):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _score(gradient, hessian):  # type: ignore[no-untyped-def]
+def _score(gradient, hessian):
     return gradient * gradient / hessian if hessian > 0.0 else 0.0
 
 
 @njit(cache=True, error_model="numpy")
-def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):  # type: ignore[no-untyped-def]
+def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
     """As for least squares; `weights` are the hessians' prefix sums in units of `step`."""
     sum_all = np.float64(total >> np.int64(32))
     count_all = total & _COUNT
@@ -65,7 +66,7 @@ def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
 
 
 @njit(cache=True)
-def scan_block(hist, block, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):  # type: ignore[no-untyped-def]
+def scan_block(hist, block, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):
     """Find the best split among the eight features of a block of a leaf's histogram.
 
     In: hist (planes, blocks, 2048); n_bins and allowed, one a feature; total packed and weight

@@ -44,7 +44,8 @@ def leaves_of(
 
 def predict_binned(tree: Tree, binned: BinnedMatrix, *, n_threads: int | None = None) -> np.ndarray:
     """Return the tree's value of every row; see :func:`leaves_of`."""
-    return tree.value[leaves_of(tree, binned, n_threads=n_threads)]
+    values: np.ndarray = tree.value[leaves_of(tree, binned, n_threads=n_threads)]
+    return values
 
 
 def split_bins(tree: Tree, binner: Binner) -> tuple[np.ndarray, np.ndarray]:

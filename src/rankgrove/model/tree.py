@@ -84,4 +84,5 @@ class Tree:
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Return the value of every row of a dense array."""
-        return self.value[self.apply(features)]
+        values: np.ndarray = self.value[self.apply(features)]
+        return values
