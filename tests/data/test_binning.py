@@ -118,7 +118,7 @@ def test_quantiles_are_even(max_bins: int) -> None:
 def test_a_dominant_value_does_not_eat_the_bins(dominant: float) -> None:
     rng = np.random.default_rng(2)
     values = rng.normal(size=30_000)
-    values[: 20_000] = dominant
+    values[:20_000] = dominant
     X = column(values)
     counts = np.bincount(Binner.fit(X, max_bins=100).transform(X).codes[:, 0])
     assert counts.max() < 20_200

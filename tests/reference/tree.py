@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def midpoints(column: np.ndarray) -> list[float]:
     """Float32 thresholds between all adjacent distinct values of a column of finite values."""
     values = np.unique(column[~np.isnan(column)])
     out = []
-    for low, high in zip(values[:-1], values[1:], strict=True):
+    for low, high in pairwise(values):
         middle = np.float32((float(low) + float(high)) / 2)
         out.append(float(low if middle >= high else middle))
     return out
@@ -102,7 +103,13 @@ def greedy_tree(
         node = Node(rows, depth)
         if max_depth is None or depth < max_depth:
             node.split = best_split(
-                features, thresholds, g, h, rows, min_leaf=min_leaf, **rules  # type: ignore[arg-type]
+                features,
+                thresholds,
+                g,
+                h,
+                rows,
+                min_leaf=min_leaf,
+                **rules,  # type: ignore[arg-type]
             )
         return node
 
