@@ -29,9 +29,7 @@ def web(n: int, d: int, seed: int, missing: float = 0.05) -> tuple[np.ndarray, n
 
 
 def grower(X: np.ndarray, **options: object) -> Grower:
-    rules = {k: options.pop(k) for k in list(options) if k in SplitRules.__dataclass_fields__}
-    binned = Binner.fit(X).transform(X)
-    return Grower(binned, rules=SplitRules(**rules), **options)  # type: ignore[arg-type]
+    return Grower(Binner.fit(X).transform(X), **options)  # type: ignore[arg-type]
 
 
 def equal(a: Tree, b: Tree) -> bool:

@@ -9,6 +9,7 @@ depends neither on the number of threads nor on the order of the rows.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -43,12 +44,13 @@ class Grower:
     Parameters
     ----------
     binned : the rows
-    row_keys : uint64, one a row: what the rounding of a row's gradient hangs on. None: its number
     n_leaves : most leaves of a tree
-    rules : which splits are allowed and how they are valued
+    row_keys : uint64, one a row: what the rounding of a row's gradient hangs on. None: its number
     seed : of stochastic rounding and of drawn features
     histogram_bytes : most memory of the histogram pool
     n_threads : None: all cores
+    **rules : split, min_leaf, min_gain, max_depth, l2, feature_fraction: see
+        :class:`~rankgrove.growth.splitting.SplitRules`
 
     Examples
     --------
@@ -66,19 +68,19 @@ class Grower:
         self,
         binned: BinnedMatrix,
         *,
-        row_keys: np.ndarray | None = None,
         n_leaves: int = 31,
-        rules: SplitRules | None = None,
+        row_keys: np.ndarray | None = None,
         seed: int = 0,
         histogram_bytes: int = HISTOGRAM_BYTES,
         n_threads: int | None = None,
+        **rules: Any,
     ) -> None:
         n = binned.n_rows
         if n >= MOST_ROWS:
             raise DataError(f"A tree can be grown on at most {MOST_ROWS - 1} rows. Got {n}.")
         check_integer("n_leaves", "Grower", n_leaves, low=2)
         self.binned = binned
-        self.rules = rules or SplitRules()
+        self.rules = SplitRules(**rules)
         self.seed = seed
         self.n_threads = n_threads
         self._keys = np.arange(n, dtype=np.uint64) if row_keys is None else _keys(row_keys, n)
