@@ -140,7 +140,7 @@ def stages() -> Iterator[Counter[str]]:
         (_grower_kernels, "place_and_search", "place, subtract and search"),
         (_grower_kernels, "split_serial", "small leaves, all of it"),
         (_grower_kernels, "search", "root search"),
-        (grower, "label_leaves", "leaf numbers"),
+        (grower.Grower, "_label", "leaf numbers"),
         (grower, "exact_sums", "leaf sums"),
         (grower, "assemble", "assembly"),
     ]

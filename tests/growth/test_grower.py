@@ -10,6 +10,7 @@ import pytest
 from rankgrove.data.binning import Binner
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth import frontier
+from rankgrove.growth import grower as grower_module
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.partition import leaves_of, predict_binned
 from rankgrove.growth.splitting import SplitRules
@@ -49,11 +50,16 @@ def check(tree: Tree, leaf_of: np.ndarray, X: np.ndarray) -> None:
         assert (tree.gain > 0).all()
 
 
+def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier, "SERIAL_BYTES", 0)
+    monkeypatch.setattr(grower_module, "SERIAL_ROWS", 0)
+
+
 @pytest.fixture(params=["serial", "parallel"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run small data through the kernels of small leaves, and through those of large ones."""
     if request.param == "parallel":
-        monkeypatch.setattr(frontier, "SERIAL_BYTES", 0)
+        always_parallel(monkeypatch)
     return str(request.param)
 
 
@@ -87,6 +93,7 @@ def test_tree_equals_the_exact_greedy_tree(split: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("split", ["mse", "newton"])
+@pytest.mark.usefixtures("path")
 def test_threads_do_not_matter(split: str) -> None:
     X, gradient = web(6000, 20, 1)
     hessian = np.random.default_rng(0).random(6000)
@@ -100,10 +107,19 @@ def test_threads_do_not_matter(split: str) -> None:
     check(*trees[0], X)
 
 
+def test_threads_do_not_matter_for_many_rows() -> None:
+    X, gradient = web(40_000, 10, 15)
+    hessian = np.random.default_rng(0).random(40_000)
+    trees = [grower(X, n_leaves=63, n_threads=k).grow(gradient, hessian) for k in (1, 2)]
+    assert equal(trees[0][0], trees[1][0])
+    assert np.array_equal(trees[0][1], trees[1][1])
+    check(*trees[0], X)
+
+
 def test_large_and_small_leaf_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     X, gradient = web(3000, 12, 2)
     a = grower(X, n_leaves=40, n_threads=2).grow(gradient)
-    monkeypatch.setattr(frontier, "SERIAL_BYTES", 0)
+    always_parallel(monkeypatch)
     b = grower(X, n_leaves=40, n_threads=2).grow(gradient)
     assert equal(a[0], b[0])
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankgrove.data.binning import Binner
-from rankgrove.growth import _grower_kernels, _quantise_kernels
+from rankgrove.growth import _grower_kernels
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import BLOCK_BINS, HistogramPool, histogram
 from rankgrove.growth.leaves import exact_sums
-from rankgrove.growth.quantise import GRADIENT_BITS, measure, scale_exponent, stream
+from rankgrove.growth.quantise import GRADIENT, GRADIENT_BITS, measure, quantise, scale_exponent
 from rankgrove.growth.splitting import FeatureDraw, best_split
 from tests.reference import tree as naive
 
@@ -137,12 +137,11 @@ def test_equal_gradients_gain_exactly_nothing() -> None:
 
 
 def quantised(values: np.ndarray, keys: np.ndarray, exponent: int, n_parts: int = 2) -> np.ndarray:
+    """Round in steps of ``2**-exponent``."""
     rows = np.arange(values.size, dtype=np.int32)
     out = np.empty(values.size, np.int64)
-    draws = stream(7, 3, "gradient")
-    _quantise_kernels.quantise(
-        values, rows, keys, draws, math.ldexp(1.0, exponent), 32, 1, n_parts, out
-    )
+    total = math.ldexp(2.0**GRADIENT_BITS - 1 - values.size, -exponent)
+    assert quantise(GRADIENT, values, total, rows, keys, (7, 3), out, n_parts) == exponent
     return out
 
 

@@ -13,15 +13,9 @@ from __future__ import annotations
 from numba import njit, prange
 
 from rankgrove.growth._histogram_kernels import accumulate
+from rankgrove.growth._kernel_tools import bounds
 from rankgrove.growth._partition_kernels import divide
 from rankgrove.growth._splitting_kernels import scan_block
-
-
-@njit(cache=True)
-def _bounds(start, end, t, n_parts):
-    size = (end - start + n_parts - 1) // n_parts
-    low = min(start + t * size, end)
-    return low, min(low + size, end)
 
 
 @njit(cache=True, parallel=True)
@@ -31,7 +25,7 @@ def divide_and_count(
 ):  # fmt: skip
     """First region: divide the parts of a leaf; if wanted, the smaller child's histograms."""
     for t in prange(n_parts):
-        low, high = _bounds(start, end, t, n_parts)
+        low, high = bounds(start, end, t, n_parts)
         n_left[t] = divide(column, bin, missing_left, order, low, high, lefts, rights)
         if wanted:
             if small_is_left:
@@ -48,10 +42,10 @@ def _place(order, start, end, t, n_parts, lefts, rights, n_left):
     for u in range(n_parts):
         to_right += n_left[u]
     for u in range(t):
-        low, high = _bounds(start, end, u, n_parts)
+        low, high = bounds(start, end, u, n_parts)
         to_left += n_left[u]
         to_right += high - low - n_left[u]
-    low, high = _bounds(start, end, t, n_parts)
+    low, high = bounds(start, end, t, n_parts)
     m = n_left[t]
     for i in range(m):
         order[to_left + i] = lefts[low + i]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from rankgrove.growth._kernel_tools import prefetch
+from rankgrove.growth._kernel_tools import bounds, prefetch
 
 ROWS_AT_ONCE = 512
 PADDING = 24
@@ -70,9 +70,8 @@ def accumulate(words, packed, rows, hist):
 
 
 @njit(cache=True, parallel=True)
-def accumulate_parts(words, packed, rows, n_parts, parts):
+def accumulate_parts(words, packed, rows, parts, n_parts):
     """Set ``parts[t]`` to the histogram of the t-th part of the rows."""
-    size = (rows.size + n_parts - 1) // n_parts
     for t in prange(n_parts):
-        start = min(t * size, rows.size)
-        accumulate(words, packed, rows[start : min(start + size, rows.size)], parts[t])
+        low, high = bounds(0, rows.size, t, n_parts)
+        accumulate(words, packed, rows[low:high], parts[t])

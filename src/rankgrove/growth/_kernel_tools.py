@@ -1,4 +1,9 @@
-"""What several kernels of growth need: hashing, and asking the memory for rows ahead of time."""
+"""What several kernels of growth need: hashing, parts of a range, asking memory for rows ahead.
+
+Kernels that go over rows come in twos: one does a part of the rows, ``..., part, n_parts)``, the
+other all parts in parallel, ``..., n_parts)``. :func:`run_parts` calls the right one: with a single
+part no parallel region is entered.
+"""
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
@@ -19,6 +24,14 @@ def mix(x):
     return x ^ (x >> np.uint64(31))
 
 
+@njit(cache=True, inline="always")
+def bounds(start, end, part, n_parts):
+    """Return where one of n equal parts of a range starts and ends."""
+    size = (end - start + n_parts - 1) // n_parts
+    low = min(start + part * size, end)
+    return low, min(low + size, end)
+
+
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     """Ask the processor to load ``array[index]`` into its cache; changes nothing else."""
@@ -35,3 +48,11 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG00
         return context.get_dummy_value()
 
     return signature, generate
+
+
+def run_parts(one: Any, all_parallel: Any, n_parts: int, *arguments: Any) -> None:
+    """Run a kernel over its rows in `n_parts` parts; see the module."""
+    if n_parts == 1:
+        one(*arguments, 0, 1)
+    else:
+        all_parallel(*arguments, n_parts)

@@ -6,22 +6,30 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from rankgrove.growth._kernel_tools import bounds
 
-@njit(cache=True, parallel=True)
-def leaf_sums(values, rows, leaf_of, scale, fraction, n_parts, out):
-    """Fill ``out[part, leaf]`` with (row count, sum of whole parts, sum of fractions).
+
+@njit(cache=True)
+def leaf_sums_part(values, rows, leaf_of, scale, fraction, out, part, n_parts):
+    """Add to ``out[part, leaf]`` the row count, the sum of whole parts and that of fractions.
 
     A value times `scale` is split into a whole part and `fraction` times the rest, cut off; both
     scales are powers of two, so that nothing but the last cut rounds.
     """
-    size = (rows.size + n_parts - 1) // n_parts
+    low, high = bounds(0, rows.size, part, n_parts)
+    sums = out[part]
+    for i in range(low, high):
+        row = rows[i]
+        leaf = np.int64(leaf_of[row])
+        x = values[row] * scale
+        whole = np.floor(x)
+        sums[leaf, 0] += 1
+        sums[leaf, 1] += np.int64(whole)
+        sums[leaf, 2] += np.int64((x - whole) * fraction)
+
+
+@njit(cache=True, parallel=True)
+def leaf_sums(values, rows, leaf_of, scale, fraction, out, n_parts):
+    """All parts of :func:`leaf_sums_part`."""
     for part in prange(n_parts):
-        sums = out[part]
-        for i in range(part * size, min((part + 1) * size, rows.size)):
-            row = rows[i]
-            leaf = np.int64(leaf_of[row])
-            x = values[row] * scale
-            whole = np.floor(x)
-            sums[leaf, 0] += 1
-            sums[leaf, 1] += np.int64(whole)
-            sums[leaf, 2] += np.int64((x - whole) * fraction)
+        leaf_sums_part(values, rows, leaf_of, scale, fraction, out, part, n_parts)

@@ -16,6 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from rankgrove.growth._kernel_tools import bounds
+
 MISSING = 255
 ROWS_AT_ONCE = 2048  # whose codes are routed down a tree while they stay in the cache
 
@@ -37,59 +39,70 @@ def divide(column, bin, missing_left, order, start, end, lefts, rights):
     return n_left - start
 
 
-@njit(cache=True, parallel=True)
-def route(codes, rows, position, bins, missing_left, left, right, leaf_of):
-    """Fill ``leaf_of[row]`` for `rows` by dividing some of them at a time down a tree.
+@njit(cache=True)
+def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of):
+    """Set ``leaf_of[row]`` of a few rows by dividing them down a tree, in one thread.
 
     Children have higher numbers than their parent, so one pass over the nodes does it.
     """
-    n = rows.size
     n_nodes = position.size
-    for chunk in prange((n + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
-        first = chunk * ROWS_AT_ONCE
-        order = rows[first : min(first + ROWS_AT_ONCE, n)].copy()
-        rights = np.empty(order.size, order.dtype)
-        start = np.zeros(n_nodes + 1, np.int64)
-        end = np.zeros(n_nodes + 1, np.int64)
-        end[0] = order.size
-        if n_nodes == 0:
-            for i in range(order.size):
-                leaf_of[order[i]] = 0
-        for node in range(n_nodes):
-            limit = np.uint8(bins[node])
-            feature = position[node]
-            k = start[node]
-            n_right = 0
-            for i in range(start[node], end[node]):
-                row = order[i]
-                code = codes[row, feature]
-                goes = np.int64(code <= limit) | np.int64(
-                    (code == np.uint8(MISSING)) & missing_left[node]
-                )
-                order[k] = row
-                rights[n_right] = row
-                k += goes
-                n_right += 1 - goes
-            for i in range(n_right):
-                order[k + i] = rights[i]
-            for side in range(2):
-                child = right[node] if side else left[node]
-                low = k if side else start[node]
-                high = end[node] if side else k
-                if child >= 0:
-                    start[child] = low
-                    end[child] = high
-                else:
-                    for i in range(low, high):
-                        leaf_of[order[i]] = ~child
+    order = rows.copy()
+    rights = np.empty_like(order)
+    start = np.zeros(n_nodes + 1, np.int64)
+    end = np.zeros(n_nodes + 1, np.int64)
+    end[0] = order.size
+    if n_nodes == 0:
+        for i in range(order.size):
+            leaf_of[order[i]] = 0
+    for node in range(n_nodes):
+        limit = np.uint8(bins[node])
+        feature = position[node]
+        k = start[node]
+        n_right = 0
+        for i in range(start[node], end[node]):
+            row = order[i]
+            code = codes[row, feature]
+            goes = np.int64(code <= limit) | np.int64(
+                (code == np.uint8(MISSING)) & missing_left[node]
+            )
+            order[k] = row
+            rights[n_right] = row
+            k += goes
+            n_right += 1 - goes
+        for i in range(n_right):
+            order[k + i] = rights[i]
+        for side in range(2):
+            child = right[node] if side else left[node]
+            low = k if side else start[node]
+            high = end[node] if side else k
+            if child >= 0:
+                start[child] = low
+                end[child] = high
+            else:
+                for i in range(low, high):
+                    leaf_of[order[i]] = ~child
 
 
 @njit(cache=True, parallel=True)
-def label_leaves(order, starts, ends, n_parts, leaf_of):
-    """Fill ``leaf_of[row]`` from the rows listed leaf by leaf."""
+def route(codes, rows, position, bins, missing_left, left, right, leaf_of):
+    """Set ``leaf_of[row]`` of all `rows`, some at a time."""
+    n = rows.size
+    for chunk in prange((n + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
+        some = rows[chunk * ROWS_AT_ONCE : min((chunk + 1) * ROWS_AT_ONCE, n)]
+        route_chunk(codes, some, position, bins, missing_left, left, right, leaf_of)
+
+
+@njit(cache=True)
+def label_leaves_part(order, starts, ends, leaf_of, part, n_parts):
+    """Set ``leaf_of[row]`` from the rows listed leaf by leaf, a part of every leaf."""
+    for leaf in range(starts.size):
+        low, high = bounds(starts[leaf], ends[leaf], part, n_parts)
+        for i in range(low, high):
+            leaf_of[order[i]] = leaf
+
+
+@njit(cache=True, parallel=True)
+def label_leaves(order, starts, ends, leaf_of, n_parts):
+    """All parts of :func:`label_leaves_part`."""
     for part in prange(n_parts):
-        for leaf in range(starts.size):
-            size = (ends[leaf] - starts[leaf] + n_parts - 1) // n_parts
-            low = starts[leaf] + part * size
-            for i in range(low, min(low + size, ends[leaf])):
-                leaf_of[order[i]] = leaf
+        label_leaves_part(order, starts, ends, leaf_of, part, n_parts)

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth import _grower_kernels as kernels
-from rankgrove.growth._histogram_kernels import accumulate_parts
+from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import N_BINS, HistogramPool
 from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
@@ -219,10 +219,14 @@ class Frontier:
         return np.stack([self.draw(self._round, leaf.birth) for leaf in leaves])
 
     def _count(self, leaf: Leaf) -> None:
-        """Build the histogram of a leaf from its rows, all parts of it."""
+        """Build the histogram of a leaf from its rows."""
         rows = self.order[leaf.start : leaf.end]
-        accumulate_parts(self._words, self.packed, rows, self.n_threads, self._parts)
-        np.sum(self._parts, axis=0, out=self._pool[leaf.slot])
+        hist = self._pool[leaf.slot]
+        if self.n_threads == 1 or rows.size * self._row_bytes < SERIAL_BYTES:
+            accumulate(self._words, self.packed, rows, hist)
+            return
+        accumulate_parts(self._words, self.packed, rows, self._parts, self.n_threads)
+        np.sum(self._parts, axis=0, out=hist)
 
     def _search(self, leaf: Leaf) -> None:
         """Find the best split of a leaf whose histogram there is."""

@@ -15,20 +15,19 @@ import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.errors import DataError
-from rankgrove.growth._partition_kernels import label_leaves
-from rankgrove.growth._quantise_kernels import quantise
+from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
 from rankgrove.growth.assembly import assemble
 from rankgrove.growth.frontier import Frontier, Scales
 from rankgrove.growth.leaves import exact_sums
 from rankgrove.growth.partition import leaf_dtype, leaves_of
 from rankgrove.growth.quantise import (
-    GRADIENT_BITS,
-    HESSIAN_BITS,
+    GRADIENT,
+    HESSIAN,
     MOST_ROWS,
     Range,
     measure,
-    scale_exponent,
-    stream,
+    quantise,
 )
 from rankgrove.growth.splitting import FeatureDraw, SplitRules
 from rankgrove.model.tree import Tree
@@ -36,6 +35,7 @@ from rankgrove.parallel import threads
 from rankgrove.validation import check_integer
 
 HISTOGRAM_BYTES = 256 << 20
+SERIAL_ROWS = 1 << 14  # fewer rows are not worth a parallel region
 
 
 class Grower:
@@ -111,13 +111,13 @@ class Grower:
             hessian = _one_a_row("hessian", hessian, n_rows)
         chosen = self._all_rows if rows is None else _ascending(rows, n_rows)
         with threads(self.n_threads):
-            n_parts = self._frontier.n_threads
+            n_parts = 1 if chosen.size < SERIAL_ROWS else self._frontier.n_threads
             spread = measure("gradient", gradient, chosen, n_parts)
             spread_h = hessian if hessian is None else measure("hessian", hessian, chosen, n_parts)
-            scales = self._quantise(gradient, spread, hessian, spread_h, chosen, round)
+            scales = self._quantise(gradient, spread, hessian, spread_h, chosen, round, n_parts)
             self._frontier.order[: chosen.size] = chosen
             splits = self._frontier.grow(chosen.size, scales, round)
-            leaf_of = self._label(chosen.size)
+            leaf_of = self._label(chosen.size, n_parts)
             n_leaves = len(splits) + 1
             sums = exact_sums(gradient, chosen, leaf_of, n_leaves, spread.largest, n_parts)
             sums_h = None
@@ -139,36 +139,29 @@ class Grower:
         spread_h: Range | None,
         rows: np.ndarray,
         round: int,
+        n_parts: int,
     ) -> Scales:
         """Fill the packed sums of `rows`; return what their units are worth."""
-        packed = self._frontier.packed
-        n_parts = self._frontier.n_threads
-
-        def fill(
-            plane: int, name: str, values: np.ndarray, total: float, bits: int, shift: int, low: int
-        ) -> int:
-            exponent = scale_exponent(total, rows.size, bits)
-            scale = math.ldexp(1.0, exponent)
-            draws = stream(self.seed, round, name)
-            quantise(values, rows, self._keys, draws, scale, shift, low, n_parts, packed[plane])
-            return exponent
-
-        exponent = fill(0, "gradient", gradient, spread.total, GRADIENT_BITS, 32, 1)
+        packed, keys, draw = self._frontier.packed, self._keys, (self.seed, round)
+        total = spread.total
+        exponent = quantise(GRADIENT, gradient, total, rows, keys, draw, packed[0], n_parts)
         exponent_h = 0
         if self.rules.planes == 2:
             if hessian is None or spread_h is None:
                 packed[1] = 1
             else:
-                exponent_h = fill(1, "hessian", hessian, spread_h.total, HESSIAN_BITS, 0, 0)
+                total = spread_h.total
+                exponent_h = quantise(HESSIAN, hessian, total, rows, keys, draw, packed[1], n_parts)
         return Scales(math.ldexp(1.0, -2 * exponent), math.ldexp(1.0, -exponent_h))
 
-    def _label(self, n_rows: int) -> np.ndarray:
+    def _label(self, n_rows: int, n_parts: int) -> np.ndarray:
         """Return the leaf of every row that the tree was grown on; other rows are not set."""
-        frontier = self._frontier
-        leaf_of = np.empty(self.binned.n_rows, leaf_dtype(len(frontier.leaves)))
-        starts = np.array([leaf.start for leaf in frontier.leaves])
-        ends = np.array([leaf.end for leaf in frontier.leaves])
-        label_leaves(frontier.order[:n_rows], starts, ends, frontier.n_threads, leaf_of)
+        leaves = self._frontier.leaves
+        leaf_of = np.empty(self.binned.n_rows, leaf_dtype(len(leaves)))
+        starts = np.array([leaf.start for leaf in leaves])
+        ends = np.array([leaf.end for leaf in leaves])
+        order = self._frontier.order[:n_rows]
+        run_parts(label_leaves_part, label_leaves, n_parts, order, starts, ends, leaf_of)
         return leaf_of
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from rankgrove.growth import _leaf_kernels as kernels
+from rankgrove.growth._kernel_tools import run_parts
 
 
 class ExactSums:
@@ -47,7 +48,10 @@ def exact_sums(
     exponent = max(-1000, min(1000, exponent))
     parts = np.zeros((n_parts, n_leaves, 3), np.int64)
     scale, fraction = math.ldexp(1.0, exponent), math.ldexp(1.0, bits)
-    kernels.leaf_sums(values, rows, leaf_of, scale, fraction, n_parts, parts)
+    run_parts(
+        kernels.leaf_sums_part, kernels.leaf_sums, n_parts,
+        values, rows, leaf_of, scale, fraction, parts,
+    )  # fmt: skip
     total = parts.sum(axis=0).tolist()
     counts = [count for count, _, _ in total]
     units = [(whole << bits) + rest for _, whole, rest in total]

@@ -35,10 +35,12 @@ def leaves_of(
         out = np.empty(binned.n_rows, leaf_dtype(tree.n_leaves))
     if rows is None:
         rows = np.arange(binned.n_rows, dtype=np.int32)
+    tables = (position, bins, tree.missing_left, tree.left, tree.right)
+    if rows.size <= kernels.ROWS_AT_ONCE:
+        kernels.route_chunk(binned.codes, rows, *tables, out)
+        return out
     with threads(n_threads):
-        kernels.route(
-            binned.codes, rows, position, bins, tree.missing_left, tree.left, tree.right, out
-        )
+        kernels.route(binned.codes, rows, *tables, out)
     return out
 
 

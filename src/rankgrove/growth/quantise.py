@@ -19,6 +19,7 @@ import numpy as np
 
 from rankgrove.errors import DataError
 from rankgrove.growth import _quantise_kernels as kernels
+from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.random import derive_seed
 
 GRADIENT_BITS = 31
@@ -43,7 +44,7 @@ class Range:
 def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Range:
     """Return the range of ``values[rows]``."""
     most = np.zeros(n_parts)
-    kernels.largest(values, rows, n_parts, most)
+    run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
     largest = float(most.max())
     if not math.isfinite(largest):
         raise DataError(f"Every {name} must be a finite number. Some are infinite or NaN.")
@@ -52,7 +53,8 @@ def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Ra
     bits = 62 - rows.size.bit_length()
     exponent = _clip(bits - math.frexp(largest)[1])
     parts = np.zeros(n_parts, np.int64)
-    kernels.magnitude_units(values, rows, math.ldexp(1.0, exponent), n_parts, parts)
+    unit = math.ldexp(1.0, exponent)
+    run_parts(kernels.magnitudes_part, kernels.magnitudes, n_parts, values, rows, unit, parts)
     total = float(int(parts.sum())) * (1 + 2.0**-50)  # float() may have rounded down
     return Range(largest, math.ldexp(total, -exponent))
 
@@ -72,9 +74,42 @@ def scale_exponent(total: float, n_rows: int, bits: int) -> int:
     return _clip(k)
 
 
-def stream(seed: int, round: int, name: str) -> np.uint64:
-    """Return the 64 bits that name a random stream of one round."""
-    return np.uint64(derive_seed(seed, name, round))
+@dataclass(frozen=True)
+class Field:
+    """Where a quantised number stands in an int64: its bits, its place, what stands below it."""
+
+    name: str
+    bits: int
+    shift: int
+    low: int
+
+
+GRADIENT = Field("gradient", GRADIENT_BITS, 32, 1)
+HESSIAN = Field("hessian", HESSIAN_BITS, 0, 0)
+
+
+def quantise(
+    field: Field,
+    values: np.ndarray,
+    total: float,
+    rows: np.ndarray,
+    keys: np.ndarray,
+    draw: tuple[int, int],
+    out: np.ndarray,
+    n_parts: int,
+) -> int:
+    """Fill ``out[rows]``; return the exponent k of the scale ``2**k``.
+
+    In: `total`, an upper bound of the sum of magnitudes; row `keys`; `draw`, (seed, round).
+    """
+    exponent = scale_exponent(total, rows.size, field.bits)
+    stream = np.uint64(derive_seed(draw[0], field.name, draw[1]))
+    scale = math.ldexp(1.0, exponent)
+    run_parts(
+        kernels.quantise_part, kernels.quantise, n_parts,
+        values, rows, keys, stream, scale, field.shift, field.low, out,
+    )  # fmt: skip
+    return exponent
 
 
 def _clip(exponent: int) -> int:
