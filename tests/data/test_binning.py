@@ -97,6 +97,15 @@ def test_constant_and_empty_columns_are_dropped() -> None:
     assert binned.words.shape == (2, 1)
 
 
+def test_dominated_columns_stand_first() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(500, 4)).astype(np.float32)
+    X[:300, 2] = 0
+    X[:400, 1] = np.nan
+    X[:200, 0] = 5
+    assert Binner.fit(X).columns.tolist() == [1, 2, 0, 3]
+
+
 def test_all_columns_constant() -> None:
     X = np.ones((3, 2), np.float32)
     binned = Binner.fit(X).transform(X)
@@ -135,7 +144,7 @@ def test_transform_of_unseen_values_agrees_with_the_thresholds() -> None:
     new[rng.random(new.shape) < 0.05] = np.nan
     new[rng.random(new.shape) < 0.02] = np.inf
     new[rng.random(new.shape) < 0.02] = -np.inf
-    new[:200, 0] = binner.thresholds[0][:200]
+    new[:200, binner.columns[1]] = binner.thresholds[1][:200]
     check_agrees(binner, new, binner.transform(new).codes)
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
-from rankgrove.growth.histogram import BLOCK_BINS, HistogramPool, histogram
+from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
 from rankgrove.growth.leaves import exact_sums
 from rankgrove.growth.quantise import GRADIENT, GRADIENT_BITS, measure, quantise, scale_exponent
-from rankgrove.growth.splitting import FeatureDraw, best_split
+from rankgrove.growth.splitting import FeatureDraw, Split, best_split
 from tests.reference import tree as naive
 
 
@@ -33,7 +33,7 @@ def test_histogram_equals_adding_one_by_one(n: int, width: int) -> None:
     codes = random_codes(rng, n, width)
     packed = rng.integers(-(2**40), 2**40, (2, n))
     rows = np.sort(rng.permutation(n)[: max(1, n // 2)]).astype(np.int32)
-    got = histogram(codes.view(np.uint64), packed, rows)
+    got = histogram(codes, packed, rows)
     for plane in range(2):
         assert (got[plane] == naive.histogram(codes, packed[plane], rows)).all()
 
@@ -42,11 +42,50 @@ def test_sibling_by_subtraction_equals_direct() -> None:
     rng = np.random.default_rng(0)
     codes = random_codes(rng, 3000, 16)
     packed = (rng.integers(-1000, 1000, (1, 3000)) << 32) + 1
-    words = codes.view(np.uint64)
     left = rng.random(3000) < 0.3
     parts = [np.flatnonzero(side).astype(np.int32) for side in (left, ~left)]
-    whole = histogram(words, packed, np.arange(3000, dtype=np.int32))
-    assert (whole - histogram(words, packed, parts[0]) == histogram(words, packed, parts[1])).all()
+    whole = histogram(codes, packed, np.arange(3000, dtype=np.int32))
+    assert (whole - histogram(codes, packed, parts[0]) == histogram(codes, packed, parts[1])).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.35, 0.9, 1.0])
+def test_passing_over_common_words_changes_nothing(share: float) -> None:
+    rng = np.random.default_rng(2)
+    codes = random_codes(rng, 3000, 24)
+    codes[rng.random(3000) < share, :16] = 7
+    packed = rng.integers(-(2**40), 2**40, (2, 3000))
+    assert CommonWords.of(codes).skip.tolist() == [share > 0.3, share > 0.3, False]
+    rows = np.flatnonzero(rng.random(3000) < 0.7).astype(np.int32)
+    got = histogram(codes, packed, rows)
+    for plane in range(2):
+        assert (got[plane] == naive.histogram(codes, packed[plane], rows)).all()
+
+
+def search(
+    binner: Binner,
+    X: np.ndarray,
+    packed: np.ndarray,
+    weight: int,
+    *,
+    l2: float = 0.0,
+    min_leaf: int = 1,
+    min_gain: float = 0.0,
+    allowed: np.ndarray | None = None,
+) -> Split | None:
+    """The best split of all rows."""
+    codes = binner.transform(X).codes
+    n_blocks = codes.shape[1] // 8
+    hist = histogram(codes, packed, np.arange(len(X), dtype=np.int32))
+    hist = hist.reshape(len(packed), n_blocks, BLOCK_BINS)
+    n_bins = np.array([t.size + 1 for t in binner.thresholds])
+    if allowed is None:
+        allowed = np.ones(n_bins.size, np.bool_)
+    gains, out = np.empty(n_blocks), np.empty((n_blocks, OUT_FIELDS), np.int64)
+    total = int(packed[0].sum())
+    _grower_kernels.search(
+        hist, n_bins, binner.columns, allowed, total, weight, 1.0, l2, min_leaf, gains, out
+    )
+    return best_split(gains, out, binner.columns, len(X), 1.0, min_gain)
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,19 +111,13 @@ def test_best_split_equals_trying_all(
     if binner.columns.size == 0:
         return
     packed = np.stack([(g << 32) + 1, h] if split == "newton" else [(g << 32) + 1])
-    words = binner.transform(X).words
-    hist = histogram(words, packed, np.arange(n, dtype=np.int32)).reshape(
-        len(packed), words.shape[1], BLOCK_BINS
-    )
-    n_bins = np.array([t.size + 1 for t in binner.thresholds])
-    gains, out = np.empty(words.shape[1]), np.empty((words.shape[1], OUT_FIELDS), np.int64)
-    allowed = np.ones(n_bins.size, np.bool_)
-    total, weight = int(packed[0].sum()), int(h.sum())
-    _grower_kernels.search(hist, n_bins, allowed, total, weight, 1.0, l2, min_leaf, gains, out)
-    found = best_split(gains, out, n, 1.0, 0.0)
+    found = search(binner, X, packed, int(h.sum()), l2=l2, min_leaf=min_leaf)
+    thresholds: list[list[float]] = [[] for _ in range(d)]
+    for column, values in zip(binner.columns, binner.thresholds, strict=True):
+        thresholds[column] = values.tolist()
     expected = naive.best_split(
-        X[:, binner.columns],
-        [t.tolist() for t in binner.thresholds],
+        X,
+        thresholds,
         [Fraction(int(v)) for v in g],
         [Fraction(int(v)) for v in h],
         np.arange(n),
@@ -98,7 +131,7 @@ def test_best_split_equals_trying_all(
     assert found is not None
     gain, feature, cut, missing_left, any_missing = expected
     assert found.gain == pytest.approx(float(gain), rel=1e-9)
-    assert (found.feature, found.bin) == (feature, cut)
+    assert (binner.columns[found.feature], found.bin) == (feature, cut)
     if any_missing:
         assert found.missing_left == missing_left
 
@@ -107,30 +140,32 @@ def test_features_not_allowed_are_not_split() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 10)).astype(np.float32)
     binner = Binner.fit(X)
-    words = binner.transform(X).words
     packed = (np.round(X[:, :1].T * 1000).astype(np.int64) << 32) + 1
-    hist = histogram(words, packed, np.arange(50, dtype=np.int32)).reshape(1, -1, BLOCK_BINS)
-    n_bins = np.array([t.size + 1 for t in binner.thresholds])
-    gains, out = np.empty(2), np.empty((2, OUT_FIELDS), np.int64)
     for feature in range(10):
-        allowed = np.arange(10) == feature
-        _grower_kernels.search(hist, n_bins, allowed, int(packed.sum()), 0, 1.0, 0.0, 1, gains, out)
-        found = best_split(gains, out, 50, 1.0, 0.0)
+        found = search(binner, X, packed, 0, allowed=np.arange(10) == feature)
         assert found is not None
         assert found.feature == feature
 
 
+def test_of_equal_features_the_lowest_column_wins() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=40)
+    high = x > np.median(x)
+    X = np.repeat(x[:, None], 30, axis=1).astype(np.float32)
+    X[~high, 20:] = -9.0  # these stand first in the binned matrix, and divide the rows as well
+    packed = np.where(high, 1000 << 32, 0)[None] + 1
+    binner = Binner.fit(X)
+    found = search(binner, X, packed, 0)
+    assert found is not None
+    assert binner.columns[0] == 20
+    assert binner.columns[found.feature] == 0
+
+
 def test_equal_gradients_gain_exactly_nothing() -> None:
     X = np.arange(97, dtype=np.float32)[:, None]
-    binner = Binner.fit(X)
     packed = np.full((1, 97), (12345677 << 32) + 1)
-    hist = histogram(binner.transform(X).words, packed, np.arange(97, dtype=np.int32))
-    gains, out = np.empty(1), np.empty((1, OUT_FIELDS), np.int64)
-    _grower_kernels.search(
-        hist.reshape(1, 1, BLOCK_BINS), np.array([97]), np.ones(1, np.bool_),
-        int(packed.sum()), 0, 1.0, 0.0, 1, gains, out,
-    )  # fmt: skip
-    assert gains[0] == 0.0
+    assert search(Binner.fit(X), X, packed, 0, min_gain=-1e-300).gain == 0.0  # type: ignore[union-attr]
+    assert search(Binner.fit(X), X, packed, 0) is None
 
 
 # -- quantising --------------------------------------------------------------------------------

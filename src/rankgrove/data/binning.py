@@ -47,7 +47,8 @@ class Binner:
     Attributes
     ----------
     n_features : number of columns of the data
-    columns : int32 array, the column of every feature kept (not constant), ascending
+    columns : int32 array, the column of every feature kept (not constant), those first that have
+        one value in most rows: eight of them make a word that is the same in many rows
     thresholds : one float32 array a kept feature, ascending; one bin more than thresholds
 
     Examples
@@ -81,16 +82,16 @@ class Binner:
         alone.
         """
         max_bins = check_integer("max_bins", "Binner", max_bins, low=2, high=MOST_VALUE_BINS)
-        columns: list[int] = []
-        thresholds: list[np.ndarray] = []
-        n_features = int(features.shape[1])
+        kept: list[tuple[int, int, np.ndarray]] = []  # (- rows of the fullest value, column, ...)
         with threads(n_threads):
             for first, found, summary in _fit_by_groups(features, rows, max_bins):
-                for c, (n_thresholds, n_missing, n_values, _) in enumerate(summary):
+                for c, (n_thresholds, n_missing, n_values, fullest) in enumerate(summary.tolist()):
                     if n_thresholds or (n_missing and n_values):
-                        columns.append(first + c)
-                        thresholds.append(found[c, :n_thresholds].copy())
-        return cls(n_features, np.array(columns, np.int32), tuple(thresholds))
+                        thresholds = found[c, :n_thresholds].copy()
+                        kept.append((-max(fullest, n_missing), first + c, thresholds))
+        kept.sort(key=lambda feature: feature[:2])
+        columns = np.array([column for _, column, _ in kept], np.int32)
+        return cls(int(features.shape[1]), columns, tuple(thresholds for *_, thresholds in kept))
 
     def transform(
         self, features: Matrix, rows: Rows = None, n_threads: int | None = None

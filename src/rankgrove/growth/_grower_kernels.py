@@ -21,7 +21,7 @@ from rankgrove.growth._splitting_kernels import scan_block
 @njit(cache=True, parallel=True)
 def divide_and_count(
     column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted,
-    words, packed, n_parts, parts, n_left,
+    words, common, skip, packed, n_parts, parts, n_left,
 ):  # fmt: skip
     """First region: divide the parts of a leaf; if wanted, the smaller child's histograms."""
     for t in prange(n_parts):
@@ -29,9 +29,9 @@ def divide_and_count(
         n_left[t] = divide(column, bin, missing_left, order, low, high, lefts, rights)
         if wanted:
             if small_is_left:
-                accumulate(words, packed, lefts[low : low + n_left[t]], parts[t])
+                accumulate(words, common, skip, packed, lefts[low : low + n_left[t]], parts[t])
             else:
-                accumulate(words, packed, rights[low : high - n_left[t]], parts[t])
+                accumulate(words, common, skip, packed, rights[low : high - n_left[t]], parts[t])
 
 
 @njit(cache=True)
@@ -55,8 +55,8 @@ def _place(order, start, end, t, n_parts, lefts, rights, n_left):
 
 @njit(cache=True)
 def _finish_block(
-    block, n_parts, parts, small, large, subtract, scan, n_bins, allowed, totals, weights, step,
-    l2, min_leaf, out_gain, out,
+    block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
+    step, l2, min_leaf, out_gain, out,
 ):  # fmt: skip
     """Add up a block's parts, subtract for the sibling, search what is to be searched."""
     for p in range(small.shape[0]):
@@ -70,15 +70,15 @@ def _finish_block(
     for child in range(2):
         if scan[child]:
             scan_block(
-                small if child == 0 else large, block, n_bins, allowed[child], totals[child],
-                weights[child], step, l2, min_leaf, out_gain[child], out[child],
+                small if child == 0 else large, block, n_bins, columns, allowed[child],
+                totals[child], weights[child], step, l2, min_leaf, out_gain[child], out[child],
             )  # fmt: skip
 
 
 @njit(cache=True, parallel=True)
 def place_and_search(
     order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-    n_bins, allowed, totals, weights, step, l2, min_leaf, n_threads, out_gain, out,
+    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, n_threads, out_gain, out,
 ):  # fmt: skip
     """Second region; child 0 is the smaller one, child 1 the larger one."""
     n_blocks = small.shape[1]
@@ -88,23 +88,25 @@ def place_and_search(
         if scan[0] or scan[1] or subtract:
             for block in range(t, n_blocks, n_threads):
                 _finish_block(
-                    block, n_parts, parts, small, large, subtract, scan, n_bins, allowed, totals,
-                    weights, step, l2, min_leaf, out_gain, out,
+                    block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed,
+                    totals, weights, step, l2, min_leaf, out_gain, out,
                 )  # fmt: skip
 
 
 @njit(cache=True)
-def search(hist, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):
+def search(hist, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out):
     """Find the best split of every block of a leaf's histogram, in one thread."""
     for block in range(hist.shape[1]):
-        scan_block(hist, block, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out)
+        scan_block(
+            hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out
+        )
 
 
 @njit(cache=True)
 def split_serial(
     column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted, words,
-    packed, small, large, subtract, scan, n_bins, allowed, totals, weights, step, l2, min_leaf,
-    n_left, out_gain, out,
+    common, skip, packed, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
+    step, l2, min_leaf, n_left, out_gain, out,
 ):  # fmt: skip
     """Both regions for a small leaf, in one thread."""
     m = divide(column, bin, missing_left, order, start, end, lefts, rights)
@@ -113,7 +115,7 @@ def split_serial(
     if wanted:
         middle = start + m
         rows = order[start:middle] if small_is_left else order[middle:end]
-        accumulate(words, packed, rows, small)
+        accumulate(words, common, skip, packed, rows, small)
         if subtract:
             for p in range(small.shape[0]):
                 for b in range(small.shape[1]):
@@ -122,6 +124,6 @@ def split_serial(
         for child in range(2):
             if scan[child]:
                 search(
-                    small if child == 0 else large, n_bins, allowed[child], totals[child],
+                    small if child == 0 else large, n_bins, columns, allowed[child], totals[child],
                     weights[child], step, l2, min_leaf, out_gain[child], out[child],
                 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Kernels of splitting: the best threshold of every feature of a leaf.
 
 A candidate (bin b, side of the missing values) sends the rows of bins 0..b to the left. Of equal
-gains the lowest feature wins, then the lowest bin, then missing values to the right.
+gains the lowest column wins, then the lowest bin, then missing values to the right.
 
 For least squares the gain of a split is computed as D*D / (n nL nR) with D = GL n - G nL, which is
 the same as GL²/nL + GR²/nR - G²/n but exact up to one rounding: D is a whole number, and a split
@@ -66,44 +66,62 @@ def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
 
 
 @njit(cache=True)
-def scan_block(hist, block, n_bins, allowed, total, weight, step, l2, min_leaf, out_gain, out):
+def _scan_side(
+    hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, prefix, weights, gains
+):
+    """Fill the gains of a feature's n candidates with missing values on one side."""
+    missing = hist[0, block, start + MISSING] if missing_left else np.int64(0)
+    _prefix(hist[0, block], start, missing, n, prefix)
+    if hist.shape[0] == 1:
+        _mse_gains(prefix, total, min_leaf, n, gains)
+        return
+    missing = hist[1, block, start + MISSING] if missing_left else np.int64(0)
+    _prefix(hist[1, block], start, missing, n, weights)
+    _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains)
+
+
+@njit(cache=True)
+def scan_block(
+    hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out
+):
     """Find the best split among the eight features of a block of a leaf's histogram.
 
-    In: hist (planes, blocks, 2048); n_bins and allowed, one a feature; total packed and weight
-    (quantised hessian) of the leaf. Out: out_gain[block] and out[block] (OUT_FIELDS).
+    In: hist (planes, blocks, 2048); n_bins, columns and allowed, one a feature; total packed and
+    weight (quantised hessian) of the leaf. Out: out_gain[block] and out[block] (OUT_FIELDS).
     """
-    newton = hist.shape[0] > 1
     prefix = np.empty(256, np.int64)
-    weights = np.empty(256, np.int64)
+    weights = np.zeros(256, np.int64)
     gains = np.empty(256, np.float64)
     best = NOTHING
+    best_column = -1
     first = block * FEATURES_A_BLOCK
     for feature in range(first, min(first + FEATURES_A_BLOCK, n_bins.size)):
         if not allowed[feature]:
             continue
         start = (feature - first) * 256
-        missing = hist[0, block, start + MISSING]
-        best_bin = 256
-        best_here = best
-        for missing_left in range(2 if missing & _COUNT else 1):
+        n_missing = hist[0, block, start + MISSING] & _COUNT
+        best_bin = -1  # of this feature, as far as it is the best of all
+        for missing_left in range(2 if n_missing else 1):
             # All values left of the missing ones is a split; left together with them is none.
-            n = n_bins[feature] - (0 if missing & _COUNT and not missing_left else 1)
-            _prefix(hist[0, block], start, missing if missing_left else np.int64(0), n, prefix)
-            if newton:
-                base = hist[1, block, start + MISSING] if missing_left else np.int64(0)
-                _prefix(hist[1, block], start, base, n, weights)
-                _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains)
-            else:
-                _mse_gains(prefix, total, min_leaf, n, gains)
+            n = n_bins[feature] - (0 if n_missing and not missing_left else 1)
+            _scan_side(
+                hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, prefix,
+                weights, gains,
+            )  # fmt: skip
             for b in range(n):
-                if gains[b] > best_here or (gains[b] == best_here and b < best_bin < 256):
-                    best_here = gains[b]
-                    best_bin = b
-                    out[block, 0] = feature
-                    out[block, 1] = b
-                    out[block, 2] = missing_left
-                    out[block, 3] = missing & _COUNT
-                    out[block, 4] = prefix[b]
-                    out[block, 5] = weights[b] if newton else 0
-        best = best_here
+                if gains[b] < best or gains[b] == NOTHING:
+                    continue
+                if gains[b] == best and (
+                    b >= best_bin if best_bin >= 0 else columns[feature] > best_column
+                ):
+                    continue
+                best = gains[b]
+                best_bin = b
+                best_column = columns[feature]
+                out[block, 0] = feature
+                out[block, 1] = b
+                out[block, 2] = missing_left
+                out[block, 3] = n_missing
+                out[block, 4] = prefix[b]
+                out[block, 5] = weights[b]
     out_gain[block] = best

@@ -19,7 +19,7 @@ from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth import _grower_kernels as kernels
 from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
-from rankgrove.growth.histogram import N_BINS, HistogramPool
+from rankgrove.growth.histogram import N_BINS, CommonWords, HistogramPool
 from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
 
 # A leaf with less work, in bytes to read, is split by one thread: a parallel region costs more.
@@ -73,10 +73,12 @@ class Frontier:
         self.packed = np.empty((rules.planes, n), np.int64)
         self.order, self._lefts, self._rights = (np.empty(n, np.int32) for _ in range(3))
         self._columns = binned.by_column(n_threads)
-        self._words = binned.words
+        common = CommonWords.of(binned.codes)
+        self._words = (binned.words, common.words, common.skip)
         self._n_bins = np.array([t.size + 1 for t in binned.binner.thresholds], np.int64)
+        self._column_numbers = binned.binner.columns
         self._row_bytes = binned.codes.shape[1]
-        n_blocks = self._words.shape[1]
+        n_blocks = binned.words.shape[1]
         self._pool = HistogramPool(n_blocks, rules.planes, n_leaves, histogram_bytes)
         self._parts = np.empty((n_threads, *self._pool.shape), np.int64)
         self._n_left = np.zeros(n_threads, np.int64)
@@ -195,19 +197,20 @@ class Frontier:
         how = (column, split.bin, split.missing_left, self.order, parent.start, parent.end)
         rows = (self._lefts, self._rights)
         search = (
-            self._n_bins, self._allowed(small, large), np.array([small.total, large.total]),
-            np.array([small.weight, large.weight]), step, rules.l2, rules.min_leaf,
+            self._n_bins, self._column_numbers, self._allowed(small, large),
+            np.array([small.total, large.total]), np.array([small.weight, large.weight]), step,
+            rules.l2, rules.min_leaf,
         )  # fmt: skip
         work = 8 * parent.count + (small.count * self._row_bytes if wanted else 0)
         if self.n_threads == 1 or work < SERIAL_BYTES:
             kernels.split_serial(
-                *how, *rows, small_is_left, wanted, self._words, self.packed, small_hist,
+                *how, *rows, small_is_left, wanted, *self._words, self.packed, small_hist,
                 large_hist, subtract, scan, *search, self._n_left, self._out_gain, self._out,
             )  # fmt: skip
             return
         n = self.n_threads
         kernels.divide_and_count(
-            *how, *rows, small_is_left, wanted, self._words, self.packed, n, self._parts,
+            *how, *rows, small_is_left, wanted, *self._words, self.packed, n, self._parts,
             self._n_left,
         )  # fmt: skip
         kernels.place_and_search(
@@ -223,23 +226,29 @@ class Frontier:
         rows = self.order[leaf.start : leaf.end]
         hist = self._pool[leaf.slot]
         if self.n_threads == 1 or rows.size * self._row_bytes < SERIAL_BYTES:
-            accumulate(self._words, self.packed, rows, hist)
+            accumulate(*self._words, self.packed, rows, hist)
             return
-        accumulate_parts(self._words, self.packed, rows, self._parts, self.n_threads)
+        accumulate_parts(*self._words, self.packed, rows, self._parts, self.n_threads)
         np.sum(self._parts, axis=0, out=hist)
 
     def _search(self, leaf: Leaf) -> None:
         """Find the best split of a leaf whose histogram there is."""
         kernels.search(
-            self._pool[leaf.slot], self._n_bins, self._allowed(leaf)[0], leaf.total, leaf.weight,
-            self._scales.weight, self.rules.l2, self.rules.min_leaf, self._out_gain[0],
-            self._out[0],
+            self._pool[leaf.slot], self._n_bins, self._column_numbers, self._allowed(leaf)[0],
+            leaf.total, leaf.weight, self._scales.weight, self.rules.l2, self.rules.min_leaf,
+            self._out_gain[0], self._out[0],
         )  # fmt: skip
         leaf.split = self._found(0, leaf)
 
     def _found(self, child: int, leaf: Leaf) -> Split | None:
-        gain, min_gain = self._scales.gain, self.rules.min_gain
-        return best_split(self._out_gain[child], self._out[child], leaf.count, gain, min_gain)
+        return best_split(
+            self._out_gain[child],
+            self._out[child],
+            self._column_numbers,
+            leaf.count,
+            self._scales.gain,
+            self.rules.min_gain,
+        )
 
     def _take_slot(self) -> int:
         """Return a slot of the pool; where it is full, of the queued leaf with the least gain."""

@@ -7,12 +7,16 @@ the histogram least likely to be wanted is dropped, and counted anew if it is wa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rankgrove.growth import _histogram_kernels as kernels
 
 N_BINS = 256
 BLOCK_BINS = 8 * N_BINS
+SAMPLE_ROWS = 4096
+SKIP_SHARE = 0.3  # where fewer rows have the common word, looking for it costs more than it saves
 
 
 class HistogramPool:
@@ -46,11 +50,33 @@ class HistogramPool:
         self._free = list(range(len(self._slots)))[::-1]
 
 
-def histogram(words: np.ndarray, packed: np.ndarray, rows: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class CommonWords:
+    """The word that most rows have in every block, and whether passing it over saves time.
+
+    The result of counting does not depend on it; a sample of the rows is good enough.
+    """
+
+    words: np.ndarray
+    skip: np.ndarray
+
+    @classmethod
+    def of(cls, codes: np.ndarray) -> CommonWords:
+        """Look at some rows, evenly spread."""
+        sample = np.ascontiguousarray(codes[:: max(1, len(codes) // SAMPLE_ROWS)])
+        modes = [np.bincount(column, minlength=1).argmax() for column in sample.T]
+        common = np.array(modes, np.uint8).view(np.uint64)
+        share = (sample.view(np.uint64) == common).mean(axis=0) if len(sample) else common * 0.0
+        return cls(common, share > SKIP_SHARE)
+
+
+def histogram(codes: np.ndarray, packed: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the histogram of `rows` as (planes, features, 256), by one thread.
 
-    In: words (n, blocks) uint64, the binned rows; packed (planes, n) int64; rows int32.
+    In: codes (n, width) uint8, the binned rows; packed (planes, n) int64; rows int32.
     """
+    words = codes.view(np.uint64)
+    common = CommonWords.of(codes)
     out = np.empty((packed.shape[0], words.shape[1], BLOCK_BINS), np.int64)
-    kernels.accumulate(words, packed, rows, out)
+    kernels.accumulate(words, common.words, common.skip, packed, rows, out)
     return out.reshape(packed.shape[0], words.shape[1] * 8, N_BINS)

@@ -52,19 +52,19 @@ def predict_binned(tree: Tree, binned: BinnedMatrix, *, n_threads: int | None = 
 
 def split_bins(tree: Tree, binner: Binner) -> tuple[np.ndarray, np.ndarray]:
     """Return the binned feature and the bin of every split of a tree."""
-    position = np.searchsorted(binner.columns, tree.feature)
+    places = {column: at for at, column in enumerate(binner.columns.tolist())}
+    position = np.empty(tree.n_nodes, np.int64)
     bins = np.empty(tree.n_nodes, np.int64)
     for node in range(tree.n_nodes):
-        at = position[node]
-        found = at < binner.columns.size and binner.columns[at] == tree.feature[node]
-        thresholds = binner.thresholds[at] if found else np.empty(0, np.float32)
+        at = places.get(int(tree.feature[node]), -1)
+        thresholds = binner.thresholds[at] if at >= 0 else np.empty(0, np.float32)
         bin = int(np.searchsorted(thresholds, tree.threshold[node]))
         last = bin == thresholds.size
-        if not found or (tree.threshold[node] != (np.inf if last else thresholds[bin])):
+        if at < 0 or (tree.threshold[node] != (np.inf if last else thresholds[bin])):
             raise DataError(
                 f"Node {node} of the tree splits feature {tree.feature[node]} at "
                 f"{tree.threshold[node]}, which is no threshold of these bins: apply the tree to "
                 "the features instead."
             )
-        bins[node] = bin
+        position[node], bins[node] = at, bin
     return position, bins

@@ -68,17 +68,28 @@ class Split:
 
 
 def best_split(
-    gains: np.ndarray, fields: np.ndarray, count: int, step: float, min_gain: float
+    gains: np.ndarray,
+    fields: np.ndarray,
+    columns: np.ndarray,
+    count: int,
+    step: float,
+    min_gain: float,
 ) -> Split | None:
-    """Return the best of the blocks' best splits, the first of equals; None where none will do.
+    """Return the best of the blocks' best splits, of equals that of the lowest column.
 
-    In: gains in units of `step`, one a block, and what the kernels found there; `count` rows of
-    the leaf. Where the leaf has no missing values, missing values go with the larger child.
+    None where none will do.
+
+    In: gains in units of `step`, one a block, and what the kernels found there; the `columns` of
+    features; `count` rows of the leaf. Where the leaf has no missing values, missing values go
+    with the larger child.
     """
     block = int(np.argmax(gains))
     gain = float(gains[block]) * step
     if not gain > min_gain:
         return None
+    equals = np.flatnonzero(gains == gains[block])
+    if equals.size > 1:
+        block = int(equals[np.argmin(columns[fields[equals, 0]])])
     feature, bin, missing_left, any_missing, left_sum, left_weight = fields[block].tolist()
     if not any_missing:
         missing_left = 2 * (left_sum & COUNT_MASK) >= count
