@@ -14,7 +14,7 @@ from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
-from rankgrove.growth.leaves import exact_sums
+from rankgrove.growth.leaves import add_leaf_values, exact_sums
 from rankgrove.growth.quantise import GRADIENT, GRADIENT_BITS, measure, quantise, scale_exponent
 from rankgrove.growth.splitting import FeatureDraw, Split, best_split
 from tests.reference import tree as naive
@@ -241,6 +241,16 @@ def test_leaf_sums_of_huge_tiny_and_no_values() -> None:
         array = np.array(values, np.float64)
         sums = exact_sums(array, rows, leaf_of, 1, float(np.abs(array).max()), 2)
         assert sums.real(sums.units[0]) == pytest.approx(math.fsum(values), rel=1e-15)
+
+
+@pytest.mark.parametrize("n", [0, 3, 50_000])
+def test_leaf_values_are_added_in_place(n: int) -> None:
+    rng = np.random.default_rng(3)
+    scores, values = rng.normal(size=n), rng.normal(size=300)
+    leaf_of = rng.integers(0, 300, n).astype(np.uint16)
+    expected = scores + values[leaf_of]
+    add_leaf_values(scores, values, leaf_of)
+    assert np.array_equal(scores, expected)
 
 
 # -- small things ------------------------------------------------------------------------------

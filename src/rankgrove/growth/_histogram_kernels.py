@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from rankgrove.growth._kernel_tools import bounds, prefetch
+from rankgrove.growth._kernel_tools import bounds, prefetch, unsigned
 
 ROWS_AT_ONCE = 512
 PADDING = 24
@@ -82,7 +82,7 @@ def accumulate(words, common, skip, packed, rows, hist):
     for start in range(0, n, ROWS_AT_ONCE):
         m = min(ROWS_AT_ONCE, n - start)
         for i in range(m):
-            row = rows[start + i]
+            row = unsigned(rows[start + i])
             next_row = np.int64(rows[min(start + i + AHEAD, n - 1)]) * n_blocks
             for b in range(0, n_blocks, LINE):
                 prefetch(flat, next_row + b)

@@ -25,6 +25,12 @@ def mix(x):
 
 
 @njit(cache=True, inline="always")
+def unsigned(row):
+    """Return a row number as an index that is never tested for being negative: twice as fast."""
+    return np.uint64(np.uint32(row))
+
+
+@njit(cache=True, inline="always")
 def bounds(start, end, part, n_parts):
     """Return where one of n equal parts of a range starts and ends."""
     size = (end - start + n_parts - 1) // n_parts

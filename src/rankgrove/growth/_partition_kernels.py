@@ -16,26 +16,27 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from rankgrove.growth._kernel_tools import bounds
+from rankgrove.growth._kernel_tools import bounds, unsigned
 
-MISSING = 255
 ROWS_AT_ONCE = 2048  # whose codes are routed down a tree while they stay in the cache
 
 
 @njit(cache=True)
 def divide(column, bin, missing_left, order, start, end, lefts, rights):
-    """Divide rows ``order[start:end]`` into lefts and rights from `start` on; count the left."""
-    limit = np.uint8(bin)
+    """Divide rows ``order[start:end]`` into lefts and rights from `start` on; count the left.
+
+    Where missing values go left, codes are turned by one, so that one comparison does: their code,
+    the highest, becomes 0.
+    """
+    turn = np.uint8(1 if missing_left else 0)
+    limit = np.uint8(np.uint8(bin) + turn)
     n_left = start
-    n_right = start
     for i in range(start, end):
         row = order[i]
-        code = column[row]
-        left = np.int64(code <= limit) | np.int64((code == np.uint8(MISSING)) & missing_left)
-        lefts[n_left] = row
-        rights[n_right] = row
+        left = np.int64(np.uint8(column[unsigned(row)] + turn) <= limit)
+        lefts[np.uint64(n_left)] = row
+        rights[np.uint64(start + i - n_left)] = row
         n_left += left
-        n_right += 1 - left
     return n_left - start
 
 
@@ -55,21 +56,17 @@ def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of)
         for i in range(order.size):
             leaf_of[order[i]] = 0
     for node in range(n_nodes):
-        limit = np.uint8(bins[node])
-        feature = position[node]
+        turn = np.uint8(1 if missing_left[node] else 0)  # as in divide
+        limit = np.uint8(np.uint8(bins[node]) + turn)
+        feature = np.uint64(position[node])
         k = start[node]
-        n_right = 0
         for i in range(start[node], end[node]):
             row = order[i]
-            code = codes[row, feature]
-            goes = np.int64(code <= limit) | np.int64(
-                (code == np.uint8(MISSING)) & missing_left[node]
-            )
-            order[k] = row
-            rights[n_right] = row
+            goes = np.int64(np.uint8(codes[unsigned(row), feature] + turn) <= limit)
+            order[np.uint64(k)] = row
+            rights[np.uint64(i - k)] = row
             k += goes
-            n_right += 1 - goes
-        for i in range(n_right):
+        for i in range(end[node] - k):
             order[k + i] = rights[i]
         for side in range(2):
             child = right[node] if side else left[node]
@@ -80,7 +77,7 @@ def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of)
                 end[child] = high
             else:
                 for i in range(low, high):
-                    leaf_of[order[i]] = ~child
+                    leaf_of[unsigned(order[i])] = ~child
 
 
 @njit(cache=True, parallel=True)
@@ -98,7 +95,7 @@ def label_leaves_part(order, starts, ends, leaf_of, part, n_parts):
     for leaf in range(starts.size):
         low, high = bounds(starts[leaf], ends[leaf], part, n_parts)
         for i in range(low, high):
-            leaf_of[order[i]] = leaf
+            leaf_of[unsigned(order[i])] = leaf
 
 
 @njit(cache=True, parallel=True)

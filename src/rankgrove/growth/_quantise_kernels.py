@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from rankgrove.growth._kernel_tools import bounds, mix
+from rankgrove.growth._kernel_tools import bounds, mix, unsigned
 
 
 @njit(cache=True)
@@ -15,7 +15,7 @@ def largest_part(values, rows, out, part, n_parts):
     low, high = bounds(0, rows.size, part, n_parts)
     most = 0.0
     for i in range(low, high):
-        magnitude = abs(values[rows[i]])
+        magnitude = abs(values[unsigned(rows[i])])
         if not magnitude <= most:
             most = magnitude if magnitude == magnitude else np.inf
     out[part] = most
@@ -34,7 +34,7 @@ def magnitudes_part(values, rows, unit, out, part, n_parts):
     low, high = bounds(0, rows.size, part, n_parts)
     total = 0
     for i in range(low, high):
-        total += np.int64(abs(values[rows[i]]) * unit) + 1
+        total += np.int64(abs(values[unsigned(rows[i])]) * unit) + 1
     out[part] = total
 
 
@@ -54,7 +54,7 @@ def quantise_part(values, rows, keys, stream, scale, shift, low_field, out, part
     """
     low, high = bounds(0, rows.size, part, n_parts)
     for i in range(low, high):
-        row = rows[i]
+        row = unsigned(rows[i])
         x = values[row] * scale
         whole = np.floor(x)
         chance = np.float64(mix(keys[row] ^ stream) >> np.uint64(11)) * 2.0**-53

@@ -19,7 +19,7 @@ from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
 from rankgrove.growth.assembly import assemble
 from rankgrove.growth.frontier import Frontier, Scales
-from rankgrove.growth.leaves import exact_sums
+from rankgrove.growth.leaves import SERIAL_ROWS, exact_sums
 from rankgrove.growth.partition import leaf_dtype, leaves_of
 from rankgrove.growth.quantise import (
     GRADIENT,
@@ -35,7 +35,6 @@ from rankgrove.parallel import threads
 from rankgrove.validation import check_integer
 
 HISTOGRAM_BYTES = 256 << 20
-SERIAL_ROWS = 1 << 14  # fewer rows are not worth a parallel region
 
 
 class Grower:

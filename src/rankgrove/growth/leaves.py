@@ -13,6 +13,22 @@ import numpy as np
 
 from rankgrove.growth import _leaf_kernels as kernels
 from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.parallel import threads
+
+SERIAL_ROWS = 1 << 14  # fewer rows are not worth a parallel region
+
+
+def add_leaf_values(
+    scores: np.ndarray, values: np.ndarray, leaf_of: np.ndarray, *, n_threads: int | None = None
+) -> None:
+    """Add ``values[leaf_of]`` to float64 `scores` in place: what a boosting loop does every round.
+
+    `values` are the (shrunken) values of a tree's leaves, so that a prediction that adds the same
+    numbers gives the same scores.
+    """
+    with threads(n_threads) as most:
+        n_parts = 1 if scores.size < SERIAL_ROWS else most
+        run_parts(kernels.add_values_part, kernels.add_values, n_parts, scores, values, leaf_of)
 
 
 class ExactSums:
