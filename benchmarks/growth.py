@@ -140,6 +140,7 @@ def stages() -> Iterator[Counter[str]]:
         (frontier, "accumulate_parts", "root histogram"),
         (_grower_kernels, "divide_and_count", "partition and histogram"),
         (_grower_kernels, "place_and_search", "place, subtract and search"),
+        (_grower_kernels, "place_and_search_part", "place, subtract and search"),
         (_grower_kernels, "split_serial", "small leaves, all of it"),
         (_grower_kernels, "search", "root search"),
         (grower.Grower, "_label", "leaf numbers"),

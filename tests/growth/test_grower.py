@@ -51,7 +51,7 @@ def check(tree: Tree, leaf_of: np.ndarray, X: np.ndarray) -> None:
 
 
 def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontier, "SERIAL_BYTES", 0)
+    monkeypatch.setattr(frontier, "REGION_NS", -1)
     monkeypatch.setattr(grower_module, "SERIAL_ROWS", 0)
 
 

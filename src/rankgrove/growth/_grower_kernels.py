@@ -1,10 +1,10 @@
 """Kernels of one split: divide a leaf, count its smaller child, search both children.
 
-A split enters two parallel regions at most: in the first, every thread divides its part of the
-leaf's rows and at once builds the histogram of the smaller child's rows among them; in the second,
-it copies its rows to their place and, block of features by block, adds up the parts' histograms,
-subtracts for the sibling and looks for the best splits. A small leaf does it all in one serial
-call.
+A split has two steps: in the first, every thread divides its part of the leaf's rows and at once
+builds the histogram of the smaller child's rows among them; in the second, it copies its rows to
+their place and, block of features by block, adds up the parts' histograms, subtracts for the
+sibling and looks for the best splits. A step that is not worth a parallel region is done by one
+thread; a small leaf takes both steps in one serial call.
 """
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
@@ -23,7 +23,7 @@ def divide_and_count(
     column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted,
     words, common, skip, packed, n_parts, parts, n_left,
 ):  # fmt: skip
-    """First region: divide the parts of a leaf; if wanted, the smaller child's histograms."""
+    """First step: divide the parts of a leaf; if wanted, the smaller child's histograms."""
     for t in prange(n_parts):
         low, high = bounds(start, end, t, n_parts)
         n_left[t] = divide(column, bin, missing_left, order, low, high, lefts, rights)
@@ -75,22 +75,34 @@ def _finish_block(
             )  # fmt: skip
 
 
+@njit(cache=True)
+def place_and_search_part(
+    order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
+    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, out_gain, out, t, n_threads,
+):  # fmt: skip
+    """One thread's share of the second step; child 0 is the smaller one, child 1 the larger."""
+    for part in range(t, n_parts, n_threads):
+        _place(order, start, end, part, n_parts, lefts, rights, n_left)
+    if scan[0] or scan[1] or subtract:
+        for block in range(t, small.shape[1], n_threads):
+            _finish_block(
+                block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed,
+                totals, weights, step, l2, min_leaf, out_gain, out,
+            )  # fmt: skip
+
+
 @njit(cache=True, parallel=True)
 def place_and_search(
     order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, n_threads, out_gain, out,
+    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, out_gain, out, n_threads,
 ):  # fmt: skip
-    """Second region; child 0 is the smaller one, child 1 the larger one."""
-    n_blocks = small.shape[1]
+    """All threads' shares."""
     for t in prange(n_threads):
-        for u in range(t, n_parts, n_threads):
-            _place(order, start, end, u, n_parts, lefts, rights, n_left)
-        if scan[0] or scan[1] or subtract:
-            for block in range(t, n_blocks, n_threads):
-                _finish_block(
-                    block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed,
-                    totals, weights, step, l2, min_leaf, out_gain, out,
-                )  # fmt: skip
+        place_and_search_part(
+            order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
+            n_bins, columns, allowed, totals, weights, step, l2, min_leaf, out_gain, out, t,
+            n_threads,
+        )  # fmt: skip
 
 
 @njit(cache=True)
@@ -108,7 +120,7 @@ def split_serial(
     common, skip, packed, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
     step, l2, min_leaf, n_left, out_gain, out,
 ):  # fmt: skip
-    """Both regions for a small leaf, in one thread."""
+    """Both steps for a small leaf, in one thread."""
     m = divide(column, bin, missing_left, order, start, end, lefts, rights)
     n_left[0] = m
     _place(order, start, end, 0, 1, lefts, rights, n_left)

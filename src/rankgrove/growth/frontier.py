@@ -18,12 +18,18 @@ import numpy as np
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth import _grower_kernels as kernels
 from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
+from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import N_BINS, CommonWords, HistogramPool
 from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
 
-# A leaf with less work, in bytes to read, is split by one thread: a parallel region costs more.
-SERIAL_BYTES = 1 << 17
+# A parallel region must save this much: it costs a tenth of it on an idle machine, and up to a
+# hundred times as much where another process holds a core and all threads wait for one.
+REGION_NS = 100_000
+# What the steps of a split cost, roughly: to weigh them against a region, no more.
+BYTE_NS = 0.5  # of a row, added to a histogram
+ROW_NS = 1.0  # divided, or copied to its place
+FEATURE_NS = 450.0  # of a child, searched
 
 
 @dataclass(slots=True)
@@ -77,7 +83,7 @@ class Frontier:
         self._words = (binned.words, common.words, common.skip)
         self._n_bins = np.array([t.size + 1 for t in binned.binner.thresholds], np.int64)
         self._column_numbers = binned.binner.columns
-        self._row_bytes = binned.codes.shape[1]
+        self._row_bytes = int(binned.codes.shape[1])
         n_blocks = binned.words.shape[1]
         self._pool = HistogramPool(n_blocks, rules.planes, n_leaves, histogram_bytes)
         self._parts = np.empty((n_threads, *self._pool.shape), np.int64)
@@ -159,9 +165,8 @@ class Frontier:
         direct = scan[1] and parent.slot < 0  # its histogram was dropped: count both children
         subtract = scan[1] and not direct
         wanted = scan[0] or subtract
-        small_slot = self._take_slot() if wanted else -1
         if wanted:
-            small.slot = small_slot
+            small.slot = self._take_slot()
         if subtract:
             large.slot, parent.slot = parent.slot, -1
         elif parent.slot >= 0:
@@ -201,22 +206,30 @@ class Frontier:
             np.array([small.total, large.total]), np.array([small.weight, large.weight]), step,
             rules.l2, rules.min_leaf,
         )  # fmt: skip
-        work = 8 * parent.count + (small.count * self._row_bytes if wanted else 0)
-        if self.n_threads == 1 or work < SERIAL_BYTES:
+        work = ROW_NS * parent.count + self._count_ns(small.count if wanted else 0)
+        if not self._worth_a_region(work):
             kernels.split_serial(
                 *how, *rows, small_is_left, wanted, *self._words, self.packed, small_hist,
                 large_hist, subtract, scan, *search, self._n_left, self._out_gain, self._out,
             )  # fmt: skip
             return
-        n = self.n_threads
         kernels.divide_and_count(
-            *how, *rows, small_is_left, wanted, *self._words, self.packed, n, self._parts,
-            self._n_left,
+            *how, *rows, small_is_left, wanted, *self._words, self.packed, self.n_threads,
+            self._parts, self._n_left,
         )  # fmt: skip
-        kernels.place_and_search(
-            *how[3:], *rows, self._n_left, n, self._parts, small_hist, large_hist, subtract, scan,
-            *search, n, self._out_gain, self._out,
+        work = ROW_NS * parent.count + FEATURE_NS * sum(looked) * self._n_bins.size
+        run_parts(
+            kernels.place_and_search_part, kernels.place_and_search,
+            self.n_threads if self._worth_a_region(work) else 1, *how[3:], *rows, self._n_left,
+            self.n_threads, self._parts, small_hist, large_hist, subtract, scan, *search,
+            self._out_gain, self._out,
         )  # fmt: skip
+
+    def _worth_a_region(self, nanoseconds: float) -> bool:
+        return nanoseconds * (1 - 1 / self.n_threads) > REGION_NS
+
+    def _count_ns(self, n_rows: int) -> float:
+        return BYTE_NS * float(n_rows * self._row_bytes * self.rules.planes)
 
     def _allowed(self, *leaves: Leaf) -> np.ndarray:
         return np.stack([self.draw(self._round, leaf.birth) for leaf in leaves])
@@ -225,7 +238,7 @@ class Frontier:
         """Build the histogram of a leaf from its rows."""
         rows = self.order[leaf.start : leaf.end]
         hist = self._pool[leaf.slot]
-        if self.n_threads == 1 or rows.size * self._row_bytes < SERIAL_BYTES:
+        if not self._worth_a_region(self._count_ns(rows.size)):
             accumulate(*self._words, self.packed, rows, hist)
             return
         accumulate_parts(*self._words, self.packed, rows, self._parts, self.n_threads)
