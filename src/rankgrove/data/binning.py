@@ -1,0 +1,215 @@
+"""Binning: every feature cut into at most 255 bins, a byte each, so that trees count, not sort.
+
+A bin is a range of values between two thresholds; thresholds are float32 midpoints between
+adjacent observed values. Looking a value up and comparing it with a threshold agree exactly::
+
+    values      0   0   1   1.5  7      NaN
+    thresholds        .5  1.25  4.25
+    bin         0   0   1    2   3      255        bin(x) <= b   <=>   x <= thresholds[b]
+
+Thresholds come from exact counts of all rows, no sample: they depend neither on the number of
+threads nor on the order of the rows. A feature of one value is dropped. The matrix of bins stands
+row by row, padded to whole 8-byte words::
+
+    codes[i]    f0 f1 f2 f3 f4 f5 f6 f7 | f8 f9 0  0  0  0  0  0      uint8
+    words[i]    one uint64              | one uint64                  the same memory
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.errors import DataError
+from rankgrove.parallel import threads
+from rankgrove.validation import check_integer
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+Rows = np.ndarray | slice | None
+
+MISSING = 255  # the bin of NaN
+N_BINS = 256  # of a byte: 255 for values, one for missing
+MOST_VALUE_BINS = 255
+_COLUMNS_AT_ONCE = 16  # one cache line of float32
+_SPARSE_ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Binner:
+    """The thresholds of every feature; made by :meth:`fit`.
+
+    Attributes
+    ----------
+    n_features : number of columns of the data
+    columns : int32 array, the column of every feature kept (not constant), those first that have
+        one value in most rows: eight of them make a word that is the same in many rows
+    thresholds : one float32 array a kept feature, ascending; one bin more than thresholds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankgrove.data.binning import Binner
+    >>> X = np.array([[0, 5], [1, 5], [np.nan, 5]], np.float32)
+    >>> binner = Binner.fit(X)
+    >>> binner.columns, binner.thresholds
+    (array([0], dtype=int32), (array([0.5], dtype=float32),))
+    >>> binner.transform(X).codes[:, 0]
+    array([  0,   1, 255], dtype=uint8)
+    """
+
+    n_features: int
+    columns: np.ndarray
+    thresholds: tuple[np.ndarray, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        features: Matrix,
+        rows: Rows = None,
+        max_bins: int = MOST_VALUE_BINS,
+        n_threads: int | None = None,
+    ) -> Binner:
+        """Choose thresholds from float32 `features` (dense or CSR), all rows or some.
+
+        A feature of at most `max_bins` distinct values keeps them all; of another one the bins
+        hold equal numbers of rows as nearly as can be, frequent values and infinities standing
+        alone.
+        """
+        max_bins = check_integer("max_bins", "Binner", max_bins, low=2, high=MOST_VALUE_BINS)
+        kept: list[tuple[int, int, np.ndarray]] = []  # (- rows of the fullest value, column, ...)
+        with threads(n_threads):
+            for first, found, summary in _fit_by_groups(features, rows, max_bins):
+                for c, (n_thresholds, n_missing, n_values, fullest) in enumerate(summary.tolist()):
+                    if n_thresholds or (n_missing and n_values):
+                        thresholds = found[c, :n_thresholds].copy()
+                        kept.append((-max(fullest, n_missing), first + c, thresholds))
+        kept.sort(key=lambda feature: feature[:2])
+        columns = np.array([column for _, column, _ in kept], np.int32)
+        return cls(int(features.shape[1]), columns, tuple(thresholds for *_, thresholds in kept))
+
+    def transform(
+        self, features: Matrix, rows: Rows = None, n_threads: int | None = None
+    ) -> BinnedMatrix:
+        """Return the bins of float32 `features` (dense or CSR), all rows or some."""
+        from rankgrove.data._binning_kernels import bin_rows, densify
+
+        if features.shape[1] != self.n_features:
+            raise DataError(
+                f"The data has {features.shape[1]} features; the bins were made for "
+                f"{self.n_features}."
+            )
+        index = _row_index(features, rows)
+        codes = np.empty((index.size, -(-self.columns.size // 8) * 8), np.uint8)
+        tables, steps = self._tables()
+        with threads(n_threads):
+            if isinstance(features, np.ndarray):
+                bin_rows(_dense(features), index, self.columns, tables, steps, codes)
+            else:
+                block = np.empty((min(index.size, _SPARSE_ROWS_AT_ONCE), self.n_features), "f4")
+                for start in range(0, index.size, _SPARSE_ROWS_AT_ONCE):
+                    part = index[start : start + _SPARSE_ROWS_AT_ONCE]
+                    dense = block[: part.size]
+                    densify(features.data, features.indices, features.indptr, part, dense)
+                    inside = np.arange(part.size)
+                    out = codes[start : start + part.size]
+                    bin_rows(dense, inside, self.columns, tables, steps, out)
+        return BinnedMatrix(self, codes)
+
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Thresholds padded with infinity for a binary search, and its first step."""
+        tables = np.full((self.columns.size, N_BINS), np.inf, np.float32)
+        steps = np.zeros(self.columns.size, np.uint32)
+        for c, thresholds in enumerate(self.thresholds):
+            tables[c, : thresholds.size] = thresholds
+            steps[c] = 1 << (thresholds.size.bit_length() - 1) if thresholds.size else 0
+        return tables, steps
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedMatrix:
+    """Rows as bins: ``codes`` (n_rows, width) uint8, width a multiple of 8; see the module."""
+
+    binner: Binner
+    codes: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[0])
+
+    @property
+    def n_kept(self) -> int:
+        """Number of features kept; the columns after them are padding."""
+        return int(self.binner.columns.size)
+
+    @property
+    def words(self) -> np.ndarray:
+        """The same memory as uint64, eight features a word."""
+        return self.codes.view(np.uint64)
+
+    def by_column(self, n_threads: int | None = None) -> np.ndarray:
+        """Return a copy that stands column by column, (n_kept, n_rows)."""
+        from rankgrove.data._binning_kernels import transpose
+
+        columns = np.empty((self.n_kept, self.n_rows), np.uint8)
+        with threads(n_threads):
+            transpose(self.codes, columns)
+        return columns
+
+
+def _fit_by_groups(features: Matrix, rows: Rows, max_bins: int) -> Any:
+    """Yield (first column, thresholds, summary) of some columns at a time."""
+    from rankgrove.data import _binning_kernels as kernels
+
+    index = _row_index(features, rows)
+    n_columns = features.shape[1]
+    sparse = None
+    if isinstance(features, np.ndarray):
+        bits = _dense(features).view(np.uint32)
+        length = index.size
+    else:
+        sparse = (features if rows is None else features[index]).tocsc()
+        bits = sparse.data.view(np.uint32)
+        length = int(np.diff(sparse.indptr).max(initial=0))
+    width = min(_COLUMNS_AT_ONCE, n_columns)
+    keys = np.empty((width, length + 1), np.uint32)
+    scratch = np.empty_like(keys)
+    alone = np.empty(keys.shape, np.bool_)
+    for first in range(0, n_columns, max(width, 1)):
+        here = min(width, n_columns - first)
+        sizes = np.full(here, index.size)
+        zeros = np.zeros(here, np.int64)
+        if sparse is None:
+            kernels.gather_keys(bits, index, first, keys[:here])
+        else:
+            kernels.gather_sparse_keys(bits, sparse.indptr, first, keys[:here], sizes)
+            zeros = index.size - sizes
+        thresholds = np.empty((here, MOST_VALUE_BINS), np.float32)
+        summary = np.empty((here, 4), np.int64)
+        kernels.fit_columns(
+            keys[:here], sizes, zeros, max_bins, scratch[:here], alone[:here], thresholds, summary
+        )
+        yield first, thresholds, summary
+
+
+def _row_index(features: Matrix, rows: Rows) -> np.ndarray:
+    """Return `rows` as an int64 index."""
+    n_rows = int(features.shape[0])
+    if rows is None:
+        return np.arange(n_rows)
+    if isinstance(rows, slice):
+        return np.arange(*rows.indices(n_rows))
+    index = np.ascontiguousarray(rows, dtype=np.int64)
+    if index.size and (index.min() < 0 or index.max() >= n_rows):
+        raise DataError(f"Rows must be between 0 and {n_rows - 1}.")
+    return index
+
+
+def _dense(features: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(features, dtype=np.float32)

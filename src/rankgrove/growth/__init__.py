@@ -1,0 +1,1 @@
+"""Growing one regression tree on binned rows from a gradient and a hessian a row."""

@@ -1,0 +1,64 @@
+"""What several kernels of growth need: hashing, parts of a range, asking memory for rows ahead.
+
+Kernels that go over rows come in twos: one does a part of the rows, ``..., part, n_parts)``, the
+other all parts in parallel, ``..., n_parts)``. :func:`run_parts` calls the right one: with a single
+part no parallel region is entered.
+"""
+
+# mypy: allow-untyped-defs, no-check-untyped-defs
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+
+@njit(cache=True, inline="always")
+def mix(x):
+    """Return 64 well-mixed bits of a uint64: the finaliser of SplitMix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, inline="always")
+def unsigned(row):
+    """Return a row number as an index that is never tested for being negative: twice as fast."""
+    return np.uint64(np.uint32(row))
+
+
+@njit(cache=True, inline="always")
+def bounds(start, end, part, n_parts):
+    """Return where one of n equal parts of a range starts and ends."""
+    size = (end - start + n_parts - 1) // n_parts
+    low = min(start + part * size, end)
+    return low, min(low + size, end)
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    """Ask the processor to load ``array[index]`` into its cache; changes nothing else."""
+    signature = types.void(array, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flat = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = ir.IntType(8).as_pointer()
+        word = ir.IntType(32)
+        address = builder.bitcast(builder.gep(flat.data, [arguments[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        load = builder.module.declare_intrinsic("llvm.prefetch", [byte], fnty=kind)
+        builder.call(load, [address, word(0), word(3), word(1)])  # to read, keep, data
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def run_parts(one: Any, all_parallel: Any, n_parts: int, *arguments: Any) -> None:
+    """Run a kernel over its rows in `n_parts` parts; see the module."""
+    if n_parts == 1:
+        one(*arguments, 0, 1)
+    else:
+        all_parallel(*arguments, n_parts)

@@ -1,0 +1,127 @@
+"""Kernels of splitting: the best threshold of every feature of a leaf.
+
+A candidate (bin b, side of the missing values) sends the rows of bins 0..b to the left. Of equal
+gains the lowest column wins, then the lowest bin, then missing values to the right.
+
+For least squares the gain of a split is computed as D*D / (n nL nR) with D = GL n - G nL, which is
+the same as GL²/nL + GR²/nR - G²/n but exact up to one rounding: D is a whole number, and a split
+that gains nothing gains exactly 0.
+"""
+
+# mypy: allow-untyped-defs, no-check-untyped-defs
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+MISSING = 255
+_COUNT = np.int64(0xFFFFFFFF)
+NOTHING = -1.0  # the gain of a candidate that is not allowed
+FEATURES_A_BLOCK = 8
+# What is found: feature, bin, missing left, any missing, packed sum and hessian of the left.
+OUT_FIELDS = 6
+
+
+@njit(cache=True)
+def _prefix(hist, start, base, n, out):
+    total = base
+    for b in range(n):
+        total += hist[start + b]
+        out[b] = total
+
+
+@njit(cache=True, error_model="numpy")
+def _mse_gains(prefix, total, min_leaf, n, gains):
+    sum_all = total >> np.int64(32)
+    count_all = total & _COUNT
+    inverse = 1.0 / np.float64(count_all)
+    for b in range(n):
+        left = prefix[b] & _COUNT
+        right = count_all - left
+        d = np.float64((prefix[b] >> np.int64(32)) * count_all - sum_all * left)
+        gain = d * d / (np.float64(left) * np.float64(right)) * inverse
+        gains[b] = gain if min(left, right) >= min_leaf else NOTHING
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _score(gradient, hessian):
+    return gradient * gradient / hessian if hessian > 0.0 else 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
+    """As for least squares; `weights` are the hessians' prefix sums in units of `step`."""
+    sum_all = np.float64(total >> np.int64(32))
+    count_all = total & _COUNT
+    before = _score(sum_all, np.float64(weight) * step + l2)
+    for b in range(n):
+        left = prefix[b] & _COUNT
+        gradient = np.float64(prefix[b] >> np.int64(32))
+        after_left = _score(gradient, np.float64(weights[b]) * step + l2)
+        after_right = _score(sum_all - gradient, np.float64(weight - weights[b]) * step + l2)
+        after = after_left + after_right
+        gain = after - before
+        useful = min(left, count_all - left) >= min_leaf and gain > 1e-12 * after
+        gains[b] = gain if useful else NOTHING
+
+
+@njit(cache=True)
+def _scan_side(
+    hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, prefix, weights, gains
+):
+    """Fill the gains of a feature's n candidates with missing values on one side."""
+    missing = hist[0, block, start + MISSING] if missing_left else np.int64(0)
+    _prefix(hist[0, block], start, missing, n, prefix)
+    if hist.shape[0] == 1:
+        _mse_gains(prefix, total, min_leaf, n, gains)
+        return
+    missing = hist[1, block, start + MISSING] if missing_left else np.int64(0)
+    _prefix(hist[1, block], start, missing, n, weights)
+    _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains)
+
+
+@njit(cache=True)
+def scan_block(
+    hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out
+):
+    """Find the best split among the eight features of a block of a leaf's histogram.
+
+    In: hist (planes, blocks, 2048); n_bins, columns and allowed, one a feature; total packed and
+    weight (quantised hessian) of the leaf. Out: out_gain[block] and out[block] (OUT_FIELDS).
+    """
+    prefix = np.empty(256, np.int64)
+    weights = np.zeros(256, np.int64)
+    gains = np.empty(256, np.float64)
+    best = NOTHING
+    best_column = -1
+    first = block * FEATURES_A_BLOCK
+    for feature in range(first, min(first + FEATURES_A_BLOCK, n_bins.size)):
+        if not allowed[feature]:
+            continue
+        start = (feature - first) * 256
+        n_missing = hist[0, block, start + MISSING] & _COUNT
+        best_bin = -1  # of this feature, as far as it is the best of all
+        for missing_left in range(2 if n_missing else 1):
+            # All values left of the missing ones is a split; left together with them is none.
+            n = n_bins[feature] - (0 if n_missing and not missing_left else 1)
+            _scan_side(
+                hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, prefix,
+                weights, gains,
+            )  # fmt: skip
+            for b in range(n):
+                if gains[b] < best or gains[b] == NOTHING:
+                    continue
+                if gains[b] == best and (
+                    b >= best_bin if best_bin >= 0 else columns[feature] > best_column
+                ):
+                    continue
+                best = gains[b]
+                best_bin = b
+                best_column = columns[feature]
+                out[block, 0] = feature
+                out[block, 1] = b
+                out[block, 2] = missing_left
+                out[block, 3] = n_missing
+                out[block, 4] = prefix[b]
+                out[block, 5] = weights[b]
+    out_gain[block] = best

@@ -1,0 +1,76 @@
+"""From the splits of a grown tree and the exact sums of its leaves to a flat tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankgrove.data.binning import Binner
+from rankgrove.growth.leaves import ExactSums
+from rankgrove.growth.splitting import Split
+from rankgrove.model.tree import Tree
+
+
+def assemble(
+    splits: list[tuple[int, Split]],
+    binner: Binner,
+    gradient: ExactSums,
+    hessian: ExactSums | None,
+    l2: float,
+) -> Tree:
+    """Return the tree of `splits`, each the leaf it divides and how.
+
+    The left child keeps its parent's leaf number, the right one gets the next free number. Leaf
+    sums are those of the finished leaves; a node's are added up from them, from the last split to
+    the first. `hessian` None: all 1.
+    """
+    n_nodes = len(splits)
+    left, right = np.empty((2, n_nodes), np.int32)
+    place: dict[int, tuple[np.ndarray, int]] = {}  # of every leaf: where its number is written
+    for node, (leaf, _) in enumerate(splits):
+        if leaf in place:
+            children, parent = place[leaf]
+            children[parent] = node
+        for child, children in ((leaf, left), (node + 1, right)):
+            children[node] = ~child
+            place[child] = (children, node)
+    count, weight, mean = _statistics(splits, gradient, hessian, l2)
+    return Tree(
+        feature=np.array([binner.columns[s.feature] for _, s in splits], np.int32),
+        threshold=np.array([_threshold(binner, s) for _, s in splits], np.float32),
+        left=left.copy(),
+        right=right.copy(),
+        missing_left=np.array([s.missing_left for _, s in splits], np.bool_),
+        gain=np.array([s.gain for _, s in splits], np.float64),
+        value=mean[n_nodes:].copy(),
+        count=count,
+        weight=weight,
+        mean=mean,
+    )
+
+
+def _threshold(binner: Binner, split: Split) -> float:
+    thresholds = binner.thresholds[split.feature]
+    return float(thresholds[split.bin]) if split.bin < thresholds.size else np.inf
+
+
+def _statistics(
+    splits: list[tuple[int, Split]], gradient: ExactSums, hessian: ExactSums | None, l2: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return count, weight and mean of every node and then of every leaf."""
+    n_nodes = len(splits)
+    counts = list(gradient.counts)
+    sums = list(gradient.units)
+    weights = list(counts if hessian is None else hessian.units)
+    rows = [(0, 0, 0)] * n_nodes + list(zip(counts, sums, weights, strict=True))
+    for node in range(n_nodes - 1, -1, -1):
+        leaf = splits[node][0]
+        for numbers in (counts, sums, weights):
+            numbers[leaf] += numbers[node + 1]
+        rows[node] = (counts[leaf], sums[leaf], weights[leaf])
+    count = np.array([c for c, _, _ in rows], np.int64)
+    weight = np.array([float(w) if hessian is None else hessian.real(w) for _, _, w in rows])
+    total = np.array([gradient.real(s) for _, s, _ in rows])
+    denominator = weight + l2
+    usable = denominator > 0
+    mean = np.divide(total, denominator, out=np.zeros_like(total), where=usable)
+    return count, weight, mean

@@ -1,0 +1,82 @@
+"""Histograms of leaves, kept in a pool of bounded size.
+
+The histogram of a leaf is the sum of its rows' packed gradients in every bin of every feature. A
+parent's is the sum of its children's: only the smaller child is counted. Where the pool is full,
+the histogram least likely to be wanted is dropped, and counted anew if it is wanted after all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankgrove.growth import _histogram_kernels as kernels
+
+N_BINS = 256
+BLOCK_BINS = 8 * N_BINS
+SAMPLE_ROWS = 4096
+SKIP_SHARE = 0.3  # where fewer rows have the common word, looking for it costs more than it saves
+
+
+class HistogramPool:
+    """Room for some leaves' histograms, each (planes, blocks, 2048) int64."""
+
+    def __init__(self, n_blocks: int, planes: int, n_leaves: int, most_bytes: int) -> None:
+        self.shape = (planes, n_blocks, BLOCK_BINS)
+        size = max(1, int(np.prod(self.shape)) * 8)
+        self.n_slots = min(n_leaves + 1, max(3, most_bytes // size))
+        self._slots: list[np.ndarray] = []
+        self._free: list[int] = []
+
+    def __getitem__(self, slot: int) -> np.ndarray:
+        return self._slots[slot]
+
+    def take(self) -> int:
+        """Return a free slot, or -1 where there is none."""
+        if self._free:
+            return self._free.pop()
+        if len(self._slots) < self.n_slots:
+            self._slots.append(np.empty(self.shape, np.int64))
+            return len(self._slots) - 1
+        return -1
+
+    def give_back(self, slot: int) -> None:
+        """Make a slot free again."""
+        self._free.append(slot)
+
+    def clear(self) -> None:
+        """Make all slots free."""
+        self._free = list(range(len(self._slots)))[::-1]
+
+
+@dataclass(frozen=True)
+class CommonWords:
+    """The word that most rows have in every block, and whether passing it over saves time.
+
+    The result of counting does not depend on it; a sample of the rows is good enough.
+    """
+
+    words: np.ndarray
+    skip: np.ndarray
+
+    @classmethod
+    def of(cls, codes: np.ndarray) -> CommonWords:
+        """Look at some rows, evenly spread."""
+        sample = np.ascontiguousarray(codes[:: max(1, len(codes) // SAMPLE_ROWS)])
+        modes = [np.bincount(column, minlength=1).argmax() for column in sample.T]
+        common = np.array(modes, np.uint8).view(np.uint64)
+        share = (sample.view(np.uint64) == common).mean(axis=0) if len(sample) else common * 0.0
+        return cls(common, share > SKIP_SHARE)
+
+
+def histogram(codes: np.ndarray, packed: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the histogram of `rows` as (planes, features, 256), by one thread.
+
+    In: codes (n, width) uint8, the binned rows; packed (planes, n) int64; rows int32.
+    """
+    words = codes.view(np.uint64)
+    common = CommonWords.of(codes)
+    out = np.empty((packed.shape[0], words.shape[1], BLOCK_BINS), np.int64)
+    kernels.accumulate(words, common.words, common.skip, packed, rows, out)
+    return out.reshape(packed.shape[0], words.shape[1] * 8, N_BINS)

@@ -1,0 +1,74 @@
+"""Exact sums of the rows of every leaf.
+
+Values are summed as fixed-point whole numbers in two parts, so that a sum depends neither on the
+order of the rows nor on the number of threads. A value is kept down to 2**-84 of the largest (a
+little more or less with the number of rows), and the sum is rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankgrove.growth import _leaf_kernels as kernels
+from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.parallel import threads
+
+SERIAL_ROWS = 1 << 14  # fewer rows are not worth a parallel region
+
+
+def add_leaf_values(
+    scores: np.ndarray, values: np.ndarray, leaf_of: np.ndarray, *, n_threads: int | None = None
+) -> None:
+    """Add ``values[leaf_of]`` to float64 `scores` in place: what a boosting loop does every round.
+
+    `values` are the (shrunken) values of a tree's leaves, so that a prediction that adds the same
+    numbers gives the same scores.
+    """
+    with threads(n_threads) as most:
+        n_parts = 1 if scores.size < SERIAL_ROWS else most
+        run_parts(kernels.add_values_part, kernels.add_values, n_parts, scores, values, leaf_of)
+
+
+class ExactSums:
+    """One sum a leaf (and row counts), as Python integers in units of ``2**-exponent``."""
+
+    def __init__(self, counts: list[int], units: list[int], exponent: int) -> None:
+        self.counts = counts
+        self.units = units
+        self.exponent = exponent
+
+    def join(self, left: int, right: int) -> tuple[int, int]:
+        """Return (count, units) of two leaves together."""
+        return self.counts[left] + self.counts[right], self.units[left] + self.units[right]
+
+    def real(self, units: int) -> float:
+        """Return a sum in units as the nearest float64."""
+        if self.exponent >= 0:
+            return units / (1 << self.exponent)
+        return float(units << -self.exponent)
+
+
+def exact_sums(
+    values: np.ndarray,
+    rows: np.ndarray,
+    leaf_of: np.ndarray,
+    n_leaves: int,
+    largest: float,
+    n_parts: int,
+) -> ExactSums:
+    """Return the sums of ``values[rows]`` by leaf; `largest` is their largest magnitude."""
+    bits = 62 - int(rows.size).bit_length()
+    exponent = bits - math.frexp(largest)[1] if largest else 0
+    exponent = max(-1000, min(1000, exponent))
+    parts = np.zeros((n_parts, n_leaves, 3), np.int64)
+    scale, fraction = math.ldexp(1.0, exponent), math.ldexp(1.0, bits)
+    run_parts(
+        kernels.leaf_sums_part, kernels.leaf_sums, n_parts,
+        values, rows, leaf_of, scale, fraction, parts,
+    )  # fmt: skip
+    total = parts.sum(axis=0).tolist()
+    counts = [count for count, _, _ in total]
+    units = [(whole << bits) + rest for _, whole, rest in total]
+    return ExactSums(counts, units, exponent + bits)

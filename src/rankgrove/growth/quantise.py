@@ -1,0 +1,117 @@
+"""Gradients as whole numbers, so that sums do not depend on the order of addition.
+
+A row's gradient is multiplied by a power of two and rounded at random, up with the probability of
+its fraction, so that sums keep their expectation. The random number is a hash of (seed, round, row
+key). The power is the largest for which no sum of any rows can leave its field::
+
+    plane 0     | gradient, 32 bits signed | count, 32 bits |       one int64 addition, two sums
+    plane 1     | hessian, 64 bits                          |       only for split="newton"
+
+Numbers that are whole multiples of the step are kept exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankgrove.errors import DataError
+from rankgrove.growth import _quantise_kernels as kernels
+from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.random import derive_seed
+
+GRADIENT_BITS = 31
+HESSIAN_BITS = 52  # a sum is still exact in a float64
+MOST_ROWS = 1 << 29
+
+
+@dataclass(frozen=True)
+class Range:
+    """How large some numbers are: what fixed-point arithmetic needs to know.
+
+    Attributes
+    ----------
+    largest : the largest magnitude
+    total : an upper bound of the sum of magnitudes; does not depend on the order of the rows
+    """
+
+    largest: float
+    total: float
+
+
+def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Range:
+    """Return the range of ``values[rows]``."""
+    most = np.zeros(n_parts)
+    run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
+    largest = float(most.max())
+    if not math.isfinite(largest):
+        raise DataError(f"Every {name} must be a finite number. Some are infinite or NaN.")
+    if largest == 0.0:
+        return Range(0.0, 0.0)
+    bits = 62 - rows.size.bit_length()
+    exponent = _clip(bits - math.frexp(largest)[1])
+    parts = np.zeros(n_parts, np.int64)
+    unit = math.ldexp(1.0, exponent)
+    run_parts(kernels.magnitudes_part, kernels.magnitudes, n_parts, values, rows, unit, parts)
+    total = float(int(parts.sum())) * (1 + 2.0**-50)  # float() may have rounded down
+    return Range(largest, math.ldexp(total, -exponent))
+
+
+def scale_exponent(total: float, n_rows: int, bits: int) -> int:
+    """Return the largest k such that numbers of that total, times 2**k, sum to under 2**bits.
+
+    Rounding adds less than one a row.
+    """
+    if total == 0.0:
+        return 0
+    room = (1 << bits) - 1 - n_rows
+    mantissa, exponent = math.frexp(total)
+    k = math.floor(math.log2(room / mantissa)) - exponent
+    while math.ldexp(mantissa, k + exponent) > room:
+        k -= 1
+    return _clip(k)
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where a quantised number stands in an int64: its bits, its place, what stands below it."""
+
+    name: str
+    bits: int
+    shift: int
+    low: int
+
+
+GRADIENT = Field("gradient", GRADIENT_BITS, 32, 1)
+HESSIAN = Field("hessian", HESSIAN_BITS, 0, 0)
+
+
+def quantise(
+    field: Field,
+    values: np.ndarray,
+    total: float,
+    rows: np.ndarray,
+    keys: np.ndarray,
+    draw: tuple[int, int],
+    out: np.ndarray,
+    n_parts: int,
+) -> int:
+    """Fill ``out[rows]``; return the exponent k of the scale ``2**k``.
+
+    In: `total`, an upper bound of the sum of magnitudes; row `keys`; `draw`, (seed, round).
+    """
+    exponent = scale_exponent(total, rows.size, field.bits)
+    stream = np.uint64(derive_seed(draw[0], field.name, draw[1]))
+    scale = math.ldexp(1.0, exponent)
+    run_parts(
+        kernels.quantise_part, kernels.quantise, n_parts,
+        values, rows, keys, stream, scale, field.shift, field.low, out,
+    )  # fmt: skip
+    return exponent
+
+
+def _clip(exponent: int) -> int:
+    """Keep 2**exponent, and numbers times it, within normal float64 numbers."""
+    return max(-1000, min(1000, exponent))

@@ -1,0 +1,127 @@
+"""What a split is, which ones are allowed, and which features a leaf may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankgrove.random import derive_seed
+from rankgrove.validation import check_choice, check_integer, check_real
+
+CRITERIA = ("mse", "newton")
+COUNT_MASK = 0xFFFFFFFF  # the count in a packed sum
+
+
+@dataclass(frozen=True)
+class SplitRules:
+    """Which splits are allowed and how they are valued.
+
+    Attributes
+    ----------
+    split : "mse", the decrease of the squared error of the gradients (hessians are not looked at),
+        or "newton", the decrease of the quadratic model G²/(H + l2)
+    min_leaf : least number of rows of a leaf
+    min_gain : a split must gain more than this
+    max_depth : most splits between the root and a leaf; None: no limit
+    l2 : added to the hessian of a leaf
+    feature_fraction : share of the features a leaf may look at, drawn anew for every leaf
+    """
+
+    split: str = "mse"
+    min_leaf: int = 1
+    min_gain: float = 0.0
+    max_depth: int | None = None
+    l2: float = 0.0
+    feature_fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("split", "SplitRules", self.split, CRITERIA)
+        check_integer("min_leaf", "SplitRules", self.min_leaf, low=1)
+        check_real("min_gain", "SplitRules", self.min_gain, low=0.0)
+        if self.max_depth is not None:
+            check_integer("max_depth", "SplitRules", self.max_depth, low=1)
+        check_real("l2", "SplitRules", self.l2, low=0.0)
+        check_real("feature_fraction", "SplitRules", self.feature_fraction, above=0.0, high=1.0)
+
+    @property
+    def planes(self) -> int:
+        """How many int64 numbers a histogram bin has."""
+        return 2 if self.split == "newton" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The best split of a leaf; `left_sum` (packed) and `left_weight` are quantised."""
+
+    gain: float
+    feature: int  # of the binned matrix
+    bin: int
+    missing_left: bool
+    left_sum: int
+    left_weight: int
+
+    @property
+    def left_count(self) -> int:
+        """Rows of the left child."""
+        return self.left_sum & COUNT_MASK
+
+
+def best_split(
+    gains: np.ndarray,
+    fields: np.ndarray,
+    columns: np.ndarray,
+    count: int,
+    step: float,
+    min_gain: float,
+) -> Split | None:
+    """Return the best of the blocks' best splits, of equals that of the lowest column.
+
+    None where none will do.
+
+    In: gains in units of `step`, one a block, and what the kernels found there; the `columns` of
+    features; `count` rows of the leaf. Where the leaf has no missing values, missing values go
+    with the larger child.
+    """
+    block = int(np.argmax(gains))
+    gain = float(gains[block]) * step
+    if not gain > min_gain:
+        return None
+    equals = np.flatnonzero(gains == gains[block])
+    if equals.size > 1:
+        block = int(equals[np.argmin(columns[fields[equals, 0]])])
+    feature, bin, missing_left, any_missing, left_sum, left_weight = fields[block].tolist()
+    if not any_missing:
+        missing_left = 2 * (left_sum & COUNT_MASK) >= count
+    return Split(gain, feature, bin, bool(missing_left), left_sum, left_weight)
+
+
+class FeatureDraw:
+    """Draws the features that a leaf may look at: those with the lowest hashes.
+
+    A hash depends on (seed, round, leaf, column) and on nothing else.
+    """
+
+    def __init__(self, columns: np.ndarray, fraction: float, seed: int) -> None:
+        self.columns = columns.astype(np.uint64)
+        self.n_drawn = max(1, round(fraction * columns.size)) if columns.size else 0
+        self.seed = seed
+        self._all = np.ones(columns.size, np.bool_)
+
+    def __call__(self, round: int, leaf: int) -> np.ndarray:
+        """Return a mask of the features."""
+        if self.n_drawn == self.columns.size:
+            return self._all
+        stream = np.uint64(derive_seed(self.seed, "features", round, leaf))
+        hashes = _mix(self.columns ^ stream)
+        drawn = np.zeros(self.columns.size, np.bool_)
+        drawn[np.argpartition(hashes, self.n_drawn - 1)[: self.n_drawn]] = True
+        return drawn
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """The hash of the kernels, for an array."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.ndarray = x ^ (x >> np.uint64(31))
+    return mixed

@@ -1,0 +1,1 @@
+"""Models as flat, frozen arrays: trees and what is made of them."""

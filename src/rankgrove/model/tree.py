@@ -1,0 +1,88 @@
+"""One regression tree as flat, frozen arrays.
+
+Internal nodes are numbered 0 .. n_leaves-2, a parent before its children, the root first; a child
+that is a leaf is written as ``~leaf``::
+
+    node 0: x3 <= 0.5                   feature  3  1      left   1  ~0
+            /        \\                  value    v0 v1 v2  right ~2  ~1
+    node 1: x1 <= 7   leaf 2
+        /      \\
+    leaf 0    leaf 1
+
+A value goes left where ``x <= threshold``; a missing value (NaN) where ``missing_left`` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A regression tree.
+
+    Attributes
+    ----------
+    feature : int32, the column a node looks at
+    threshold : float32; infinity sends every value left and leaves the right to missing values
+    left, right : int32, the children
+    missing_left : bool, where NaN goes
+    gain : float64, what the split gained
+    value : float64, one a leaf
+    count, weight, mean : one a node and then one a leaf: the training rows that reached it, the
+        sum of their hessians, and the sum of their gradients over that weight (plus L2), which is
+        the mean response where hessians are 1 (or row weights) and there is no L2
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    gain: np.ndarray
+    value: np.ndarray
+    count: np.ndarray
+    weight: np.ndarray
+    mean: np.ndarray
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            getattr(self, field.name).flags.writeable = False
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of internal nodes."""
+        return int(self.feature.size)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(self.value.size)
+
+    def depth(self) -> int:
+        """Return the number of splits on the longest way from the root to a leaf."""
+        level = np.zeros(self.n_nodes + 1, np.int64)
+        for node in range(self.n_nodes):
+            for child in (self.left[node], self.right[node]):
+                if child >= 0:
+                    level[child] = level[node] + 1
+        return int(level.max()) + 1 if self.n_nodes else 0
+
+    def apply(self, features: np.ndarray) -> np.ndarray:
+        """Return the leaf of every row of a dense array, by plain walking (for one tree only)."""
+        node = np.zeros(len(features), np.int64) if self.n_nodes else np.full(len(features), -1)
+        walking = np.flatnonzero(node >= 0)
+        while walking.size:
+            at = node[walking]
+            x = features[walking, self.feature[at]]
+            goes_left = np.where(np.isnan(x), self.missing_left[at], x <= self.threshold[at])
+            node[walking] = np.where(goes_left, self.left[at], self.right[at])
+            walking = walking[node[walking] >= 0]
+        return ~node
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Return the value of every row of a dense array."""
+        values: np.ndarray = self.value[self.apply(features)]
+        return values

@@ -1,0 +1,276 @@
+"""The parts of growth, each against its naive version."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankgrove.data.binning import Binner
+from rankgrove.growth import _grower_kernels
+from rankgrove.growth._splitting_kernels import OUT_FIELDS
+from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
+from rankgrove.growth.leaves import add_leaf_values, exact_sums
+from rankgrove.growth.quantise import GRADIENT, GRADIENT_BITS, measure, quantise, scale_exponent
+from rankgrove.growth.splitting import FeatureDraw, Split, best_split
+from tests.reference import tree as naive
+
+
+def random_codes(rng: np.random.Generator, n: int, width: int) -> np.ndarray:
+    codes = rng.integers(0, 256, (n, width)).astype(np.uint8)
+    codes[:, : width // 2] %= 3
+    return codes
+
+
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 2000])
+@pytest.mark.parametrize("width", [8, 136])
+def test_histogram_equals_adding_one_by_one(n: int, width: int) -> None:
+    rng = np.random.default_rng(n)
+    codes = random_codes(rng, n, width)
+    packed = rng.integers(-(2**40), 2**40, (2, n))
+    rows = np.sort(rng.permutation(n)[: max(1, n // 2)]).astype(np.int32)
+    got = histogram(codes, packed, rows)
+    for plane in range(2):
+        assert (got[plane] == naive.histogram(codes, packed[plane], rows)).all()
+
+
+def test_sibling_by_subtraction_equals_direct() -> None:
+    rng = np.random.default_rng(0)
+    codes = random_codes(rng, 3000, 16)
+    packed = (rng.integers(-1000, 1000, (1, 3000)) << 32) + 1
+    left = rng.random(3000) < 0.3
+    parts = [np.flatnonzero(side).astype(np.int32) for side in (left, ~left)]
+    whole = histogram(codes, packed, np.arange(3000, dtype=np.int32))
+    assert (whole - histogram(codes, packed, parts[0]) == histogram(codes, packed, parts[1])).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.35, 0.9, 1.0])
+def test_passing_over_common_words_changes_nothing(share: float) -> None:
+    rng = np.random.default_rng(2)
+    codes = random_codes(rng, 3000, 24)
+    codes[rng.random(3000) < share, :16] = 7
+    packed = rng.integers(-(2**40), 2**40, (2, 3000))
+    assert CommonWords.of(codes).skip.tolist() == [share > 0.3, share > 0.3, False]
+    rows = np.flatnonzero(rng.random(3000) < 0.7).astype(np.int32)
+    got = histogram(codes, packed, rows)
+    for plane in range(2):
+        assert (got[plane] == naive.histogram(codes, packed[plane], rows)).all()
+
+
+def search(
+    binner: Binner,
+    X: np.ndarray,
+    packed: np.ndarray,
+    weight: int,
+    *,
+    l2: float = 0.0,
+    min_leaf: int = 1,
+    min_gain: float = 0.0,
+    allowed: np.ndarray | None = None,
+) -> Split | None:
+    """The best split of all rows."""
+    codes = binner.transform(X).codes
+    n_blocks = codes.shape[1] // 8
+    hist = histogram(codes, packed, np.arange(len(X), dtype=np.int32))
+    hist = hist.reshape(len(packed), n_blocks, BLOCK_BINS)
+    n_bins = np.array([t.size + 1 for t in binner.thresholds])
+    if allowed is None:
+        allowed = np.ones(n_bins.size, np.bool_)
+    gains, out = np.empty(n_blocks), np.empty((n_blocks, OUT_FIELDS), np.int64)
+    total = int(packed[0].sum())
+    _grower_kernels.search(
+        hist, n_bins, binner.columns, allowed, total, weight, 1.0, l2, min_leaf, gains, out
+    )
+    return best_split(gains, out, binner.columns, len(X), 1.0, min_gain)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["mse", "newton"]),
+    st.integers(1, 4),
+    st.sampled_from([0.0, 0.5, 8.0]),
+    st.booleans(),
+)
+def test_best_split_equals_trying_all(
+    seed: int, split: str, min_leaf: int, l2: float, missing: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 30)), int(rng.integers(1, 11))
+    X = rng.integers(0, 5, (n, d)).astype(np.float32)
+    X[:, 0] += 0.25 * rng.random(n).astype(np.float32)
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    g = rng.integers(-1000, 1000, n)
+    h = rng.integers(0, 50, n)
+    binner = Binner.fit(X)
+    if binner.columns.size == 0:
+        return
+    packed = np.stack([(g << 32) + 1, h] if split == "newton" else [(g << 32) + 1])
+    found = search(binner, X, packed, int(h.sum()), l2=l2, min_leaf=min_leaf)
+    thresholds: list[list[float]] = [[] for _ in range(d)]
+    for column, values in zip(binner.columns, binner.thresholds, strict=True):
+        thresholds[column] = values.tolist()
+    expected = naive.best_split(
+        X,
+        thresholds,
+        [Fraction(int(v)) for v in g],
+        [Fraction(int(v)) for v in h],
+        np.arange(n),
+        split=split,
+        min_leaf=min_leaf,
+        l2=Fraction(l2),
+    )
+    if expected is None:
+        assert found is None
+        return
+    assert found is not None
+    gain, feature, cut, missing_left, any_missing = expected
+    assert found.gain == pytest.approx(float(gain), rel=1e-9)
+    assert (binner.columns[found.feature], found.bin) == (feature, cut)
+    if any_missing:
+        assert found.missing_left == missing_left
+
+
+def test_features_not_allowed_are_not_split() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 10)).astype(np.float32)
+    binner = Binner.fit(X)
+    packed = (np.round(X[:, :1].T * 1000).astype(np.int64) << 32) + 1
+    for feature in range(10):
+        found = search(binner, X, packed, 0, allowed=np.arange(10) == feature)
+        assert found is not None
+        assert found.feature == feature
+
+
+def test_of_equal_features_the_lowest_column_wins() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=40)
+    high = x > np.median(x)
+    X = np.repeat(x[:, None], 30, axis=1).astype(np.float32)
+    X[~high, 20:] = -9.0  # these stand first in the binned matrix, and divide the rows as well
+    packed = np.where(high, 1000 << 32, 0)[None] + 1
+    binner = Binner.fit(X)
+    found = search(binner, X, packed, 0)
+    assert found is not None
+    assert binner.columns[0] == 20
+    assert binner.columns[found.feature] == 0
+
+
+def test_equal_gradients_gain_exactly_nothing() -> None:
+    X = np.arange(97, dtype=np.float32)[:, None]
+    packed = np.full((1, 97), (12345677 << 32) + 1)
+    assert search(Binner.fit(X), X, packed, 0, min_gain=-1e-300).gain == 0.0  # type: ignore[union-attr]
+    assert search(Binner.fit(X), X, packed, 0) is None
+
+
+# -- quantising --------------------------------------------------------------------------------
+
+
+def quantised(values: np.ndarray, keys: np.ndarray, exponent: int, n_parts: int = 2) -> np.ndarray:
+    """Round in steps of ``2**-exponent``."""
+    rows = np.arange(values.size, dtype=np.int32)
+    out = np.empty(values.size, np.int64)
+    total = math.ldexp(2.0**GRADIENT_BITS - 1 - values.size, -exponent)
+    assert quantise(GRADIENT, values, total, rows, keys, (7, 3), out, n_parts) == exponent
+    return out
+
+
+def test_whole_multiples_of_the_step_are_exact() -> None:
+    values = np.arange(-500, 500) / 8.0
+    packed = quantised(values, np.arange(1000, dtype=np.uint64), 3)
+    assert (packed >> 32 == values * 8).all()
+    assert (packed & 0xFFFFFFFF == 1).all()
+
+
+def test_rounding_is_fair_and_hangs_on_the_key_alone() -> None:
+    n = 200_000
+    rng = np.random.default_rng(0)
+    values = np.full(n, -2.3)
+    keys = rng.permutation(n).astype(np.uint64)
+    rounded = quantised(values, keys, 0) >> 32
+    assert set(np.unique(rounded)) == {-3, -2}
+    assert rounded.mean() == pytest.approx(-2.3, abs=0.005)
+    order = rng.permutation(n)
+    assert (quantised(values, keys[order], 0, n_parts=1) >> 32 == rounded[order]).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-1e30, 1e30, allow_subnormal=False), min_size=1, max_size=50))
+def test_no_sum_leaves_its_field_and_few_bits_are_wasted(numbers: list[float]) -> None:
+    values = np.array(numbers)
+    rows = np.arange(values.size, dtype=np.int32)
+    found = measure("gradient", values, rows, 2)
+    assert found.largest == np.abs(values).max()
+    total = float(sum(Fraction(abs(v)) for v in numbers))
+    assert found.total >= total
+    exponent = scale_exponent(found.total, values.size, GRADIENT_BITS)
+    worst = math.ldexp(found.total, exponent) + values.size
+    assert worst < 2**GRADIENT_BITS
+    if total > 1e-250:
+        assert worst > 2 ** (GRADIENT_BITS - 1) * 0.99
+
+
+# -- leaf sums ---------------------------------------------------------------------------------
+
+
+def test_leaf_sums_are_exact_in_any_order() -> None:
+    rng = np.random.default_rng(1)
+    n, n_leaves = 5000, 7
+    values = rng.normal(size=n) * 10.0 ** rng.integers(-8, 4, n)
+    leaf_of = rng.integers(0, n_leaves, n).astype(np.uint8)
+    rows = np.arange(n, dtype=np.int32)
+    largest = float(np.abs(values).max())
+    one = exact_sums(values, rows, leaf_of, n_leaves, largest, 1)
+    order = rng.permutation(n)
+    two = exact_sums(values[order], rows, leaf_of[order], n_leaves, largest, 3)
+    assert one.units == two.units
+    assert one.counts == two.counts == np.bincount(leaf_of).tolist()
+    for leaf in range(n_leaves):
+        assert one.real(one.units[leaf]) == math.fsum(values[leaf_of == leaf])
+
+
+def test_leaf_sums_of_huge_tiny_and_no_values() -> None:
+    rows = np.arange(3, dtype=np.int32)
+    leaf_of = np.zeros(3, np.uint8)
+    for values in ([1e300, -1e300, 1e290], [1e-300, 2e-300, 0], [0, 0, 0], [-1, -2, -4.5]):
+        array = np.array(values, np.float64)
+        sums = exact_sums(array, rows, leaf_of, 1, float(np.abs(array).max()), 2)
+        assert sums.real(sums.units[0]) == pytest.approx(math.fsum(values), rel=1e-15)
+
+
+@pytest.mark.parametrize("n", [0, 3, 50_000])
+def test_leaf_values_are_added_in_place(n: int) -> None:
+    rng = np.random.default_rng(3)
+    scores, values = rng.normal(size=n), rng.normal(size=300)
+    leaf_of = rng.integers(0, 300, n).astype(np.uint16)
+    expected = scores + values[leaf_of]
+    add_leaf_values(scores, values, leaf_of)
+    assert np.array_equal(scores, expected)
+
+
+# -- small things ------------------------------------------------------------------------------
+
+
+def test_the_pool_is_bounded() -> None:
+    pool = HistogramPool(n_blocks=2, planes=1, n_leaves=1000, most_bytes=5 * 2 * 2048 * 8)
+    slots = [pool.take() for _ in range(6)]
+    assert slots == [0, 1, 2, 3, 4, -1]
+    pool.give_back(3)
+    assert pool.take() == 3
+
+
+def test_drawn_features() -> None:
+    columns = np.arange(0, 300, 3, dtype=np.int32)
+    draw = FeatureDraw(columns, 0.3, seed=5)
+    masks = np.array([draw(0, leaf) for leaf in range(200)])
+    assert (masks.sum(axis=1) == 30).all()
+    assert (masks.mean(axis=0) > 0.15).all()
+    assert (masks.mean(axis=0) < 0.45).all()
+    assert (draw(0, 3) == masks[3]).all()
+    assert (draw(1, 3) != masks[3]).any()
+    assert FeatureDraw(columns, 0.001, 0)(0, 0).sum() == 1
