@@ -14,6 +14,7 @@ from rankgrove._version import __version__
 _HOME = {
     "DataError": "errors",
     "MissingExtraError": "errors",
+    "ModelFileError": "errors",
     "ParameterError": "errors",
     "ParseError": "errors",
     "RankgroveError": "errors",
@@ -41,6 +42,8 @@ _HOME = {
     "Comparison": "evaluation.compare",
     "compare": "evaluation.compare",
     "QueryKFold": "rankers.folds",
+    "LambdaMART": "rankers.lambdamart",
+    "load": "rankers.load",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from rankgrove.data.trec import write_run as write_run
     from rankgrove.errors import DataError as DataError
     from rankgrove.errors import MissingExtraError as MissingExtraError
+    from rankgrove.errors import ModelFileError as ModelFileError
     from rankgrove.errors import ParameterError as ParameterError
     from rankgrove.errors import ParseError as ParseError
     from rankgrove.errors import RankgroveError as RankgroveError
@@ -75,6 +79,8 @@ if TYPE_CHECKING:
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
+    from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
+    from rankgrove.rankers.load import load as load
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@
     ├── ParameterError      a parameter has a value it cannot have   (also a ValueError)
     ├── DataError           data that cannot be used as given        (also a ValueError)
     │   └── ParseError      a file that cannot be read: carries path and line
+    ├── ModelFileError      a model file that cannot be read         (also a ValueError)
     └── MissingExtraError   an optional dependency is not installed  (also an ImportError)
 
 Every message names the value, the rule it breaks and the remedy. The command line prints the
@@ -41,6 +42,10 @@ class ParseError(DataError):
 
     def __reduce__(self) -> tuple[type[ParseError], tuple[Path, int | None, str]]:
         return type(self), (self.path, self.line, self.reason)
+
+
+class ModelFileError(RankgroveError, ValueError):
+    """A model file that is damaged, foreign or too new."""
 
 
 class MissingExtraError(RankgroveError, ImportError):

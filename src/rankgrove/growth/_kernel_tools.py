@@ -39,7 +39,7 @@ def bounds(start, end, part, n_parts):
 
 
 @intrinsic
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     """Ask the processor to load ``array[index]`` into its cache; changes nothing else."""
     signature = types.void(array, types.int64)
 

@@ -1,1 +1,1 @@
-"""Models as flat, frozen arrays: trees and what is made of them."""
+"""Models: what training makes and scoring reads, and the file that holds it."""

@@ -1,0 +1,1 @@
+"""Boosting: the loop, and the parts it is put together from."""

@@ -1,0 +1,107 @@
+"""Validation while training: every round's measures, the best round, and patience."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rankgrove.data.binning import BinnedMatrix
+from rankgrove.evaluation.evaluate import exact_mean
+from rankgrove.growth.leaves import add_leaf_values
+from rankgrove.growth.partition import leaves_of
+from rankgrove.measures.base import Measure, PreparedMeasure, rank
+from rankgrove.model.tree import Tree
+
+History = dict[str, dict[str, list[float]]]
+
+
+class Watched:
+    """One data set that is looked at every round: rows in query order, and their scores."""
+
+    def __init__(
+        self,
+        binned: BinnedMatrix,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        measures: Mapping[str, Measure],
+        scores: np.ndarray,
+        n_threads: int | None = None,
+    ) -> None:
+        self.binned = binned
+        self.query_ptr = query_ptr
+        self.scores = scores
+        self.measures: dict[str, PreparedMeasure] = {
+            name: measure.prepare(labels, query_ptr, n_threads)
+            for name, measure in measures.items()
+        }
+        self.n_threads = n_threads
+
+    def add(self, tree: Tree) -> None:
+        """Add a tree's values to the scores."""
+        leaf_of = leaves_of(tree, self.binned, n_threads=self.n_threads)
+        add_leaf_values(self.scores, tree.value, leaf_of, n_threads=self.n_threads)
+
+    def values(self) -> dict[str, float]:
+        """Return the mean of every measure at the current scores."""
+        ranking = rank(self.scores, self.query_ptr, self.n_threads)
+        return {
+            name: exact_mean(prepared.values(ranking, self.n_threads))
+            for name, prepared in self.measures.items()
+        }
+
+
+class Watch:
+    """All watched data sets, their history, the best round, and when patience ends.
+
+    The first measure of the first data set decides. Rounds are counted from 1; 0 is no tree.
+    """
+
+    def __init__(
+        self,
+        watched: Mapping[str, Watched],
+        patience: int | None = None,
+        history: History | None = None,
+    ) -> None:
+        self.watched = dict(watched)
+        self.patience = patience
+        self.history: History = {
+            name: {measure: [] for measure in one.measures} for name, one in self.watched.items()
+        }
+        if history is not None:
+            self.history = {n: {m: list(v) for m, v in one.items()} for n, one in history.items()}
+
+    def look(self, tree: Tree) -> None:
+        """Add a tree's values and measure."""
+        for name, one in self.watched.items():
+            one.add(tree)
+            for measure, value in one.values().items():
+                self.history[name][measure].append(value)
+
+    def catch_up(self, trees: Sequence[Tree]) -> None:
+        """Add the trees of rounds that are already in the history."""
+        for one in self.watched.values():
+            for tree in trees:
+                one.add(tree)
+
+    @property
+    def deciding(self) -> list[float] | None:
+        """The values that decide, one a round, or None where nothing is watched."""
+        for measures in self.history.values():
+            for values in measures.values():
+                return values
+        return None
+
+    @property
+    def best_round(self) -> int | None:
+        """The earliest round with the best value."""
+        values = self.deciding
+        return int(np.argmax(values)) + 1 if values else None
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the best round lies `patience` rounds back."""
+        best = self.best_round
+        if self.patience is None or best is None or self.deciding is None:
+            return False
+        return len(self.deciding) - best >= self.patience

@@ -1,0 +1,200 @@
+"""The one form of every tree model: flat, frozen arrays.
+
+The nodes of all trees stand one after the other, and so do the leaves; children are numbered
+within their tree, a leaf as ``~leaf``::
+
+    node_ptr  0        3     5          tree t has the nodes node_ptr[t] .. node_ptr[t+1]-1
+    leaf_ptr  0           4        7    and the leaves leaf_ptr[t] .. leaf_ptr[t+1]-1
+
+The score of a row is ``base`` plus the values of its leaves, added in the order of the trees, in
+float64: boosting adds in the same order, so a model's scores are the training scores to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import DataError, ModelFileError
+from rankgrove.model.tree import Tree
+
+# The arrays that have one entry a node, and one a leaf; `count`, `weight` and `mean` of a Tree
+# are cut into a part for nodes and a part for leaves.
+TREE_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "gain")
+NODE_FIELDS = (*TREE_FIELDS, "node_count", "node_weight", "node_mean")
+LEAF_FIELDS = ("value", "leaf_count", "leaf_weight", "leaf_mean")
+_TYPES = {
+    "feature": np.int32,
+    "threshold": np.float32,
+    "left": np.int32,
+    "right": np.int32,
+    "missing_left": np.bool_,
+    "node_count": np.int64,
+    "leaf_count": np.int64,
+    "node_ptr": np.int64,
+    "leaf_ptr": np.int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Trees whose values add up.
+
+    Attributes
+    ----------
+    n_features : number of columns of the data
+    node_ptr, leaf_ptr : where the nodes and leaves of every tree begin
+    feature, threshold, left, right, missing_left, gain : one a node, as in a ``Tree``
+    value : one a leaf, with learning rate and weight of the tree in it
+    node_count, node_weight, node_mean, leaf_count, leaf_weight, leaf_mean : how many training rows
+        reached a node or leaf, the sum of their hessians, and the mean response there
+    base : what every score begins with
+    """
+
+    n_features: int
+    node_ptr: np.ndarray
+    leaf_ptr: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    gain: np.ndarray
+    node_count: np.ndarray
+    node_weight: np.ndarray
+    node_mean: np.ndarray
+    value: np.ndarray
+    leaf_count: np.ndarray
+    leaf_weight: np.ndarray
+    leaf_mean: np.ndarray
+    base: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
+            dtype: Any = _TYPES.get(name, np.float64)
+            array = np.ascontiguousarray(getattr(self, name), dtype).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_trees(cls, trees: Sequence[Tree], n_features: int, base: float = 0.0) -> Ensemble:
+        """Put trees one after the other."""
+
+        def joined(name: str, leaves: bool | None = None) -> np.ndarray:
+            """Return an array of all trees; of statistics, the part of nodes or of leaves."""
+            pieces = [np.empty(0)]
+            for tree in trees:
+                whole, n = getattr(tree, name), tree.n_nodes
+                pieces.append(whole if leaves is None else whole[n:] if leaves else whole[:n])
+            return np.concatenate(pieces)
+
+        return cls(
+            n_features=int(n_features),
+            node_ptr=np.cumsum([0, *(tree.n_nodes for tree in trees)]),
+            leaf_ptr=np.cumsum([0, *(tree.n_leaves for tree in trees)]),
+            **{name: joined(name) for name in (*TREE_FIELDS, "value")},
+            **{f"node_{name}": joined(name, leaves=False) for name in ("count", "weight", "mean")},
+            **{f"leaf_{name}": joined(name, leaves=True) for name in ("count", "weight", "mean")},
+            base=float(base),
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return int(self.node_ptr.size - 1)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return int(self.value.size)
+
+    def tree(self, t: int) -> Tree:
+        """Return one tree."""
+        nodes = slice(self.node_ptr[t], self.node_ptr[t + 1])
+        leaves = slice(self.leaf_ptr[t], self.leaf_ptr[t + 1])
+        return Tree(
+            **{name: getattr(self, name)[nodes] for name in TREE_FIELDS},
+            value=self.value[leaves],
+            **{
+                name: np.concatenate(
+                    [getattr(self, f"node_{name}")[nodes], getattr(self, f"leaf_{name}")[leaves]]
+                )
+                for name in ("count", "weight", "mean")
+            },
+        )
+
+    def truncated(self, n_trees: int) -> Ensemble:
+        """Return the ensemble of the first `n_trees` trees."""
+        if not 0 <= n_trees <= self.n_trees:
+            raise DataError(f"The model has {self.n_trees} trees. Got n_trees={n_trees}.")
+        nodes, leaves = int(self.node_ptr[n_trees]), int(self.leaf_ptr[n_trees])
+        return replace(
+            self,
+            node_ptr=self.node_ptr[: n_trees + 1],
+            leaf_ptr=self.leaf_ptr[: n_trees + 1],
+            **{name: getattr(self, name)[:nodes] for name in NODE_FIELDS},
+            **{name: getattr(self, name)[:leaves] for name in LEAF_FIELDS},
+        )
+
+    def importance(self, kind: str = "gain") -> np.ndarray:
+        """Return one number a feature: the sum of its splits' gains, or their number ("split")."""
+        weights = self.gain if kind == "gain" else np.ones(self.gain.size)
+        return np.bincount(self.feature, weights, minlength=self.n_features)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return everything as named arrays, for the model file."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        arrays["n_features"] = np.array(self.n_features)
+        arrays["base"] = np.array(self.base)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Ensemble:
+        """Build from named arrays; what does not fit together is refused."""
+        missing = [f.name for f in fields(cls) if f.name not in arrays]
+        if missing:
+            raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
+        values: dict[str, Any] = {f.name: arrays[f.name] for f in fields(cls)}
+        try:
+            values["n_features"] = int(values["n_features"])
+            values["base"] = float(values["base"])
+            made = cls(**values)
+            made.check()
+        except (ValueError, TypeError, IndexError) as error:
+            raise ModelFileError(f"The trees of the model file do not fit: {error}") from None
+        return made
+
+    def check(self) -> None:
+        """Raise ValueError unless every walk down every tree ends in a leaf."""
+        n_nodes, n_leaves = np.diff(self.node_ptr), np.diff(self.leaf_ptr)
+        lengths_fit = all(
+            getattr(self, name).shape == (self.node_ptr[-1],) for name in NODE_FIELDS
+        ) and all(getattr(self, name).shape == (self.leaf_ptr[-1],) for name in LEAF_FIELDS)
+        if not lengths_fit or self.node_ptr[0] or self.leaf_ptr[0] or np.any(n_nodes < 0):
+            raise ValueError("arrays of unequal length.")
+        if np.any(n_leaves != n_nodes + 1):
+            raise ValueError("a tree must have one leaf more than it has nodes.")
+        if (
+            self.feature.size
+            and not 0 <= self.feature.min() <= self.feature.max() < self.n_features
+        ):
+            raise ValueError("a split on a feature that does not exist.")
+        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all():
+            raise ValueError("a threshold or a leaf value that is no number.")
+        tree = np.repeat(np.arange(self.n_trees), n_nodes)
+        own = np.arange(self.feature.size) - self.node_ptr[tree]
+        seen = []
+        for child in (self.left, self.right):
+            inner = child >= 0
+            if np.any(child[inner] <= own[inner]) or np.any(child >= n_nodes[tree]):
+                raise ValueError("a child before its parent, or beyond its tree.")
+            if np.any(~child[~inner] >= n_leaves[tree][~inner]):
+                raise ValueError("a leaf beyond its tree.")
+            # one number a child: inner nodes first, then leaves
+            at = np.where(inner, self.node_ptr[tree] + child, self.leaf_ptr[tree] + ~child)
+            seen.append(np.where(inner, at, self.feature.size + at))
+        if np.unique(np.concatenate(seen)).size != 2 * self.feature.size:
+            raise ValueError("two parents of one child.")

@@ -1,0 +1,97 @@
+"""The model file: a zip of a JSON header and plain ``.npy`` arrays; nothing in it is executed.
+
+The header says what made the file, the kind of model, its parameters and training record, and a
+checksum of every array. The bytes depend on the content alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove._version import __version__
+from rankgrove.errors import ModelFileError
+from rankgrove.files import atomic_output
+
+FORMAT = "rankgrove model"
+FORMAT_VERSION = 1
+_HEADER = "header.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # zip files have no earlier time
+
+
+def write_model(
+    path: str | Path, kind: str, content: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """Write a model: `content` must be plain JSON values, `arrays` of numbers or booleans."""
+    packed = {name: _npy(array) for name, array in arrays.items()}
+    header = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "rankgrove": __version__,
+        "kind": kind,
+        "content": content,
+        "checksums": {name: _digest(blob) for name, blob in packed.items()},
+    }
+    with atomic_output(path, pack=False) as out, zipfile.ZipFile(out, "w") as archive:
+        _add(archive, _HEADER, json.dumps(header, indent=1).encode())
+        for name, blob in packed.items():
+            _add(archive, f"{name}.npy", blob)
+
+
+def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    """Return (kind, content, arrays) of a model file, or say what is wrong with it."""
+    target = Path(path)
+    if not target.is_file():
+        raise ModelFileError(f"{target}: there is no such file.")
+    try:
+        with zipfile.ZipFile(target) as archive:
+            header = json.loads(archive.read(_HEADER))
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise ModelFileError(f"{target} is not a rankgrove model.")
+            if header.get("version", 0) > FORMAT_VERSION:
+                raise ModelFileError(
+                    f"{target} was written by rankgrove {header.get('rankgrove')}, in a newer "
+                    "form than this version reads: upgrade rankgrove."
+                )
+            arrays = {
+                name: _array(target, name, archive.read(f"{name}.npy"), checksum)
+                for name, checksum in header["checksums"].items()
+            }
+        return str(header["kind"]), dict(header["content"]), arrays
+    except ModelFileError:
+        raise
+    except zipfile.BadZipFile:
+        what = (
+            "is empty" if target.stat().st_size == 0 else "is not a rankgrove model, or cut short"
+        )
+        raise ModelFileError(f"{target} {what}.") from None
+    except (KeyError, TypeError, ValueError, EOFError, NotImplementedError, OSError) as error:
+        raise ModelFileError(f"{target} is damaged or not a rankgrove model: {error}.") from None
+
+
+def _npy(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, np.asarray(array), allow_pickle=False)
+    return out.getvalue()
+
+
+def _array(path: Path, name: str, blob: bytes, checksum: str) -> np.ndarray:
+    if _digest(blob) != checksum:
+        raise ModelFileError(f"{path} is damaged: the array {name!r} fails its checksum.")
+    return np.asarray(np.load(io.BytesIO(blob), allow_pickle=False))
+
+
+def _digest(blob: bytes) -> str:
+    return hashlib.blake2b(blob, digest_size=16).hexdigest()
+
+
+def _add(archive: zipfile.ZipFile, name: str, blob: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(entry, blob, compresslevel=6)

@@ -1,0 +1,185 @@
+"""What all rankers share: scikit-learn's manners, data in any form, the model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.model.store import write_model
+from rankgrove.validation import nearest
+
+# Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
+KINDS: dict[str, type[Ranker]] = {}
+
+
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """Base of the rankers.
+
+    A subclass has ``kind`` (its name in model files), ``_fit(train, valid, ...)``, ``_scores``,
+    ``_state`` and ``_restore``.
+    """
+
+    kind: ClassVar[str]
+    # scikit-learn routes these by itself where metadata routing is enabled.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "qid": True,
+        "weight": True,
+        "query_weight": True,
+    }
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls
+
+    def set_params(self, **params: Any) -> Ranker:
+        """Set parameters by name; an unknown one is refused with the nearest name."""
+        known = self.get_params(deep=False)
+        for name in params:
+            if name.partition("__")[0] not in known:
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, known)}. "
+                    f"It has: {', '.join(known)}."
+                )
+        super().set_params(**params)
+        return self
+
+    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return one float64 score a row, in the caller's order: the higher, the better.
+
+        Parameters
+        ----------
+        X : a data set, or features as in training
+        n_threads : threads to use; None takes the ranker's own `n_threads`
+        """
+        self._check_is_fitted()
+        features, rows = features_of(X, f"{type(self).__name__}.predict")
+        if features.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"{type(self).__name__} was trained on {self.n_features_in_} features; the data "
+                f"has {features.shape[1]}. Give it the same features in the same order."
+            )
+        threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
+        return self._scores(features, rows, threads)
+
+    def score(self, X: Any, y: Any = None, qid: Any = None) -> float:
+        """Return the mean of the ranker's own measure: what scikit-learn's searches maximise."""
+        from rankgrove.evaluation.evaluate import evaluate
+
+        data = as_dataset(X, y, qid, f"{type(self).__name__}.score")
+        measure = getattr(self, "measure", "ndcg@10")
+        (value,) = evaluate(self, data, measure).mean.values()
+        return value
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained ranker to a file; :func:`rankgrove.load` reads it."""
+        self._check_is_fitted()
+        content, arrays = self._state()
+        content = {
+            "parameters": plain_parameters(self),
+            "n_features": self.n_features_in_,
+            **content,
+        }
+        names = getattr(self, "feature_names_", None)
+        if names is not None:
+            content["feature_names"] = list(names)
+        write_model(path, self.kind, content, arrays)
+
+    @classmethod
+    def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
+        """Build the trained ranker of a model file."""
+        known = cls().get_params(deep=False)
+        made = cls(**{k: v for k, v in content["parameters"].items() if k in known})
+        made.n_features_in_ = int(content["n_features"])
+        if "feature_names" in content:
+            made.feature_names_ = tuple(content["feature_names"])
+        made._restore(content, arrays)
+        return made
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"This {type(self).__name__} is not trained yet: call fit first.")
+
+    # -- what a subclass defines ----------------------------------------------------------------
+
+    n_features_in_: int
+    feature_names_: tuple[str, ...]
+
+    def _scores(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        raise NotImplementedError
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        raise NotImplementedError
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        raise NotImplementedError
+
+
+def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    """Return the feature matrix (float32, dense or CSR) and which of its rows are meant."""
+    if isinstance(X, QueryDataset):
+        return X.features, X.rows
+    from rankgrove.data.inputs import check_features
+
+    try:
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    except TypeError:
+        raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
+    return check_features(X, n_rows), None
+
+
+def as_dataset(
+    X: Any, y: Any, qid: Any, owner: str, weight: Any = None, query_weight: Any = None
+) -> QueryDataset:
+    """Return the data set that a caller gave as one, or as features, labels and query ids."""
+    if isinstance(X, QueryDataset):
+        if y is not None or qid is not None:
+            raise DataError(f"{owner}: a QueryDataset has its own labels and query ids.")
+        return X
+    if y is None or qid is None:
+        missing = "labels (y)" if y is None else "query ids (qid=)"
+        raise DataError(
+            f"{owner} needs {missing}: give a QueryDataset, or X, y and qid. In scikit-learn's "
+            "searches and pipelines enable metadata routing, and pass qid."
+        )
+    return QueryDataset(X, y, qid, weight=weight, query_weight=query_weight)
+
+
+def valid_datasets(valid: Any, owner: str) -> dict[str, QueryDataset]:
+    """Return validation data by name: of a data set, (X, y, qid), or several in a dict or list."""
+    if valid is None:
+        return {}
+    if isinstance(valid, dict):
+        return {str(name): _one_valid(one, owner) for name, one in valid.items()}
+    if isinstance(valid, list):
+        return {f"valid {i}": _one_valid(one, owner) for i, one in enumerate(valid, 1)}
+    return {"valid": _one_valid(valid, owner)}
+
+
+def _one_valid(valid: Any, owner: str) -> QueryDataset:
+    if isinstance(valid, QueryDataset):
+        return valid
+    if isinstance(valid, tuple) and len(valid) == 3:
+        return as_dataset(*valid, owner)
+    raise DataError(
+        f"{owner}: validation data is a QueryDataset or (X, y, qid). Got {type(valid).__name__}."
+    )
+
+
+def plain_parameters(ranker: Ranker) -> dict[str, Any]:
+    """Return the parameters as plain values; what is not one (a path, a measure) as its text."""
+    plain: dict[str, Any] = {}
+    for name, value in ranker.get_params(deep=False).items():
+        if isinstance(value, np.generic):
+            value = value.item()
+        plain[name] = value if isinstance(value, str | int | float | bool | None) else str(value)
+    return plain

@@ -1,0 +1,33 @@
+"""Reading a trained ranker back, whatever its kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rankgrove.errors import ModelFileError
+from rankgrove.model.store import read_model
+from rankgrove.rankers import lambdamart  # noqa: F401  (rankers enter themselves)
+from rankgrove.rankers.base import KINDS, Ranker
+
+
+def load(path: str | Path) -> Ranker:
+    """Read a trained ranker from a file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, rankgrove as rg
+    >>> data = rg.make_artificial(20, seed=1)
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "model.rg")
+    >>> rg.LambdaMART(n_trees=2).fit(data).save(path)
+    >>> rg.load(path)
+    LambdaMART(n_trees=2)
+    """
+    kind, content, arrays = read_model(path)
+    if kind not in KINDS:
+        raise ModelFileError(f"{path} holds a {kind!r}, which is not a ranker that can be loaded.")
+    try:
+        return KINDS[kind].restore(content, arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged: {error!r}.") from None

@@ -1,0 +1,1 @@
+"""Scoring: what a trained model says of new documents."""

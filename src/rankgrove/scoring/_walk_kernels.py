@@ -1,0 +1,65 @@
+# mypy: ignore-errors
+"""Walking down trees: the plain way to score, and the reference for every other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+BLOCK = 64  # rows that go down one tree before the next tree is fetched
+
+
+@njit(cache=True, nogil=True)
+def walk_rows(
+    features, rows, node_ptr, leaf_ptr, feature, threshold, left, right, missing_left, value, scores
+):
+    """Add the values of all trees, in their order, to the scores of some rows."""
+    for first in range(0, rows.size, BLOCK):
+        last = min(first + BLOCK, rows.size)
+        for t in range(node_ptr.size - 1):
+            nodes = node_ptr[t]
+            leaves = leaf_ptr[t]
+            is_leaf = node_ptr[t + 1] == nodes
+            for i in range(first, last):
+                node = -1 if is_leaf else 0
+                while node >= 0:
+                    at = nodes + node
+                    x = features[rows[i], feature[at]]
+                    if np.isnan(x):
+                        node = left[at] if missing_left[at] else right[at]
+                    else:
+                        node = left[at] if x <= threshold[at] else right[at]
+                scores[i] += value[leaves + ~node]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def walk(
+    features,
+    rows,
+    bounds,
+    node_ptr,
+    leaf_ptr,
+    feature,
+    threshold,
+    left,
+    right,
+    missing_left,
+    value,
+    scores,
+):
+    """Do walk_rows for all rows, the pieces between `bounds` side by side."""
+    for piece in prange(bounds.size - 1):
+        a, b = bounds[piece], bounds[piece + 1]
+        walk_rows(
+            features,
+            rows[a:b],
+            node_ptr,
+            leaf_ptr,
+            feature,
+            threshold,
+            left,
+            right,
+            missing_left,
+            value,
+            scores[a:b],
+        )

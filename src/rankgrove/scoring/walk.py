@@ -1,0 +1,72 @@
+"""Scoring by walking down every tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.errors import DataError
+from rankgrove.model.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+_SPARSE_ROWS_AT_ONCE = 8192
+
+
+def score(
+    ensemble: Ensemble,
+    features: Matrix,
+    rows: np.ndarray | slice | None = None,
+    n_threads: int | None = None,
+) -> np.ndarray:
+    """Return one float64 score a row of float32 `features` (dense or CSR), all rows or some."""
+    if features.shape[1] != ensemble.n_features:
+        raise DataError(
+            f"The model was trained on {ensemble.n_features} features; the data has "
+            f"{features.shape[1]}. Give it the same features in the same order."
+        )
+    if isinstance(features, np.ndarray):
+        return _score_dense(ensemble, features, rows, n_threads)
+    sparse = features if rows is None else features[rows]
+    scores = np.empty(sparse.shape[0])
+    for first in range(0, sparse.shape[0], _SPARSE_ROWS_AT_ONCE):
+        part = slice(first, first + _SPARSE_ROWS_AT_ONCE)
+        scores[part] = _score_dense(ensemble, sparse[part].toarray(), None, n_threads)
+    return scores
+
+
+def _score_dense(
+    ensemble: Ensemble,
+    features: np.ndarray,
+    rows: np.ndarray | slice | None,
+    n_threads: int | None,
+) -> np.ndarray:
+    from rankgrove.scoring._walk_kernels import BLOCK, walk
+
+    features = np.ascontiguousarray(features, np.float32)
+    everything = np.arange(features.shape[0])
+    index = everything if rows is None else everything[rows]
+    scores = np.full(index.size, ensemble.base)
+    with parallel.threads(n_threads) as n_used:
+        pieces = parallel.chunks(-(-index.size // BLOCK), n_used, per_thread=8)
+        bounds = np.linspace(0, index.size, pieces + 1).astype(np.int64)
+        walk(
+            features,
+            index,
+            bounds,
+            ensemble.node_ptr,
+            ensemble.leaf_ptr,
+            ensemble.feature,
+            ensemble.threshold,
+            ensemble.left,
+            ensemble.right,
+            ensemble.missing_left,
+            ensemble.value,
+            scores,
+        )
+    return scores
