@@ -60,5 +60,5 @@ def _note(progress: Progress) -> str:
     values, best = progress.watch.deciding, progress.watch.best_round
     if values and best:
         name = next(iter(next(iter(progress.watch.history.values()))))
-        text += f"  {name} {values[-1]:.4f} (best {values[best - 1]:.4f} at {best})"
+        text += f"  {name} {values[-1]:.4f}, best {values[best - 1]:.4f}"
     return text

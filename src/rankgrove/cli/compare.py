@@ -29,8 +29,9 @@ def compare(
         typer.Option(
             "--system",
             "-s",
-            help="NAME=SOURCE, twice or more. SOURCE is a file with one score a line, feature:N "
-            "(number or name), or with --qrels a TREC run. The first system is the baseline.",
+            help="NAME=SOURCE, twice or more. SOURCE is model:FILE, feature:N (number or "
+            "name), a file with one score a line, or with --qrels a TREC run. The first system "
+            "is the baseline.",
         ),
     ] = None,
     qrels: Qrels = None,

@@ -25,6 +25,7 @@ def evaluate(
         list[Path] | None,
         typer.Argument(help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."),
     ] = None,
+    model: Annotated[Path | None, typer.Option(help="A trained model to rank by.")] = None,
     scores: Annotated[
         Path | None, typer.Option(help="File with one score a line, in the data's row order.")
     ] = None,
@@ -53,9 +54,11 @@ def evaluate(
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
-    """Measure a ranking: scores from a file, one feature, or a TREC run with its qrels.
+    """Measure a ranking: a model's, scores from a file, one feature, or a TREC run.
 
     Examples:
+
+    rankgrove evaluate test.txt --model web.rg
 
     rankgrove evaluate test.txt --scores scores.txt -m ndcg@10 -m map --convention letor
 
@@ -71,7 +74,7 @@ def evaluate(
     for spec in measures:  # a mistyped name should not cost the reading of the data
         rg.measure(spec, convention)
     if run is not None or qrels is not None:
-        if run is None or qrels is None or data or scores or feature:
+        if run is None or qrels is None or data or scores or feature or model:
             raise ParameterError("A TREC run is evaluated by --run and --qrels together, alone.")
         judged = rg.read_qrels(qrels)
         result = rg.evaluate(rg.read_run(run), judged, measures, convention, n_threads=threads)
@@ -81,11 +84,14 @@ def evaluate(
                 "Give the judged data, as in 'rankgrove evaluate test.txt --scores scores.txt', "
                 "or a run with --run and --qrels."
             )
-        if (scores is None) == (feature is None):
-            raise ParameterError("Say what to measure: either --scores FILE or --feature N.")
+        sources = [f"model:{model}" if model else "", f"feature:{feature}" if feature else ""]
+        sources = [source for source in [*sources, str(scores or "")] if source]
+        if len(sources) != 1:
+            raise ParameterError(
+                "Say what to measure: one of --model FILE, --scores FILE or --feature N."
+            )
         dataset = load_dataset(data, label=label, qid=qid, cache=cache)
-        source = f"feature:{feature}" if scores is None else str(scores)
-        system = load_system(source, dataset, is_run=False)
+        system = load_system(sources[0], dataset, is_run=False)
         result = rg.evaluate(system, dataset, measures, convention, n_threads=threads)
     if per_query is not None:
         result.to_csv(per_query)

@@ -63,7 +63,7 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
 
 
 def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
-    """Return what `source` names: ``feature:N``, a file of scores, or a TREC run."""
+    """Return what `source` names: model:FILE, feature:N, a file of scores, or a TREC run."""
     if is_run:
         from rankgrove.data.trec import read_run
 
@@ -71,6 +71,10 @@ def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
     kind, colon, feature = source.partition(":")
     if colon and kind == "feature":
         return dataset.column(feature)
+    if colon and kind == "model":
+        from rankgrove.rankers.load import load
+
+        return load(feature)
     return read_scores(Path(source), dataset.n_rows)
 
 

@@ -13,6 +13,8 @@ from rankgrove.cli.compare import compare
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.generate import generate
+from rankgrove.cli.rank import rank
+from rankgrove.cli.train import params, train
 from rankgrove.errors import RankgroveError
 
 app = typer.Typer(
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (generate, evaluate, compare, demo):
+for command in (train, rank, evaluate, compare, params, generate, demo):
     app.command()(command)
 
 
@@ -41,7 +43,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Learning to rank: read judged data, measure rankings, compare systems."""
+    """Learning to rank: train rankers, rank, measure and compare."""
 
 
 def run() -> None:

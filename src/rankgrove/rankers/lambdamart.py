@@ -14,6 +14,7 @@ from rankgrove.boosting.loop import Callback, Progress, boost
 from rankgrove.boosting.progress import ProgressBar
 from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.watch import History, Watch, Watched
+from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
@@ -156,8 +157,12 @@ class LambdaMART(Ranker):
         weight, query_weight : where `X` is not a data set
         callbacks : called after every round with a ``Progress``; returning True ends training
         """
+        from rankgrove.growth._grower_kernels import split_serial
+        from rankgrove.objectives._lambda_kernels import lambda_queries
+
+        announce(split_serial, lambda_queries)
         owner = type(self).__name__
-        self._check_parameters()
+        self.check_parameters()
         train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
         watched = valid_datasets(valid, f"{owner}.fit")
         target = parse_measure(self.measure)
@@ -171,7 +176,8 @@ class LambdaMART(Ranker):
         self._keep(train, done)
         return self
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse values that a parameter cannot have."""
         owner = type(self).__name__
         check_integer("n_trees", owner, self.n_trees, low=1)
         check_integer("n_leaves", owner, self.n_leaves, low=2)

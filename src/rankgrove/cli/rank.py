@@ -1,0 +1,65 @@
+"""``rankgrove rank``: scores or a TREC run of a trained model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankgrove.cli.options import Cache, LabelColumn, QidColumn, Threads
+from rankgrove.errors import ParameterError
+
+
+class Form(StrEnum):
+    """What to write."""
+
+    scores = "scores"
+    trec = "trec"
+
+
+def rank(
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Data to rank: LETOR files (plain or gzip), or one CSV/parquet file."),
+    ],
+    model: Annotated[Path, typer.Option(help="Model file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write.", show_default="standard output"),
+    ] = None,
+    form: Annotated[
+        Form, typer.Option("--format", help="scores: one a line, in row order; trec: a run.")
+    ] = Form.scores,
+    run_name: Annotated[str, typer.Option(help="trec: the name of the run.")] = "rankgrove",
+    label: LabelColumn = "label",
+    qid: QidColumn = "qid",
+    cache: Cache = False,
+    threads: Threads = None,
+) -> None:
+    """Score documents by a trained model.
+
+    Examples:
+
+    rankgrove rank test.txt --model web.rg --out scores.txt
+
+    rankgrove rank test.txt --model web.rg --format trec --out web.run
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import load_dataset
+    from rankgrove.files import write_atomically
+
+    trained = rg.load(model)
+    dataset = load_dataset(data, label=label, qid=qid, cache=cache)
+    scores = trained.predict(dataset, n_threads=threads)
+    if form is Form.trec:
+        if out is None:
+            raise ParameterError("A TREC run is written to a file: give --out.")
+        rg.write_run(out, (dataset, scores), name=run_name)
+        return
+    text = "".join(f"{score!r}\n" for score in scores.tolist())
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(out, text)

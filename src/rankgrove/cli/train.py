@@ -1,0 +1,156 @@
+"""``rankgrove train``: from judged data to a model file."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankgrove.cli.options import Cache, LabelColumn, QidColumn, Threads
+from rankgrove.errors import ParameterError, ParseError
+
+
+def train(
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Training data: LETOR files (plain or gzip), or one CSV/parquet file."),
+    ],
+    model: Annotated[Path, typer.Option("--model", help="Model file to write.")],
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option(help="Validation data; the model keeps the best round there."),
+    ] = None,
+    ranker: Annotated[str, typer.Option(help="What to train.")] = "lambdamart",
+    measure: Annotated[
+        str | None,
+        typer.Option("--measure", "-m", help="What to maximise.", show_default="ndcg@10"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter, NAME=VALUE; repeat for several."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
+    ] = None,
+    valid_measure: Annotated[
+        list[str] | None,
+        typer.Option(help="What to measure on the validation data; the first decides."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Keep the state in this file; a killed run goes on from it."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, no summary.")] = False,
+    label: LabelColumn = "label",
+    qid: QidColumn = "qid",
+    cache: Cache = False,
+    threads: Threads = None,
+) -> None:
+    """Train a ranker and write it to a file.
+
+    Examples:
+
+    rankgrove train train.txt --valid vali.txt --measure ndcg@10 --set n_trees=500 --model web.rg
+
+    rankgrove train train.txt --config web.toml --set learning_rate=0.05 --model web.rg
+
+    Ctrl-C keeps the best model so far. `rankgrove params` lists the parameters.
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import load_dataset
+
+    given = _parameters(config, settings or [])
+    if measure is not None:
+        given["measure"] = measure
+    if checkpoint is not None:
+        given["checkpoint"] = str(checkpoint)
+    if threads is not None:
+        given["n_threads"] = threads
+    made = new_ranker(ranker).set_params(**given, progress=not quiet)
+    made.check_parameters()
+    for spec in [made.measure, *(valid_measure or [])]:
+        rg.measure(spec)
+    if model.parent and not model.parent.exists():
+        raise ParameterError(
+            f"The folder {model.parent} for the model does not exist: make it first."
+        )
+    train_data = load_dataset(data, label=label, qid=qid, cache=cache)
+    valid_data = load_dataset(valid, label=label, qid=qid, cache=cache) if valid else None
+    if not quiet:
+        typer.echo(f"training on {train_data!r}", err=True)
+    made.fit(train_data, valid=valid_data, valid_measures=valid_measure or None)
+    made.save(model)
+    if not quiet:
+        typer.echo(made.summary())
+        typer.echo(f"written to {model}")
+    if made.interrupted_:
+        typer.echo(f"interrupted: {model} holds the best model so far.", err=True)
+        raise typer.Exit(130)
+
+
+def params(
+    ranker: Annotated[str, typer.Argument(help="Which ranker.")] = "lambdamart",
+) -> None:
+    """List the parameters of a ranker with their defaults and meaning."""
+    made = new_ranker(ranker)
+    described = _descriptions(type(made).__doc__ or "")
+    for name in inspect.signature(type(made)).parameters:
+        typer.echo(f"{name} = {_toml(getattr(made, name))}")
+        typer.echo(f"    {described.get(name, '')}")
+
+
+def new_ranker(name: str) -> Any:
+    """Return an untrained ranker by its name."""
+    import rankgrove as rg
+    from rankgrove.validation import check_choice
+
+    rankers = {"lambdamart": rg.LambdaMART}
+    return rankers[check_choice("ranker", "train", name, rankers)]()
+
+
+def _parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
+    """Return parameters of a TOML file and of NAME=VALUE words, the words first."""
+    import tomllib
+
+    given: dict[str, Any] = {}
+    if config is not None:
+        try:
+            given |= tomllib.loads(config.read_text())
+        except OSError as error:
+            raise ParseError(config, None, f"the file cannot be read: {error.strerror}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ParseError(config, None, f"not a TOML file: {error}.") from None
+    for item in settings:
+        name, equals, text = (part.strip() for part in item.partition("="))
+        if not equals or not name or not text:
+            raise ParameterError(
+                f"Write a parameter as NAME=VALUE, as in n_trees=500. Got {item!r}."
+            )
+        try:
+            given[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            given[name] = text  # a bare word is a text
+    return {name: None if value == "None" else value for name, value in given.items()}
+
+
+def _descriptions(doc: str) -> dict[str, str]:
+    """Return what a numpydoc docstring says of every parameter."""
+    found: dict[str, str] = {}
+    name = None
+    for line in doc.split("Parameters\n")[-1].split("Attributes\n")[0].splitlines():
+        text = line.strip()
+        before, colon, after = text.partition(" : ")
+        if colon and before.isidentifier():
+            name = before
+            found[name] = after
+        elif name and text and not set(text) <= {"-"}:
+            found[name] += " " + text
+    return found
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) or value is None else str(value)
