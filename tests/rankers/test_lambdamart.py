@@ -191,8 +191,10 @@ def test_going_on_from_a_checkpoint_gives_the_same_model(train, valid, tmp_path)
     # a finished run has nothing more to do, a longer one goes on
     again = rg.LambdaMART(**options, checkpoint=path).fit(train, valid=valid)
     same_model(whole, again)
-    longer = rg.LambdaMART(**options | {"n_trees": 12}, checkpoint=path).fit(train)
-    assert longer.ensemble_.n_trees == 12
+    longer = rg.LambdaMART(**options | {"n_trees": 12}, checkpoint=path).fit(train, valid=valid)
+    assert len(longer.history_["valid"]["ndcg@10"]) == 12
+    with pytest.raises(rg.DataError, match="valid data was"):
+        rg.LambdaMART(**options, checkpoint=path).fit(train)
 
 
 def test_a_checkpoint_of_another_run_is_refused(train, valid, tmp_path):

@@ -54,8 +54,8 @@ class Checkpoint:
             raise DataError(
                 f"{self.path} is a {kind} model, not a checkpoint: give 'checkpoint' another name."
             )
-        for name, value in self.run.items():
-            before = content["run"].get(name)
+        for name in sorted({*self.run, *content["run"]}):
+            before, value = content["run"].get(name), self.run.get(name)
             if before != value:
                 raise DataError(
                     f"{self.path} belongs to another run: there {name} was {before!r}, here it "

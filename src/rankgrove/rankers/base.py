@@ -69,10 +69,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return self._scores(features, rows, threads)
 
-    def score(self, X: Any, y: Any = None, qid: Any = None) -> float:
-        """Return the mean of the ranker's own measure: what scikit-learn's searches maximise."""
+    def score(
+        self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None
+    ) -> float:
+        """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
+
+        `sample_weight` is there because scikit-learn's pipelines name it; it must be None, since
+        a measure is a mean over queries, not over rows.
+        """
         from rankgrove.evaluation.evaluate import evaluate
 
+        if sample_weight is not None:
+            raise ParameterError(f"{type(self).__name__}.score takes no weights of rows.")
         data = as_dataset(X, y, qid, f"{type(self).__name__}.score")
         measure = getattr(self, "measure", "ndcg@10")
         (value,) = evaluate(self, data, measure).mean.values()
