@@ -20,6 +20,10 @@ def column(values: object) -> np.ndarray:
     return np.array(values, np.float32)[:, None]
 
 
+def ascending(values: np.ndarray) -> bool:
+    return bool((values[1:] > values[:-1]).all())
+
+
 def check_agrees(binner: Binner, features: np.ndarray, codes: np.ndarray) -> None:
     """Bin <= b exactly where value <= threshold b; NaN in the last bin of the byte."""
     for c, j in enumerate(binner.columns):
@@ -158,7 +162,7 @@ def test_any_floats(values: list[float], others: list[float]) -> None:
     if binner.columns.size:
         assert binner.thresholds[0].size == distinct.size - 1 - lost
         assert np.isfinite(binner.thresholds[0]).all()
-        assert (np.diff(binner.thresholds[0]) > 0).all()
+        assert ascending(binner.thresholds[0])
     for data in (X, column([*values, *others])):
         check_agrees(binner, data, binner.transform(data).codes)
 
@@ -170,7 +174,7 @@ def test_any_floats_in_few_bins(values: list[float], max_bins: int) -> None:
     binner = Binner.fit(X, max_bins=max_bins)
     for thresholds in binner.thresholds:
         assert thresholds.size <= max_bins - 1
-        assert (np.diff(thresholds) > 0).all()
+        assert ascending(thresholds)
     check_agrees(binner, X, binner.transform(X).codes)
 
 

@@ -282,10 +282,17 @@ def test_float32_gradients_and_many_scales() -> None:
     X, gradient = web(1000, 4, 13)
     single = gradient.astype(np.float32)
     a = grower(X, n_leaves=8).grow(single)[0]
-    for power in (-300, -40, 40, 300):
+    for power in (-400, -40, 40, 470):
         b = grower(X, n_leaves=8).grow(single.astype(np.float64) * 2.0**power)[0]
         assert np.array_equal(a.feature, b.feature)
         assert np.array_equal(a.value * 2.0**power, b.value)
+
+
+def test_numbers_too_small_to_tell_apart_still_give_a_tree() -> None:
+    X, gradient = web(100, 3, 16)
+    tree, _ = grower(X, n_leaves=4).grow(gradient * 1e-300)
+    assert np.isfinite(tree.value).all()
+    assert tree.mean[0] == math.fsum(gradient * 1e-300) / 100
 
 
 def test_bad_input_is_refused() -> None:
@@ -295,6 +302,8 @@ def test_bad_input_is_refused() -> None:
         grow.grow(np.where(np.arange(20) == 7, np.nan, gradient))
     with pytest.raises(DataError, match="finite"):
         grow.grow(gradient, np.full(20, np.inf))
+    with pytest.raises(DataError, match="1e144"):
+        grow.grow(gradient * 1e150)
     with pytest.raises(DataError, match="one number a row"):
         grow.grow(gradient[:5])
     with pytest.raises(DataError, match="at least one row"):

@@ -118,7 +118,7 @@ class Binner:
                     densify(features.data, features.indices, features.indptr, part, dense)
                     inside = np.arange(part.size)
                     out = codes[start : start + part.size]
-                    bin_rows(dense, inside, self.columns, tables, steps, out)
+                    bin_rows(read_only(dense), inside, self.columns, tables, steps, out)
         return BinnedMatrix(self, codes)
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
@@ -212,4 +212,15 @@ def _row_index(features: Matrix, rows: Rows) -> np.ndarray:
 
 
 def _dense(features: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(features, dtype=np.float32)
+    return read_only(np.ascontiguousarray(features, dtype=np.float32))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to.
+
+    Kernels are compiled once for arrays that can be written to and once for others: what may come
+    as either is handed to them as the latter.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

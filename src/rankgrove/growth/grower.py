@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.data.binning import BinnedMatrix
+from rankgrove.data.binning import BinnedMatrix, read_only
 from rankgrove.errors import DataError
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
@@ -168,7 +168,7 @@ def _one_a_row(name: str, values: np.ndarray, n_rows: int) -> np.ndarray:
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.shape != (n_rows,):
         raise DataError(f"The {name} must be one number a row ({n_rows}). Got shape {array.shape}.")
-    return array
+    return read_only(array)
 
 
 def _keys(row_keys: np.ndarray, n_rows: int) -> np.ndarray:

@@ -25,6 +25,8 @@ from rankgrove.random import derive_seed
 GRADIENT_BITS = 31
 HESSIAN_BITS = 52  # a sum is still exact in a float64
 MOST_ROWS = 1 << 29
+LARGEST = 1e144  # its square, a gain, is still a float64
+LARGEST_EXPONENT = 500
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Ra
     largest = float(most.max())
     if not math.isfinite(largest):
         raise DataError(f"Every {name} must be a finite number. Some are infinite or NaN.")
+    if largest > LARGEST:
+        raise DataError(f"Every {name} must be smaller than 1e144. The largest is {largest:g}.")
     if largest == 0.0:
         return Range(0.0, 0.0)
     bits = 62 - rows.size.bit_length()
@@ -113,5 +117,8 @@ def quantise(
 
 
 def _clip(exponent: int) -> int:
-    """Keep 2**exponent, and numbers times it, within normal float64 numbers."""
-    return max(-1000, min(1000, exponent))
+    """Keep 2**exponent, its square, and numbers times it, within float64 numbers.
+
+    Only numbers under 1e-130 are scaled by less than they could be.
+    """
+    return min(LARGEST_EXPONENT, exponent)
