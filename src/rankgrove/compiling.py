@@ -19,7 +19,7 @@ def announce(*kernels: Any) -> None:
     global _told
     if not _told and not all(map(_is_kept, kernels)):
         _told = True
-        _log.warning("Compiling kernels; this happens once and takes about half a minute ...")
+        _log.warning("Compiling kernels: this happens once, and takes up to a minute ...")
 
 
 def _is_kept(kernel: Any) -> bool:

@@ -62,6 +62,15 @@ def test_randomisation_samples_large_cases():
     assert randomisation(np.abs(d)) == pytest.approx(1e-5, rel=1e-3)
 
 
+def test_thousands_of_queries():
+    d = np.random.default_rng(3).normal(0.01, 1, 5000)
+    assert 0 < randomisation(d, n_samples=1000) <= 1
+    labels = np.tile([1, 0, 0, 0], 3000)
+    data = rg.QueryDataset(None, labels, qid=np.repeat(np.arange(3000), 4))
+    scores = {name: np.random.default_rng(s).normal(size=12_000) for s, name in enumerate("ab")}
+    assert rg.compare(scores, data, "ndcg@10").query_ids.size == 3000
+
+
 def test_no_difference():
     zeros = np.zeros(30)
     assert paired_t(zeros) == wilcoxon_signed_rank(zeros) == randomisation(zeros) == 1.0

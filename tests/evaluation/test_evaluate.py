@@ -98,12 +98,26 @@ def test_names_stay_as_the_caller_spelled_them(scored):
 def test_a_model_is_anything_that_predicts(scored):
     data, scores = scored
 
-    class Model:
+    class Ranker:
+        takes_datasets = True
+
         def predict(self, dataset):
             assert dataset is data
             return scores
 
-    same(rg.evaluate(Model(), data, SPECS), rg.evaluate(scores, data, SPECS))
+    class Regressor:
+        def predict(self, X):
+            assert X is data.X
+            return scores
+
+    expected = rg.evaluate(scores, data, SPECS)
+    same(rg.evaluate(Ranker(), data, SPECS), expected)
+    same(rg.evaluate(Regressor(), data, SPECS), expected)
+
+
+def test_runs_and_qrels_may_be_plain_dicts():
+    result = rg.evaluate({"1": {"a": 2.0, "b": 1.0}}, {"1": {"b": 1}}, "mrr", convention="trec")
+    assert result.mean["mrr"] == 0.5
 
 
 def test_documents_that_were_not_retrieved_gain_nothing():
@@ -120,6 +134,11 @@ def test_all_queries_left_out():
     assert math.isnan(result.mean["ndcg@10"])
     assert "nan" in str(result)
     assert "1 with all labels equal" in str(result)
+    assert repr(result) == str(result)
+    assert json.loads(result.to_json())["measures"][0]["mean"] is None
+    only_relevant = rg.QueryDataset(None, [1, 1], qid=[1, 1])
+    found = rg.evaluate([1.0, 2.0], only_relevant, "auc", convention="letor")
+    assert found.dropped["auc"] == {1: "no pair to order"}
 
 
 def test_bad_input(scored):

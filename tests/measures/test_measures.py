@@ -17,6 +17,7 @@ from tests.reference import measures as naive
 
 BUILT_IN = ["ndcg", "dcg", "err", "map", "mrr", "p", "recall", "meanndcg", "auc", "pairs"]
 BUILT_IN += ["accuracy"]
+rg.measure("map")  # loads the built-in measures
 
 
 @st.composite
@@ -58,7 +59,17 @@ def test_conventions_are_parsed_back(name, convention):
     assert rg.measure(f"{spec}[{convention}]") == measure
 
 
+def test_bad_labels_of_one_query():
+    for labels in ([], [[1, 0]], [np.nan, 1]):
+        with pytest.raises(rg.DataError, match="at least one finite number"):
+            rg.measure("map").swap_deltas(labels)
+        with pytest.raises(rg.DataError, match="at least one finite number"):
+            rg.measure("map").value(labels)
+
+
 def test_names():
+    # two conventions say the same of MAP: no name of one of them is put on it
+    assert str(rg.measure("map@5[trec]")) == "map@5[empty=0,ties=stable]"
     assert str(rg.measure("ndcg@10")) == "ndcg@10"
     assert str(rg.measure("NDCG@10", "letor")) == "ndcg@10[letor]"
     assert rg.measure("rr@10") == rg.measure("mrr@10")
@@ -75,6 +86,8 @@ def test_names():
         ("ndcg@", "not a measure's name"),
         ("ndcg@0", "at least 1"),
         ("ndcg@ten", "at least 1"),
+        ("ndcg@99999999999999999999", "whole number between 1 and"),
+        ("err[max_grade=2000]", "between"),
         ("p", "as in 'p@10'"),
         ("auc@3", "whole ranking"),
         ("ndcg@10[lettor]", "did you mean 'letor'"),
@@ -280,6 +293,17 @@ def test_own_measure_expectation_is_exact_for_few_arrangements():
 
 
 @pytest.mark.usefixtures("registry")
+def test_an_index_out_of_bounds_is_an_error():
+    rg.register_measure("third", lambda labels: labels[2])
+    assert rg.measure("third").value([0, 1, 2]) == 2.0
+    with pytest.raises(rg.ParameterError, match=r"'third' failed .*single document"):
+        rg.measure("third").value([0, 1])
+    data = rg.QueryDataset(None, [1, 0, 1, 0, 1], qid=[1, 1, 1, 2, 2])
+    with pytest.raises(rg.ParameterError, match="'third' failed"):
+        rg.evaluate(np.arange(5.0), data, "third")
+
+
+@pytest.mark.usefixtures("registry")
 def test_own_delta_is_used():
     rg.register_measure(
         "labelled", lambda labels: labels[0] * 1.0, delta=lambda labels, i, j: 42.0 * (i < j)
@@ -300,6 +324,11 @@ def test_bad_own_measures():
         rg.register_measure("mine", 3)
     with pytest.raises(rg.ParameterError, match=r"must take \(labels, i, j\)"):
         rg.register_measure("mine", lambda labels: 1.0, delta=lambda labels: 0.0)
+    with pytest.raises(rg.ParameterError, match=r"must take \(labels\) or \(labels, k\)"):
+        rg.register_measure("mine", lambda labels, k, more: 1.0)
+    rg.register_measure("mine", lambda labels: labels)
+    with pytest.raises(rg.ParameterError, match="must return one number"):
+        rg.measure("mine").value([1, 0])
     rg.register_measure("mine", lambda labels: float(str(labels).strip()))
     with pytest.raises(rg.ParameterError, match="cannot be compiled"):
         rg.measure("mine").value([1, 0])

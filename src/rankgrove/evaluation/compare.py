@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import json
 import math
@@ -69,6 +71,9 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     convention: str
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         names = [len(name) for name in self.mean]
         width = max(6, *names)
@@ -97,7 +102,9 @@ class Comparison:
                 f"{pair:<{pair_width}}  {c.difference:>+10.4f}  {interval:>20}  {counts:>15}  "
                 f"{t:>8}  {w:>8}  {r:>12}"
             )
-        lines.append(f"{self.query_ids.size:,} queries; convention: {self.convention}")
+        n = self.query_ids.size
+        counted = f"{n:,} queries" if n != 1 else "1 query"
+        lines.append(f"{counted}; convention: {self.convention}")
         return "\n".join(lines)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -122,9 +129,20 @@ class Comparison:
             "per_query": {name: values.tolist() for name, values in self.per_query.items()},
         }
 
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return every query's value for every system as CSV text; write it to `path`."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["qid", *self.per_query])
+        columns = [values.tolist() for values in self.per_query.values()]
+        writer.writerows(zip(self.query_ids.tolist(), *columns, strict=True))
+        if path is not None:
+            write_atomically(path, out.getvalue())
+        return out.getvalue()
+
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, and write it to `path` where one is given."""
-        text = json.dumps(self.to_dict(), indent=1)
+        text = json.dumps(self.to_dict())
         if path is not None:
             write_atomically(path, text + "\n")
         return text
@@ -165,10 +183,12 @@ def compare(
     check_choice("against", "compare", against, ["first", "all"])
     check_integer("n_samples", "compare", n_samples, low=100)
     check_integer("seed", "compare", seed, low=0)
-    found = {
-        str(name): evaluate(system, dataset, measure, convention, n_threads=n_threads)
-        for name, system in systems.items()
-    }
+    found = {}
+    for name, system in systems.items():
+        try:
+            found[str(name)] = evaluate(system, dataset, measure, convention, n_threads=n_threads)
+        except DataError as error:
+            raise DataError(f"The system {name!r}: {error}") from None
     ids, per_query = _common(found)
     names = list(per_query)
     pairs = (

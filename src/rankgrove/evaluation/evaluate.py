@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels, Run, pool
+from rankgrove.data.trec import Qrels, pool
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, rank
@@ -45,6 +45,9 @@ class Evaluation:
     interval: dict[str, tuple[float, float]]
     dropped: dict[str, dict[Any, str]]
     convention: str
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         total = self.query_ids.size
@@ -77,9 +80,9 @@ class Evaluation:
             {
                 "measure": name,
                 "definition": str(self.measures[name]),
-                "mean": self.mean[name],
-                "low": self.interval[name][0],
-                "high": self.interval[name][1],
+                "mean": _plain(self.mean[name]),
+                "low": _plain(self.interval[name][0]),
+                "high": _plain(self.interval[name][1]),
                 "queries": self.query_ids.size - len(self.dropped[name]),
                 "dropped": len(self.dropped[name]),
             }
@@ -99,7 +102,7 @@ class Evaluation:
             "measures": self.rows(),
             "queries": self.query_ids.tolist(),
             "per_query": {
-                name: [None if math.isnan(v) else v for v in values.tolist()]
+                name: [_plain(v) for v in values.tolist()]
                 for name, values in self.per_query.items()
             },
             "dropped": {
@@ -110,7 +113,7 @@ class Evaluation:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, and write it to `path` where one is given."""
-        text = json.dumps(self.to_dict(), indent=1)
+        text = json.dumps(self.to_dict(), allow_nan=False)
         if path is not None:
             write_atomically(path, text + "\n")
         return text
@@ -129,6 +132,11 @@ class Evaluation:
         return out.getvalue()
 
 
+def _plain(value: float) -> float | None:
+    """Return what JSON can say: None for NaN."""
+    return None if math.isnan(value) else value
+
+
 def evaluate(
     model: Any,
     dataset: QueryDataset | Qrels,
@@ -141,8 +149,9 @@ def evaluate(
 
     Parameters
     ----------
-    model : something with ``predict``, or one score a row in the data set's row order. Minus
-        infinity says that a document was not retrieved. With qrels, a :class:`Run`.
+    model : something with ``predict`` (a ranker, or any model that takes features), or one score a
+        row in the data set's row order. Minus infinity says that a document was not retrieved.
+        With qrels, a :class:`Run` or a dict.
     dataset : the judged data, or qrels to evaluate a run against as trec_eval does
     measures : names such as ``"ndcg@10"``, or measures
     convention : what the names do not say (see :func:`rankgrove.measure`)
@@ -183,16 +192,23 @@ def scores_of(
     model: Any, dataset: QueryDataset | Qrels, owner: str
 ) -> tuple[QueryDataset, np.ndarray]:
     """Return the data set and the scores of a model, an array, or a run against qrels."""
-    if isinstance(model, Run):
-        if not isinstance(dataset, Mapping):
-            raise DataError(f"{owner}: a run is evaluated against qrels, not a data set.")
+    if isinstance(model, Mapping) or isinstance(dataset, Mapping):
+        if not (isinstance(model, Mapping) and isinstance(dataset, Mapping)):
+            raise DataError(
+                f"{owner}: a run ({{query: {{document: score}}}}) is evaluated against qrels "
+                "({query: {document: grade}}), and scores or models against a QueryDataset. "
+                f"Got {type(model).__name__} and {type(dataset).__name__}."
+            )
         return pool(model, dataset)
     if not isinstance(dataset, QueryDataset):
         raise DataError(
-            f"{owner} needs a QueryDataset (or a Run with its qrels). "
+            f"{owner} needs a QueryDataset (or a run with its qrels). "
             f"Got {type(dataset).__name__} instead."
         )
-    scores = model.predict(dataset) if hasattr(model, "predict") else model
+    scores = model
+    if hasattr(model, "predict"):
+        # Rankers of ours take the data set; anybody else's model takes features.
+        scores = model.predict(dataset if getattr(model, "takes_datasets", False) else dataset.X)
     return dataset, check_scores(scores, dataset.n_rows, owner)
 
 

@@ -54,8 +54,8 @@ def randomisation(
         return 1.0
     # Sums of the same numbers in another order may differ in the last bits: count them as equal.
     goal = observed - 1e-12 * max(1.0, float(different.sum()))
-    if 2.0**different.size <= n_samples:
-        patterns = 2 ** int(different.size)
+    if different.size < 60 and 2**different.size <= n_samples:
+        patterns = 2**different.size
         return float(count_all_signs(different, goal)) / patterns
     with parallel.threads(n_threads):
         hits = int(count_random_signs(different, goal, n_samples, np.uint64(seed)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numba.extending import is_jitted
 
 from rankgrove.measures._value_kernels import EXPECTED, gather_gains
@@ -75,11 +75,17 @@ def shuffle_arrangement(g, tied, state):
         start = end
 
 
+def _checked(function: Any) -> Any:
+    """Compile a user's function so that a wrong index is an error, not somebody else's memory."""
+    plain = function.py_func if is_jitted(function) else function
+    return njit(nogil=True, boundscheck=True, error_model="numpy")(plain)
+
+
 class CustomKernels:
     """The functions of :mod:`._kernels` for a user's rule."""
 
     def __init__(self, function: Any, delta: Any, takes_k: bool, cutoff: int | None) -> None:
-        function = function if is_jitted(function) else njit(nogil=True)(function)
+        function = _checked(function)
         if takes_k:
             k = np.iinfo(np.int64).max if cutoff is None else cutoff
 
@@ -107,21 +113,21 @@ class CustomKernels:
                 total += value(g)
             return total / MOST_ARRANGEMENTS
 
-        @njit(nogil=True, parallel=True)
+        # Not in parallel: an index out of bounds in the user's function must reach the user.
+        @njit(nogil=True)
         def evaluate_queries(
             rule, ties, gain, weight, ptr, order, tied, retrieved, depth, bounds, values
         ):
-            for piece in prange(bounds.size - 1):
-                for q in range(bounds[piece], bounds[piece + 1]):
-                    a, b = ptr[q], ptr[q + 1]
-                    g = np.empty(b - a)
-                    n, any_tied = gather_gains(
-                        gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g
-                    )
-                    if ties == EXPECTED and any_tied:
-                        values[q] = expected(g[:n], tied[a:b])
-                    else:
-                        values[q] = value(g[:n])
+            for q in range(ptr.size - 1):
+                a, b = ptr[q], ptr[q + 1]
+                g = np.empty(b - a)
+                n, any_tied = gather_gains(
+                    gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g
+                )
+                if ties == EXPECTED and any_tied:
+                    values[q] = expected(g[:n], tied[a:b])
+                else:
+                    values[q] = value(g[:n])
 
         if delta is None:
 
@@ -133,7 +139,7 @@ class CustomKernels:
                 g[i], g[j] = g[j], g[i]
                 return after - before
         else:
-            user_delta = delta if is_jitted(delta) else njit(nogil=True)(delta)
+            user_delta = _checked(delta)
             if takes_k:
 
                 @njit(nogil=True)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankgrove import parallel
+from rankgrove.compiling import announce
 from rankgrove.errors import DataError
-from rankgrove.validation import check_choice, check_integer, check_real, refuse
+from rankgrove.validation import check_choice, check_integer, check_real, check_scores, refuse
 
 if TYPE_CHECKING:
     from typing import Self
@@ -47,6 +48,7 @@ class Measure(ABC):
     name: ClassVar[str]
     rule: ClassVar[int]  # the kernels' code of how gains and weights combine
     cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
+    undefined_is: ClassVar[str] = "nothing relevant"  # what an undefined query lacks
     unretrieved_gain: ClassVar[bool] = False  # whether documents scored -inf still take part
 
     cutoff: int | None = None
@@ -65,7 +67,7 @@ class Measure(ABC):
         if self.cutoff is None and self.cutoff_is == "required":
             refuse("cutoff", owner, f"given, as in '{self.name}@10'", self.cutoff)
         if self.cutoff is not None:
-            self._set("cutoff", check_integer("cutoff", owner, self.cutoff, low=1))
+            self._set("cutoff", check_integer("cutoff", owner, self.cutoff, low=1, high=2**40))
         check_choice("ties", owner, self.ties, TIES)
         if isinstance(self.empty, str):
             check_choice("empty", owner, self.empty, ["drop", "drop-equal"])
@@ -104,6 +106,10 @@ class Measure(ABC):
 
         return _kernels
 
+    def run(self, kernel: Any, *arguments: Any) -> Any:
+        """Call one of the measure's kernels; built-in ones do not fail."""
+        return kernel(*arguments)
+
     @property
     def depth(self) -> int:
         """Ranks from here on have no weight."""
@@ -126,15 +132,16 @@ class Measure(ABC):
         >>> rg.measure("ndcg@10").value([2, 0, 1])
         0.96394...
         """
-        labels = np.asarray(labels, np.float64)
+        labels = _ranked_labels(labels)
         scores = -np.arange(labels.size, dtype=np.float64)
         return self.query_value(labels, scores)
 
     def query_value(self, labels: Any, scores: Any) -> float:
         """Return the value of one query for labels and scores in any order (NaN: dropped)."""
-        labels = np.asarray(labels, np.float64)
+        labels = _ranked_labels(labels)
         ptr = np.array([0, labels.size])
-        ranking = rank(np.asarray(scores, np.float64), ptr, n_threads=1)
+        checked = check_scores(scores, labels.size, str(self))
+        ranking = rank(checked, ptr, n_threads=1)
         return float(self.prepare(labels, ptr, n_threads=1).values(ranking, n_threads=1)[0])
 
     # -- swap deltas --------------------------------------------------------------------------
@@ -145,7 +152,7 @@ class Measure(ABC):
         The gains and weights are those of the labels as a set, which a swap does not change; a
         query whose value is fixed (nothing relevant) has none.
         """
-        labels = np.asarray(labels, np.float64)
+        labels = _ranked_labels(labels)
         n = labels.size
         prepared = self.prepare(labels, np.array([0, n]), n_threads=1)
         deltas = np.zeros((n, n))
@@ -178,11 +185,11 @@ class Measure(ABC):
                [ 0.5       ,  0.        , -0.16666667],
                [ 0.        , -0.16666667,  0.        ]])
         """
-        labels = np.asarray(labels, np.float64)
+        labels = _ranked_labels(labels)
         prepared = self.prepare(labels, np.array([0, labels.size]), n_threads=1)
         deltas = np.zeros((labels.size, labels.size))
         if not prepared.is_fixed[0]:
-            self.kernels.swap_matrix(self.rule, prepared.gain, prepared.weight, deltas)
+            self.run(self.kernels.swap_matrix, self.rule, prepared.gain, prepared.weight, deltas)
         return deltas
 
     # -- names --------------------------------------------------------------------------------
@@ -199,6 +206,16 @@ class Measure(ABC):
     def with_(self, **changes: Any) -> Self:
         """Return the measure with some parameters changed."""
         return replace(self, **changes)
+
+
+def _ranked_labels(labels: Any) -> np.ndarray:
+    """Return the labels of one query as float64, or say what is wrong with them."""
+    array = np.asarray(labels, np.float64)
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise DataError(
+            f"The labels of one query must be a list of at least one finite number. Got {labels!r}."
+        )
+    return array
 
 
 class QueryPieces:
@@ -239,6 +256,7 @@ def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
     """Sort every query's documents by descending score (float64 in query order, no NaN)."""
     from rankgrove.measures._ranking_kernels import rank_queries
 
+    announce(rank_queries)
     n = scores.size
     order = np.empty(n, np.int64)
     tied = np.empty(n, np.bool_)
@@ -287,7 +305,9 @@ class PreparedMeasure:
         if not isinstance(measure.empty, str):
             value[undefined] = measure.empty
         else:
-            self.drop_reason = dict.fromkeys(np.flatnonzero(undefined).tolist(), "nothing relevant")
+            self.drop_reason = dict.fromkeys(
+                np.flatnonzero(undefined).tolist(), measure.undefined_is
+            )
             if measure.empty == "drop-equal":
                 equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
                 self.drop_reason |= dict.fromkeys(
@@ -311,7 +331,8 @@ class PreparedMeasure:
             queries = QueryPieces(self.query_ptr, n_used)
             if measure.unretrieved_gain:
                 retrieved = queries.sizes
-            measure.kernels.evaluate_queries(
+            measure.run(
+                measure.kernels.evaluate_queries,
                 measure.rule,
                 TIES.index(measure.ties),
                 self.gain,
@@ -330,4 +351,5 @@ class PreparedMeasure:
     def ranked_value(self, order: np.ndarray) -> float:
         """Return the value of a single query with its rows in the given order."""
         measure = self.measure
-        return float(measure.kernels.ranked_value(measure.rule, self.gain[order], self.weight))
+        gain = self.gain[order]
+        return float(measure.run(measure.kernels.ranked_value, measure.rule, gain, self.weight))

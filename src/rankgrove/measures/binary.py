@@ -105,6 +105,7 @@ class AUC(_Binary):
 
     name: ClassVar[str] = "auc"
     rule: ClassVar[int] = SUM
+    undefined_is: ClassVar[str] = "no pair to order"
     cutoff_is: ClassVar[str] = "refused"
     unretrieved_gain: ClassVar[bool] = True
 

@@ -38,6 +38,15 @@ class CustomMeasure(Measure):
         # Whether labels past the cutoff matter (for an ideal, say) is the function's business.
         return np.iinfo(np.int64).max
 
+    def run(self, kernel: Any, *arguments: Any) -> Any:
+        try:
+            return kernel(*arguments)
+        except (IndexError, ValueError, ZeroDivisionError) as error:
+            raise ParameterError(
+                f"The measure {self.name!r} failed ({error}): it must work for the labels of every "
+                "query, also of one with a single document."
+            ) from None
+
     @property
     def kernels(self) -> Any:
         cls = type(self)
@@ -87,6 +96,11 @@ def register_measure(
     if name in ALIASES or (taken is not None and not issubclass(taken, CustomMeasure)):
         raise ParameterError(f"{name!r} is a built-in measure: choose another name.")
     n_parameters = _n_parameters(name, function)
+    if n_parameters not in (1, 2):
+        raise ParameterError(
+            f"The measure {name!r} must take (labels) or (labels, k). It takes {n_parameters} "
+            "parameters."
+        )
     if delta is not None and _n_parameters(name, delta) != n_parameters + 2:
         raise ParameterError(
             f"The delta of the measure {name!r} must take (labels, i, j"
@@ -128,14 +142,12 @@ def compiled(
     from rankgrove.measures._custom_kernels import CustomKernels
 
     n_parameters = _n_parameters(name, function)
-    if n_parameters not in (1, 2):
-        raise ParameterError(
-            f"The measure {name!r} must take (labels) or (labels, k). It takes {n_parameters} "
-            "parameters."
-        )
     try:
         kernels = CustomKernels(function, delta, n_parameters == 2, cutoff)
-        kernels.ranked_value(-1, np.array([1.0, 0.0]), np.zeros(2))
+        # ten documents: enough for most functions; those that want more fail when they are used
+        value = kernels.ranked_value(-1, np.arange(10.0)[::-1].copy(), np.zeros(10))
+    except (IndexError, ValueError, ZeroDivisionError):
+        return kernels
     except NumbaError as error:
         # Of Numba's long message, the lines up to the trail of its passes give the reason.
         reason = [
@@ -147,4 +159,8 @@ def compiled(
             f"The measure {name!r} cannot be compiled: it must use only what Numba supports "
             "(numbers, loops, NumPy arrays). Numba says:\n" + "\n".join(reason[:4])
         ) from None
+    if not isinstance(value, float):
+        raise ParameterError(
+            f"The measure {name!r} must return one number. It returns {type(value).__name__}."
+        )
     return kernels

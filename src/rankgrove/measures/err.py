@@ -33,7 +33,9 @@ class ERR(Measure):
 
     def _check(self, owner: str) -> None:
         if self.max_grade is not None:
-            self._set("max_grade", check_real("max_grade", owner, self.max_grade, above=0.0))
+            self._set(
+                "max_grade", check_real("max_grade", owner, self.max_grade, above=0.0, high=1000.0)
+            )
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         highest = max(float(labels.max()), 0.0)

@@ -22,6 +22,7 @@ class Pairs(Measure):
 
     name: ClassVar[str] = "pairs"
     rule: ClassVar[int] = PAIRS
+    undefined_is: ClassVar[str] = "no pair to order"
     cutoff_is: ClassVar[str] = "refused"
     unretrieved_gain: ClassVar[bool] = True
 

@@ -95,10 +95,13 @@ def format_measure(m: Measure) -> str:
     head = m.name if m.cutoff is None else f"{m.name}@{m.cutoff}"
     own = m.parameters()
     del own["cutoff"]
-    for convention in CONVENTIONS:
-        if convention_parameters(convention, m.name, set(own)) == own:
-            return head if convention == "papers" else f"{head}[{convention}]"
     usual = convention_parameters("papers", m.name, set(own))
+    if own == usual:
+        return head
+    # A convention's name says it all, where it is the only one that says this.
+    same = [c for c in CONVENTIONS if convention_parameters(c, m.name, set(own)) == own]
+    if len(same) == 1:
+        return f"{head}[{same[0]}]"
     items = [f"{k}={_text(own[k])}" for k in sorted(own) if own[k] != usual[k]]
     return f"{head}[{','.join(items)}]"
 
