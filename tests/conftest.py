@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,6 +23,9 @@ def _kernel_cache() -> Path:
     return ROOT / ".venv" / "kernels" / digest.hexdigest()
 
 
+# The first example may compile a kernel: no deadline says anything about it.
+settings.register_profile("rankgrove", deadline=None)
+settings.load_profile("rankgrove")
 # Before Numba is imported, and for the commands that tests start.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
 

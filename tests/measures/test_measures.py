@@ -87,7 +87,7 @@ def test_names():
         ("ndcg@0", "at least 1"),
         ("ndcg@ten", "at least 1"),
         ("ndcg@99999999999999999999", "whole number between 1 and"),
-        ("err[max_grade=2000]", "between"),
+        ("err[max_grade=2000]", "at most 1000"),
         ("p", "as in 'p@10'"),
         ("auc@3", "whole ranking"),
         ("ndcg@10[lettor]", "did you mean 'letor'"),

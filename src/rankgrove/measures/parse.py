@@ -98,9 +98,10 @@ def format_measure(m: Measure) -> str:
     usual = convention_parameters("papers", m.name, set(own))
     if own == usual:
         return head
-    # A convention's name says it all, where it is the only one that says this.
+    # A convention's name says it all, where it is the only one that says this (MSLR's script is
+    # LETOR's but for what is relevant).
     same = [c for c in CONVENTIONS if convention_parameters(c, m.name, set(own)) == own]
-    if len(same) == 1:
+    if len(same) == 1 or same == ["letor", "mslr"]:
         return f"{head}[{same[0]}]"
     items = [f"{k}={_text(own[k])}" for k in sorted(own) if own[k] != usual[k]]
     return f"{head}[{','.join(items)}]"
