@@ -153,8 +153,9 @@ class CustomKernels:
 
         @njit(nogil=True)
         def swap_row(rule, g, w, state, i, row):
+            # Equal labels are no pair: nothing to evaluate, whatever the user's delta says.
             for j in range(i + 1, g.size):
-                row[j] = swap_delta(g, i, j)
+                row[j] = swap_delta(g, i, j) if g[i] != g[j] else 0.0
 
         @njit(nogil=True)
         def swap_matrix(rule, g, w, deltas):
