@@ -34,12 +34,18 @@ def no_spam(label):
     return 2 ** max(label, 0) - 1
 
 
-# The cutoff of the first five does not end the weights of ranks: |dZ| is that of the whole
-# ranking, normalisation included, and the truncation alone says which pairs count.
+def ndcg_beyond(labels, k, **kwargs):
+    """Return the DCG of the whole ranking over the ideal DCG at k."""
+    best = naive.dcg(sorted(labels, reverse=True), k, **kwargs)
+    return naive.dcg(labels, **kwargs) / best if best else None
+
+
+# The cutoff of graded measures does not end the weights of ranks: |dZ| is that of the whole
+# ranking, normalised as the measure is, and the truncation alone says which pairs count.
 CASES = {
     "ndcg": Case(naive.ndcg),
-    "ndcg@3": Case(naive.ndcg),
-    "ndcg@3[letor]": Case(lambda l: naive.ndcg(l, discount=naive.letor_discount)),
+    "ndcg@3": Case(lambda l: ndcg_beyond(l, 3)),
+    "ndcg@3[letor]": Case(lambda l: ndcg_beyond(l, 3, discount=naive.letor_discount)),
     "ndcg[gain=0/3/1/7/10,discount=ln]": Case(
         lambda l: naive.ndcg(
             [table_gain(label) for label in l],

@@ -88,8 +88,14 @@ class Measure(ABC):
         """Return the gain of every document, from the labels of the whole data set."""
 
     @abstractmethod
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
-        """Return the weight of every rank of every query, laid out by ``queries.ptr``."""
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
+        """Return the weight of every rank of every query, laid out by ``queries.ptr``.
+
+        `beyond_cutoff` lets the weights of graded measures go on below the cutoff, with the
+        normalisation of the cutoff: what lambda gradients use.
+        """
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
         """Return which queries have nothing relevant, so that ``empty`` stands for their value."""
@@ -118,10 +124,15 @@ class Measure(ABC):
     # -- from labels to values ----------------------------------------------------------------
 
     def prepare(
-        self, labels: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
+        self,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        n_threads: int | None = None,
+        *,
+        beyond_cutoff: bool = False,
     ) -> PreparedMeasure:
         """Compute what depends on the labels alone (float64, query order); use it many times."""
-        return PreparedMeasure(self, labels, query_ptr, n_threads)
+        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff)
 
     def value(self, labels: Any) -> float:
         """Return the value of one query whose labels stand in ranked order, best first.
@@ -281,6 +292,7 @@ class PreparedMeasure:
         labels: np.ndarray,
         query_ptr: np.ndarray,
         n_threads: int | None = None,
+        beyond_cutoff: bool = False,
     ) -> None:
         self.measure = measure
         labels = np.ascontiguousarray(labels, np.float64)
@@ -292,7 +304,7 @@ class PreparedMeasure:
             queries = QueryPieces(query_ptr, n_used)
             self.query_ptr = queries.ptr
             self.gain = measure.gains(labels)
-            self.weight = measure.weights(self.gain, queries)
+            self.weight = measure.weights(self.gain, queries, beyond_cutoff)
             self._fix_values(labels, queries)
 
     def _fix_values(self, labels: np.ndarray, queries: QueryPieces) -> None:

@@ -31,10 +31,15 @@ class _Binary(Measure):
     def gains(self, labels: np.ndarray) -> np.ndarray:
         return binary_gains(labels, self.relevant)
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         weight = np.empty(gain.size)
         found = np.add.reduceat(gain, queries.ptr[:-1])
-        table, scale = self._table_and_scale(int(queries.sizes.max()), found)
+        longest = int(queries.sizes.max())
+        table, scale = self._table_and_scale(longest, found)
+        if beyond_cutoff and self.rule != SUM:
+            table = reciprocal_ranks(longest)  # P@k and recall@k are nothing without their cutoff
         scaled_weights(table, scale, queries.ptr, queries.bounds, weight)
         return weight
 
@@ -109,7 +114,9 @@ class AUC(_Binary):
     cutoff_is: ClassVar[str] = "refused"
     unretrieved_gain: ClassVar[bool] = True
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         weight = np.empty(gain.size)
         roc_weights(gain, queries.ptr, queries.bounds, weight)
         return weight
@@ -132,7 +139,9 @@ class Accuracy(_Binary):
     cutoff_is: ClassVar[str] = "refused"
     unretrieved_gain: ClassVar[bool] = True
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         return np.repeat(1.0 / queries.sizes, queries.sizes)
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:

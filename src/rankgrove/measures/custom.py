@@ -27,7 +27,9 @@ class CustomMeasure(Measure):
     def gains(self, labels: np.ndarray) -> np.ndarray:
         return labels.copy()
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         return np.zeros(gain.size)
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:

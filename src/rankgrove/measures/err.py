@@ -47,9 +47,12 @@ class ERR(Measure):
             )
         return np.asarray(gains_of(labels, "exp2") / np.exp2(top))
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         weight = np.empty(gain.size)
-        table = reciprocal_ranks(int(queries.sizes.max()), self.cutoff)
+        cutoff = None if beyond_cutoff else self.cutoff
+        table = reciprocal_ranks(int(queries.sizes.max()), cutoff)
         scale = np.ones(queries.sizes.size)
         scaled_weights(table, scale, queries.ptr, queries.bounds, weight)
         return weight

@@ -42,8 +42,9 @@ class _Discounted(Measure):
     def gains(self, labels: np.ndarray) -> np.ndarray:
         return gains_of(labels, self.gain)
 
-    def _discounts(self, queries: QueryPieces) -> np.ndarray:
-        return discounts(self.discount, int(queries.sizes.max()), self.cutoff)
+    def _discounts(self, queries: QueryPieces, beyond_cutoff: bool = False) -> np.ndarray:
+        cutoff = None if beyond_cutoff else self.cutoff
+        return discounts(self.discount, int(queries.sizes.max()), cutoff)
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,13 @@ class DCG(_Discounted):
 
     name: ClassVar[str] = "dcg"
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         weight = np.empty(gain.size)
         scale = np.ones(queries.sizes.size)
-        scaled_weights(self._discounts(queries), scale, queries.ptr, queries.bounds, weight)
+        table = self._discounts(queries, beyond_cutoff)
+        scaled_weights(table, scale, queries.ptr, queries.bounds, weight)
         return weight
 
 
@@ -76,11 +80,13 @@ class NDCG(_Discounted):
         super()._check(owner)
         check_choice("short", owner, self.short, ["keep", "zero"])
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
-        table = self._discounts(queries)
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         ideal = np.empty(queries.sizes.size)
-        ideal_sums(gain, table, queries.ptr, queries.bounds, ideal)
+        ideal_sums(gain, self._discounts(queries), queries.ptr, queries.bounds, ideal)
         weight = np.empty(gain.size)
+        table = self._discounts(queries, beyond_cutoff)
         scaled_weights(table, safe_inverse(ideal), queries.ptr, queries.bounds, weight)
         return weight
 
@@ -97,7 +103,9 @@ class MeanNDCG(_Discounted):
     name: ClassVar[str] = "meanndcg"
     cutoff_is: ClassVar[str] = "refused"
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         weight = np.empty(gain.size)
         mean_ndcg_weights(gain, self._discounts(queries), queries.ptr, queries.bounds, weight)
         return weight

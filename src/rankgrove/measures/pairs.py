@@ -29,7 +29,9 @@ class Pairs(Measure):
     def gains(self, labels: np.ndarray) -> np.ndarray:
         return labels.copy()
 
-    def weights(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
         return np.repeat(safe_inverse(self._pairs(gain, queries)), queries.sizes)
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:

@@ -105,13 +105,39 @@ def weigh_deltas(v_i, v, delta):
 
 
 @njit(cache=True, nogil=True)
+def even_deltas(s_i, s, sigma, delta):
+    """Divide a pair's delta by 0.01 + sigma |s_i - s_j|."""
+    for j in range(s.size):
+        delta[j] /= 0.01 + sigma * abs(s_i - s[j])
+
+
+@njit(cache=True, nogil=True)
+def absolute_sum(x, lane):
+    """Return the sum of |x|, in an order that is the same for any vector width."""
+    for k in range(LANES):
+        lane[k] = 0.0
+    blocks = x.size // LANES
+    for b in range(blocks):
+        block = x[b * LANES : (b + 1) * LANES]
+        for k in range(LANES):
+            lane[k] += abs(block[k])
+    total = 0.0
+    for k in range(LANES):
+        total += lane[k]
+    for j in range(blocks * LANES, x.size):
+        total += abs(x[j])
+    return total
+
+
+@njit(cache=True, nogil=True)
 def ranked_lambdas(
-    rule, g, w, v, weighted, s, sigma, truncation, state, row, up, weight, e, lane, out
+    rule, g, w, v, weighted, s, sigma, truncation, normalise, state, row, up, weight, e, lane, out
 ):
     """Fill out[0] (lambdas) and out[1] (weights) of one query in ranked order, less sigma.
 
     g, w, v, s : in, gains, rank weights, row weights and scores in ranked order
     truncation : in, pairs count whose better-ranked document stands above it
+    normalise : in, whether to even out pairs far apart, and queries
     state, row, up, weight, e, lane : scratch
     """
     n = g.size
@@ -124,6 +150,8 @@ def ranked_lambdas(
         e[r] = sigma * s[r] if wide else math.exp(sigma * (s[r] - middle))
     if rule != ONES:
         swap_setup(rule, g, state)
+    uneven = normalise and s[0] != s[n - 1]
+    total = 0.0
     for i in range(min(truncation, n - 1)):
         below, m = slice(i + 1, n), n - i - 1
         if rule == ONES:
@@ -132,6 +160,8 @@ def ranked_lambdas(
             swap_row(rule, g, w, state, i, row)
         if weighted:
             weigh_deltas(v[i], v[below], row[below])
+        if uneven:
+            even_deltas(s[i], s[below], sigma, row[below])
         if wide:
             wide_pair_terms(g[i], e[i], g[below], e[below], row[below], up[:m], weight[:m])
         else:
@@ -140,6 +170,14 @@ def ranked_lambdas(
         add_to(weights[below], weight[:m])
         lambdas[i] += lane_sum(up[:m], lane)
         weights[i] += lane_sum(weight[:m], lane)
+        if normalise:
+            total += absolute_sum(up[:m], lane)
+    if normalise and total > 0.0:
+        # every pair's lambda acts on two documents
+        scale = math.log2(1.0 + 2.0 * total) / (2.0 * total)
+        for r in range(n):
+            lambdas[r] *= scale
+            weights[r] *= scale
 
 
 @njit(cache=True, nogil=True)
@@ -159,6 +197,7 @@ def lambda_piece(
     rule,
     sigma,
     truncation,
+    normalise,
     queries,
     query_ptr,
     shuffle,
@@ -219,6 +258,7 @@ def lambda_piece(
             s[:n],
             sigma,
             truncation,
+            normalise,
             state,
             row[:n],
             up,
@@ -239,6 +279,7 @@ def lambda_queries(
     rule,
     sigma,
     truncation,
+    normalise,
     queries,
     query_ptr,
     shuffle,
@@ -257,6 +298,7 @@ def lambda_queries(
             rule,
             sigma,
             truncation,
+            normalise,
             queries[bounds[piece] : bounds[piece + 1]],
             query_ptr,
             shuffle,

@@ -25,6 +25,10 @@ def default_truncation(measure: Measure) -> int | None:
 class LambdaObjective:
     """The lambdas of a measure on the labels of one data set.
 
+    The truncation says which pairs count. The weights of ranks go on below the measure's cutoff
+    (NDCG, DCG, MAP, MRR, ERR; normalised as the measure is), so that a document is pulled up also
+    where it stands below it.
+
     Parameters
     ----------
     measure : what to maximise; ``pairs`` counts every pair of unequal labels 1 (RankNet)
@@ -32,6 +36,9 @@ class LambdaObjective:
     query_ptr : the borders of queries
     truncation : pairs count whose better-ranked document is among so many top ranks; None: all
     sigma : the slope of the sigmoid
+    normalise : even the queries out: a pair's |dZ| is divided by 0.01 + sigma |s_i - s_j|, so that
+        pairs far apart do not dominate, and a query's lambdas are scaled by log2(1 + S) / S, S the
+        sum of their sizes, so that no query dominates. The papers do not; it learns faster.
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's
     row_keys : one number a row, made of its query and place; ties in score keep their order
@@ -46,6 +53,7 @@ class LambdaObjective:
         row_keys: np.ndarray,
         truncation: int | None = None,
         sigma: float = 1.0,
+        normalise: bool = False,
         row_weight: np.ndarray | None = None,
         query_weight: np.ndarray | None = None,
         n_threads: int | None = None,
@@ -54,13 +62,9 @@ class LambdaObjective:
 
         self.measure = measure
         self.sigma = float(sigma)
+        self.normalise = bool(normalise)
         self.truncation = FULL_DEPTH if truncation is None else int(truncation)
-        # The cutoff says which pairs count (with the truncation); the weights of ranks go on
-        # below it, so that a document is pulled up also where it stands below the cutoff.
-        whole = measure
-        if measure.name in ("ndcg", "dcg", "map", "mrr", "err"):
-            whole = measure.with_(cutoff=None)
-        prepared = whole.prepare(labels, query_ptr, n_threads)
+        prepared = measure.prepare(labels, query_ptr, n_threads, beyond_cutoff=True)
         self.query_ptr = prepared.query_ptr
         self.rule = ONES if measure.name == "pairs" else measure.rule
         self.gain = prepared.gain
@@ -99,6 +103,7 @@ class LambdaObjective:
                 self.rule,
                 self.sigma,
                 self.truncation,
+                self.normalise,
                 chosen,
                 self.query_ptr,
                 self.shuffle,

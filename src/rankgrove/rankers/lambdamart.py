@@ -57,6 +57,8 @@ class LambdaMART(Ranker):
     truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
         the measure's cutoff plus 5, all pairs where it has none; None: all pairs
     sigma : slope of the sigmoid; it changes the scale of the scores, not the ranking
+    normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
+        papers' own
     early_stopping : stop when so many rounds have not bettered the validation measure
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
@@ -100,6 +102,7 @@ class LambdaMART(Ranker):
         split: str = "newton",
         truncation: int | str | None = "auto",
         sigma: float = 1.0,
+        normalise: bool = True,
         early_stopping: int | None = None,
         max_bins: int = 255,
         max_depth: int | None = None,
@@ -121,6 +124,7 @@ class LambdaMART(Ranker):
         self.split = split
         self.truncation = truncation
         self.sigma = sigma
+        self.normalise = normalise
         self.early_stopping = early_stopping
         self.max_bins = max_bins
         self.max_depth = max_depth
@@ -197,6 +201,8 @@ class LambdaMART(Ranker):
         if self.truncation not in (None, "auto"):
             check_integer("truncation", owner, self.truncation, low=1)
         check_real("sigma", owner, self.sigma, above=0.0)
+        if not isinstance(self.normalise, bool):
+            refuse("normalise", owner, "True or False", self.normalise)
         for name in ("early_stopping", "max_depth"):
             if getattr(self, name) is not None:
                 check_integer(name, owner, getattr(self, name), low=1)
@@ -282,6 +288,7 @@ class LambdaMART(Ranker):
             row_keys=keys,
             truncation=self._truncation(target),
             sigma=self.sigma,
+            normalise=self.normalise,
             row_weight=None if train.weight is None else train.grouped(train.weight),
             query_weight=train.query_weight,
             n_threads=self.n_threads,
