@@ -1,20 +1,28 @@
-"""How many threads a kernel may use, without touching anything global.
+"""How many threads work may use, without touching anything global.
 
-Numba's number of threads is a thread-local setting, and its default ``workqueue`` layer must never
-be entered by two Python threads at once: :func:`threads` sets the one, restores it, and holds a
-lock for the other. Every parallel kernel is called inside it.
+There are two ways to run a kernel on several threads. :func:`run_pieces` calls a serial ``nogil``
+kernel for pieces of the work from a pool of Python threads: it compiles quickly, may be entered
+from anywhere, and passes errors on. Numba's own ``prange`` is quicker to enter, for work that is
+done thousands of times a second: :func:`threads` sets its number of threads (a thread-local
+setting), restores it, and holds a lock, because the default ``workqueue`` layer must never be
+entered by two Python threads at once.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+
+import numpy as np
 
 from rankgrove.errors import ParameterError
 
 _entry = threading.RLock()
+_pool: ThreadPoolExecutor | None = None
 
 
 def available_threads() -> int:
@@ -25,22 +33,30 @@ def available_threads() -> int:
         return os.cpu_count() or 1
 
 
-@contextmanager
-def threads(n_threads: int | None = None) -> Iterator[int]:
-    """Run the body with at most `n_threads` kernel threads (None: all cores); gives the number.
+def thread_count(n_threads: int | None) -> int:
+    """Return how many threads to use for what a caller asked (None: all cores).
 
-    More threads than the machine has cores are not started: the result does not depend on the
-    number, and they would only wait for each other.
+    More threads than the machine has cores are not started: results do not depend on the number,
+    and they would only wait for each other.
     """
-    import numba
-
-    if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
+    if n_threads is not None and (
+        not isinstance(n_threads, int | np.integer) or isinstance(n_threads, bool) or n_threads < 1
+    ):
         raise ParameterError(
             "The 'n_threads' parameter must be a whole number of at least 1, or None for all "
             f"cores. Got {n_threads!r} instead."
         )
+    most = available_threads()
+    return most if n_threads is None else min(int(n_threads), most)
+
+
+@contextmanager
+def threads(n_threads: int | None = None) -> Iterator[int]:
+    """Run the body's ``prange`` kernels with at most `n_threads` threads; gives the number."""
+    import numba
+
     most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009  (made at run time)
-    wanted = min(n_threads or available_threads(), most)
+    wanted = min(thread_count(n_threads), most)
     with _entry:
         before = numba.get_num_threads()
         numba.set_num_threads(wanted)
@@ -50,6 +66,63 @@ def threads(n_threads: int | None = None) -> Iterator[int]:
             numba.set_num_threads(before)
 
 
+def run_pieces(
+    work: Callable[[int, int], None], bounds: np.ndarray, n_threads: int | None = None
+) -> None:
+    """Call ``work(first, last)`` for the pieces between `bounds`, on several threads.
+
+    Threads take the next piece as they become free, so what a piece computes must not depend on
+    the others.
+    """
+    cuts = bounds.tolist()
+    n_workers = min(thread_count(n_threads), len(cuts) - 1)
+    if n_workers <= 1:
+        work(cuts[0], cuts[-1])
+        return
+    pieces = iter(list(itertools.pairwise(cuts)))
+
+    def worker() -> None:
+        for first, last in pieces:  # `next` on a list's iterator is atomic
+            work(first, last)
+
+    others = [_threads().submit(worker) for _ in range(n_workers - 1)]
+    try:
+        worker()
+    finally:
+        for other in others:
+            other.result()
+
+
+def piece_bounds(
+    sizes_before: np.ndarray, n_threads: int | None, per_thread: int = 8
+) -> np.ndarray:
+    """Cut items into pieces of about equal size; `sizes_before` are cumulative sizes from 0 on."""
+    n = sizes_before.size - 1
+    n_pieces = max(1, min(n, thread_count(n_threads) * per_thread))
+    goals = np.linspace(0, sizes_before[-1], n_pieces + 1)
+    bounds = np.searchsorted(sizes_before, goals)
+    bounds[0], bounds[-1] = 0, n
+    return np.unique(bounds)
+
+
 def chunks(n_items: int, n_threads: int, per_thread: int = 4) -> int:
     """Into how many pieces to cut `n_items` so that `n_threads` share them evenly."""
     return max(1, min(n_items, n_threads * per_thread))
+
+
+def _threads() -> ThreadPoolExecutor:
+    """Return the pool, made when it is first needed."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(available_threads(), thread_name_prefix="rankgrove")
+    return _pool
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None
+
+
+# A forked process has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

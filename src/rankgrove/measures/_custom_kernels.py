@@ -113,12 +113,11 @@ class CustomKernels:
                 total += value(g)
             return total / MOST_ARRANGEMENTS
 
-        # Not in parallel: an index out of bounds in the user's function must reach the user.
         @njit(nogil=True)
         def evaluate_queries(
-            rule, ties, gain, weight, ptr, order, tied, retrieved, depth, bounds, values
+            rule, ties, gain, weight, ptr, order, tied, retrieved, depth, first, last, values
         ):
-            for q in range(ptr.size - 1):
+            for q in range(first, last):
                 a, b = ptr[q], ptr[q + 1]
                 g = np.empty(b - a)
                 n, any_tied = gather_gains(

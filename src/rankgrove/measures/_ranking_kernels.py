@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 RUN = 12  # runs of this length are sorted by insertion, then merged
 # Up to this many documents counting who stands above whom, in vectors of comparisons, is faster
@@ -84,8 +84,14 @@ def sort_descending(key, index, other_key, other_index):
 
 
 @njit(cache=True, nogil=True)
-def rank_piece(scores, query_ptr, first, last, order, tied, retrieved):
-    """Rank the documents of the queries from `first` to before `last`."""
+def rank_queries(scores, query_ptr, first, last, order, tied, retrieved):
+    """Rank the documents of the queries from `first` to before `last` by descending score.
+
+    scores : in, one a row in query order, no NaN
+    order : out, the row that stands at each position
+    tied : out, whether a position has the same score as the one before it in its query
+    retrieved : out, how many documents of a query have a score above minus infinity
+    """
     longest = 0
     for q in range(first, last):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q])
@@ -112,17 +118,3 @@ def rank_piece(scores, query_ptr, first, last, order, tied, retrieved):
             found += score > -np.inf
             before = score
         retrieved[q] = found
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def rank_queries(scores, query_ptr, bounds, order, tied, retrieved):
-    """Rank the documents of every query by descending score.
-
-    scores : in, one a row in query order, no NaN
-    bounds : in, where the pieces of queries begin that one thread takes at a time
-    order : out, the row that stands at each position
-    tied : out, whether a position has the same score as the one before it in its query
-    retrieved : out, how many documents of a query have a score above minus infinity
-    """
-    for piece in prange(bounds.size - 1):
-        rank_piece(scores, query_ptr, bounds[piece], bounds[piece + 1], order, tied, retrieved)

@@ -22,7 +22,7 @@ after t documents and has n of them, r relevant, rho relevant ones stand before 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 SUM, CASCADE, PRECISIONS, FIRST, THRESHOLD, PAIRS = range(6)
 STABLE, WORST, EXPECTED = range(3)
@@ -350,10 +350,14 @@ def gather_gains(gain, order, tied, n_retrieved, depth, ties, g):
 
 
 @njit(cache=True, nogil=True)
-def evaluate_piece(
+def evaluate_queries(
     rule, ties, gain, weight, query_ptr, order, tied, retrieved, depth, first, last, values
 ):
-    """Fill `values` of the queries from `first` to before `last`."""
+    """Fill `values` of the queries from `first` to before `last`.
+
+    gain : in, one a row in query order; weight : in, one a rank, laid out by query_ptr
+    order, tied, retrieved : in, a ranking made by rank_queries
+    """
     longest = 0
     for q in range(first, last):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q])
@@ -365,30 +369,3 @@ def evaluate_piece(
             values[q] = expected_value(rule, g[:n], weight[a : a + n], tied[a : a + n])
         else:
             values[q] = ranked_value(rule, g[:n], weight[a : a + n])
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def evaluate_queries(
-    rule, ties, gain, weight, query_ptr, order, tied, retrieved, depth, bounds, values
-):
-    """Fill `values` with the value of every query.
-
-    gain : in, one a row in query order; weight : in, one a rank, laid out by query_ptr
-    order, tied, retrieved : in, a ranking made by rank_queries
-    bounds : in, where the pieces of queries begin that one thread takes at a time
-    """
-    for piece in prange(bounds.size - 1):
-        evaluate_piece(
-            rule,
-            ties,
-            gain,
-            weight,
-            query_ptr,
-            order,
-            tied,
-            retrieved,
-            depth,
-            bounds[piece],
-            bounds[piece + 1],
-            values,
-        )

@@ -1,10 +1,13 @@
 # mypy: ignore-errors
-"""What a measure needs of the labels alone: ideals, and the weight of every rank of every query."""
+"""What a measure needs of the labels alone: ideals, and the weight of every rank of every query.
+
+All work on the queries from `first` to before `last`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 GRADES = 16  # a query with more different gains than this is sorted instead
 
@@ -36,90 +39,85 @@ def best_gains(gain, depth, ordered):
     ordered[: gain.size] = np.sort(gain)[::-1]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def ideal_sums(gain, table, query_ptr, bounds, ideal):
+@njit(cache=True, nogil=True)
+def ideal_sums(gain, table, query_ptr, first, last, ideal):
     """Fill `ideal` with the largest sum of gain times table that an order of a query reaches."""
-    for piece in prange(bounds.size - 1):
-        ordered = np.empty(0)
-        for q in range(bounds[piece], bounds[piece + 1]):
-            n = query_ptr[q + 1] - query_ptr[q]
-            if n > ordered.size:
-                ordered = np.empty(2 * n)
-            depth = min(n, table.size)
-            best_gains(gain[query_ptr[q] : query_ptr[q + 1]], depth, ordered)
-            total = 0.0
-            for r in range(depth):
-                total += ordered[r] * table[r]
-            ideal[q] = total
+    ordered = np.empty(0)
+    for q in range(first, last):
+        n = query_ptr[q + 1] - query_ptr[q]
+        if n > ordered.size:
+            ordered = np.empty(2 * n)
+        depth = min(n, table.size)
+        best_gains(gain[query_ptr[q] : query_ptr[q + 1]], depth, ordered)
+        total = 0.0
+        for r in range(depth):
+            total += ordered[r] * table[r]
+        ideal[q] = total
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def scaled_weights(table, scale, query_ptr, bounds, weight):
+@njit(cache=True, nogil=True)
+def scaled_weights(table, scale, query_ptr, first, last, weight):
     """Fill weight[r] of every query with table[r] * scale[q]; past the table's end 0."""
-    for piece in prange(bounds.size - 1):
-        for q in range(bounds[piece], bounds[piece + 1]):
-            start = query_ptr[q]
-            for r in range(query_ptr[q + 1] - start):
-                weight[start + r] = table[r] * scale[q] if r < table.size else 0.0
+    for q in range(first, last):
+        start = query_ptr[q]
+        for r in range(query_ptr[q + 1] - start):
+            weight[start + r] = table[r] * scale[q] if r < table.size else 0.0
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def mean_ndcg_weights(gain, discount, query_ptr, bounds, weight):
+@njit(cache=True, nogil=True)
+def mean_ndcg_weights(gain, discount, query_ptr, first, last, weight):
     """Fill weight[r] with discount[r] / n * sum over k > r of 1 / (ideal DCG at k).
 
     The mean of NDCG@1 ... NDCG@n is linear in the gains, so it needs no rule of its own.
     """
-    for piece in prange(bounds.size - 1):
-        ordered = np.empty(0)
-        for q in range(bounds[piece], bounds[piece + 1]):
-            start, end = query_ptr[q], query_ptr[q + 1]
-            n = end - start
-            if n > ordered.size:
-                ordered = np.empty(2 * n)
-            best_gains(gain[start:end], n, ordered)
-            ideal = 0.0
-            for r in range(n):
-                ideal += ordered[r] * discount[r]
-                weight[start + r] = 1.0 / ideal if ideal > 0.0 else 0.0
-            tail = 0.0
-            for r in range(n - 1, -1, -1):
-                tail += weight[start + r]
-                weight[start + r] = tail * discount[r] / n
+    ordered = np.empty(0)
+    for q in range(first, last):
+        start, end = query_ptr[q], query_ptr[q + 1]
+        n = end - start
+        if n > ordered.size:
+            ordered = np.empty(2 * n)
+        best_gains(gain[start:end], n, ordered)
+        ideal = 0.0
+        for r in range(n):
+            ideal += ordered[r] * discount[r]
+            weight[start + r] = 1.0 / ideal if ideal > 0.0 else 0.0
+        tail = 0.0
+        for r in range(n - 1, -1, -1):
+            tail += weight[start + r]
+            weight[start + r] = tail * discount[r] / n
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def roc_weights(gain, query_ptr, bounds, weight):
+@njit(cache=True, nogil=True)
+def roc_weights(gain, query_ptr, first, last, weight):
     """Fill weight[r] so that the relevant ranks' weights sum to the ROC area.
 
     The document at rank r (from 1) has n - r below it; P relevant ones have P(P-1)/2 relevant
     ones below them in all: area = sum over relevant of ((n - r) - (P-1)/2) / (P N).
     """
-    for piece in prange(bounds.size - 1):
-        for q in range(bounds[piece], bounds[piece + 1]):
-            start, end = query_ptr[q], query_ptr[q + 1]
-            n = end - start
-            relevant = 0
-            for i in range(start, end):
-                if gain[i] > 0.0:
-                    relevant += 1
-            pairs = relevant * (n - relevant)
-            for r in range(n):
-                if pairs > 0:
-                    weight[start + r] = (n - 1 - r - 0.5 * (relevant - 1)) / pairs
-                else:
-                    weight[start + r] = 0.0
+    for q in range(first, last):
+        start, end = query_ptr[q], query_ptr[q + 1]
+        n = end - start
+        relevant = 0
+        for i in range(start, end):
+            if gain[i] > 0.0:
+                relevant += 1
+        pairs = relevant * (n - relevant)
+        for r in range(n):
+            if pairs > 0:
+                weight[start + r] = (n - 1 - r - 0.5 * (relevant - 1)) / pairs
+            else:
+                weight[start + r] = 0.0
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def unequal_pairs(gain, query_ptr, bounds, pairs):
+@njit(cache=True, nogil=True)
+def unequal_pairs(gain, query_ptr, first, last, pairs):
     """Fill `pairs` with the number of pairs of unequal gain in every query."""
-    for piece in prange(bounds.size - 1):
-        for q in range(bounds[piece], bounds[piece + 1]):
-            ordered = np.sort(gain[query_ptr[q] : query_ptr[q + 1]])
-            n = ordered.size
-            equal = 0
-            run = 0
-            for i in range(n):
-                run = run + 1 if i > 0 and ordered[i] == ordered[i - 1] else 0
-                equal += run
-            pairs[q] = n * (n - 1) // 2 - equal
+    for q in range(first, last):
+        ordered = np.sort(gain[query_ptr[q] : query_ptr[q + 1]])
+        n = ordered.size
+        equal = 0
+        run = 0
+        for i in range(n):
+            run = run + 1 if i > 0 and ordered[i] == ordered[i - 1] else 0
+            equal += run
+        pairs[q] = n * (n - 1) // 2 - equal

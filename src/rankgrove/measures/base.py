@@ -11,6 +11,7 @@ convention a named parameter. It never sees a data set, only arrays::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 TIES = ("stable", "worst", "expected")  # in the order of the kernels' codes
 FULL_DEPTH = np.iinfo(np.int64).max
+SERIAL_ROWS = 1 << 14
 
 # The measures by name: subclasses enter themselves, users' own through register_measure.
 REGISTRY: dict[str, type[Measure]] = {}
@@ -230,19 +232,22 @@ def _ranked_labels(labels: Any) -> np.ndarray:
 
 
 class QueryPieces:
-    """The borders of queries, and of pieces of them that one thread takes at a time."""
+    """The borders of queries, and how to run a kernel over them on several threads."""
 
-    __slots__ = ("bounds", "ptr", "sizes")
+    __slots__ = ("n_threads", "ptr", "sizes")
 
-    def __init__(self, query_ptr: np.ndarray, n_threads: int) -> None:
+    def __init__(self, query_ptr: np.ndarray, n_threads: int | None = None) -> None:
         self.ptr = np.ascontiguousarray(query_ptr, np.int64)
         self.sizes = np.diff(self.ptr)
-        # Pieces of about equal numbers of documents.
-        pieces = parallel.chunks(self.sizes.size, n_threads, per_thread=8)
-        goals = np.linspace(0, self.ptr[-1], pieces + 1)
-        bounds = np.searchsorted(self.ptr, goals)
-        bounds[0], bounds[-1] = 0, self.sizes.size
-        self.bounds = bounds.astype(np.int64)
+        self.n_threads = n_threads
+
+    def run(self, work: Callable[[int, int], None]) -> None:
+        """Call ``work(first, last)`` for pieces of queries with about equal numbers of documents.
+
+        Little work is not worth a second thread.
+        """
+        few = 1 if self.ptr[-1] < SERIAL_ROWS else self.n_threads
+        parallel.run_pieces(work, parallel.piece_bounds(self.ptr, few), few)
 
 
 class Ranking:
@@ -268,13 +273,11 @@ def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
     from rankgrove.measures._ranking_kernels import rank_queries
 
     announce(rank_queries)
-    n = scores.size
-    order = np.empty(n, np.int64)
-    tied = np.empty(n, np.bool_)
-    with parallel.threads(n_threads) as n_used:
-        queries = QueryPieces(query_ptr, n_used)
-        retrieved = np.empty(queries.sizes.size, np.int64)
-        rank_queries(scores, queries.ptr, queries.bounds, order, tied, retrieved)
+    queries = QueryPieces(query_ptr, n_threads)
+    order = np.empty(scores.size, np.int64)
+    tied = np.empty(scores.size, np.bool_)
+    retrieved = np.empty(queries.sizes.size, np.int64)
+    queries.run(lambda a, b: rank_queries(scores, queries.ptr, a, b, order, tied, retrieved))
     return Ranking(queries.ptr, order, tied, retrieved)
 
 
@@ -300,12 +303,11 @@ class PreparedMeasure:
             raise DataError(
                 f"query_ptr must cut {labels.size} labels into queries of at least one document."
             )
-        with parallel.threads(n_threads) as n_used:
-            queries = QueryPieces(query_ptr, n_used)
-            self.query_ptr = queries.ptr
-            self.gain = measure.gains(labels)
-            self.weight = measure.weights(self.gain, queries, beyond_cutoff)
-            self._fix_values(labels, queries)
+        queries = QueryPieces(query_ptr, n_threads)
+        self.query_ptr = queries.ptr
+        self.gain = measure.gains(labels)
+        self.weight = measure.weights(self.gain, queries, beyond_cutoff)
+        self._fix_values(labels, queries)
 
     def _fix_values(self, labels: np.ndarray, queries: QueryPieces) -> None:
         measure = self.measure
@@ -338,15 +340,15 @@ class PreparedMeasure:
         """Return the value of every query, NaN where it is dropped."""
         measure = self.measure
         values = np.empty(self.is_fixed.size)
-        retrieved = ranking.retrieved
-        with parallel.threads(n_threads) as n_used:
-            queries = QueryPieces(self.query_ptr, n_used)
-            if measure.unretrieved_gain:
-                retrieved = queries.sizes
+        queries = QueryPieces(self.query_ptr, n_threads)
+        retrieved = queries.sizes if measure.unretrieved_gain else ranking.retrieved
+        kernel, ties = measure.kernels.evaluate_queries, TIES.index(measure.ties)
+
+        def work(first: int, last: int) -> None:
             measure.run(
-                measure.kernels.evaluate_queries,
+                kernel,
                 measure.rule,
-                TIES.index(measure.ties),
+                ties,
                 self.gain,
                 self.weight,
                 queries.ptr,
@@ -354,9 +356,12 @@ class PreparedMeasure:
                 ranking.tied,
                 retrieved,
                 measure.depth,
-                queries.bounds,
+                first,
+                last,
                 values,
             )
+
+        queries.run(work)
         values[self.is_fixed] = self.fixed_value[self.is_fixed]
         return values
 

@@ -40,7 +40,7 @@ class _Binary(Measure):
         table, scale = self._table_and_scale(longest, found)
         if beyond_cutoff and self.rule != SUM:
             table = reciprocal_ranks(longest)  # P@k and recall@k are nothing without their cutoff
-        scaled_weights(table, scale, queries.ptr, queries.bounds, weight)
+        queries.run(lambda a, b: scaled_weights(table, scale, queries.ptr, a, b, weight))
         return weight
 
     def _table_and_scale(self, longest: int, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,7 +118,7 @@ class AUC(_Binary):
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
     ) -> np.ndarray:
         weight = np.empty(gain.size)
-        roc_weights(gain, queries.ptr, queries.bounds, weight)
+        queries.run(lambda a, b: roc_weights(gain, queries.ptr, a, b, weight))
         return weight
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:

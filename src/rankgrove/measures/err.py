@@ -54,5 +54,5 @@ class ERR(Measure):
         cutoff = None if beyond_cutoff else self.cutoff
         table = reciprocal_ranks(int(queries.sizes.max()), cutoff)
         scale = np.ones(queries.sizes.size)
-        scaled_weights(table, scale, queries.ptr, queries.bounds, weight)
+        queries.run(lambda a, b: scaled_weights(table, scale, queries.ptr, a, b, weight))
         return weight

@@ -59,7 +59,7 @@ class DCG(_Discounted):
         weight = np.empty(gain.size)
         scale = np.ones(queries.sizes.size)
         table = self._discounts(queries, beyond_cutoff)
-        scaled_weights(table, scale, queries.ptr, queries.bounds, weight)
+        queries.run(lambda a, b: scaled_weights(table, scale, queries.ptr, a, b, weight))
         return weight
 
 
@@ -84,10 +84,12 @@ class NDCG(_Discounted):
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
     ) -> np.ndarray:
         ideal = np.empty(queries.sizes.size)
-        ideal_sums(gain, self._discounts(queries), queries.ptr, queries.bounds, ideal)
+        cut = self._discounts(queries)
+        queries.run(lambda a, b: ideal_sums(gain, cut, queries.ptr, a, b, ideal))
         weight = np.empty(gain.size)
         table = self._discounts(queries, beyond_cutoff)
-        scaled_weights(table, safe_inverse(ideal), queries.ptr, queries.bounds, weight)
+        scale = safe_inverse(ideal)
+        queries.run(lambda a, b: scaled_weights(table, scale, queries.ptr, a, b, weight))
         return weight
 
     def too_short(self, sizes: np.ndarray) -> np.ndarray | None:
@@ -107,5 +109,6 @@ class MeanNDCG(_Discounted):
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
     ) -> np.ndarray:
         weight = np.empty(gain.size)
-        mean_ndcg_weights(gain, self._discounts(queries), queries.ptr, queries.bounds, weight)
+        table = self._discounts(queries)
+        queries.run(lambda a, b: mean_ndcg_weights(gain, table, queries.ptr, a, b, weight))
         return weight

@@ -39,5 +39,5 @@ class Pairs(Measure):
 
     def _pairs(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
         pairs = np.empty(queries.sizes.size)
-        unequal_pairs(gain, queries.ptr, queries.bounds, pairs)
+        queries.run(lambda a, b: unequal_pairs(gain, queries.ptr, a, b, pairs))
         return pairs

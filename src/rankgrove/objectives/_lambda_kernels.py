@@ -20,7 +20,7 @@ import math
 import types
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 from rankgrove.measures._swap_kernels import swap_row, swap_setup
@@ -193,7 +193,7 @@ def sort_query(key, order, above, taken, other_key, other_order):
 
 
 @njit(cache=True, nogil=True)
-def lambda_piece(
+def lambda_queries(
     rule,
     sigma,
     truncation,
@@ -273,46 +273,6 @@ def lambda_piece(
             hessian[order[r]] = sigma * sigma * scale * out[1, r]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def lambda_queries(
-    bounds,
-    rule,
-    sigma,
-    truncation,
-    normalise,
-    queries,
-    query_ptr,
-    shuffle,
-    has_pairs,
-    gain,
-    rank_weight,
-    row_weight,
-    query_weight,
-    scores,
-    gradient,
-    hessian,
-):
-    """Do lambda_piece for all `queries`, the pieces between `bounds` side by side."""
-    for piece in prange(bounds.size - 1):
-        lambda_piece(
-            rule,
-            sigma,
-            truncation,
-            normalise,
-            queries[bounds[piece] : bounds[piece + 1]],
-            query_ptr,
-            shuffle,
-            has_pairs,
-            gain,
-            rank_weight,
-            row_weight,
-            query_weight,
-            scores,
-            gradient,
-            hessian,
-        )
-
-
 @njit(nogil=True)
 def no_setup(rule, g, state):
     """Stand in for swap_setup: a user's own rule keeps no state."""
@@ -322,12 +282,11 @@ def no_setup(rule, g, state):
 def lambda_queries_for(own_swap_row):
     """Return lambda_queries around a user's swap_row; compiled anew in every process."""
     ranked = _rebound(ranked_lambdas, swap_row=own_swap_row, swap_setup=no_setup)
-    piece = _rebound(lambda_piece, ranked_lambdas=ranked)
-    return _rebound(lambda_queries, parallel=True, lambda_piece=piece)
+    return _rebound(lambda_queries, ranked_lambdas=ranked)
 
 
-def _rebound(kernel, parallel=False, **names):
+def _rebound(kernel, **names):
     """Return `kernel` compiled anew with some of its global names bound to other functions."""
     plain = kernel.py_func
     own = types.FunctionType(plain.__code__, plain.__globals__ | names, plain.__name__)
-    return njit(nogil=True, parallel=parallel)(own)
+    return njit(nogil=True)(own)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove import parallel
 from rankgrove.errors import DataError
 from rankgrove.measures.base import FULL_DEPTH, Measure, QueryPieces
 from rankgrove.measures.custom import CustomMeasure
@@ -94,17 +93,17 @@ class LambdaObjective:
         The gradient points up: adding a little of it to the scores raises the measure.
         """
         chosen = np.arange(self.query_ptr.size - 1) if queries is None else queries
-        with parallel.threads(n_threads) as n_used:
-            sizes = self.query_ptr[chosen + 1] - self.query_ptr[chosen]
-            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-            bounds = QueryPieces(ends, n_used).bounds
-            self._kernel()(
-                bounds,
+        sizes = self.query_ptr[chosen + 1] - self.query_ptr[chosen]
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        kernel = self._kernel()
+
+        def work(first: int, last: int) -> None:
+            kernel(
                 self.rule,
                 self.sigma,
                 self.truncation,
                 self.normalise,
-                chosen,
+                chosen[first:last],
                 self.query_ptr,
                 self.shuffle,
                 self.has_pairs,
@@ -116,6 +115,8 @@ class LambdaObjective:
                 gradient,
                 hessian,
             )
+
+        QueryPieces(ends, n_threads).run(work)
 
     def _kernel(self) -> Any:
         from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for

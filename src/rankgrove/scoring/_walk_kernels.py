@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 BLOCK = 64  # rows that go down one tree before the next tree is fetched
 
@@ -30,36 +30,3 @@ def walk_rows(
                     else:
                         node = left[at] if x <= threshold[at] else right[at]
                 scores[i] += value[leaves + ~node]
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def walk(
-    features,
-    rows,
-    bounds,
-    node_ptr,
-    leaf_ptr,
-    feature,
-    threshold,
-    left,
-    right,
-    missing_left,
-    value,
-    scores,
-):
-    """Do walk_rows for all rows, the pieces between `bounds` side by side."""
-    for piece in prange(bounds.size - 1):
-        a, b = bounds[piece], bounds[piece + 1]
-        walk_rows(
-            features,
-            rows[a:b],
-            node_ptr,
-            leaf_ptr,
-            feature,
-            threshold,
-            left,
-            right,
-            missing_left,
-            value,
-            scores[a:b],
-        )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Matrix = np.ndarray | scipy.sparse.csr_matrix
 
 _SPARSE_ROWS_AT_ONCE = 8192
+SERIAL_STEPS = 1 << 16  # fewer steps down trees are not worth a second thread
 
 
 def score(
@@ -46,19 +47,19 @@ def _score_dense(
     rows: np.ndarray | slice | None,
     n_threads: int | None,
 ) -> np.ndarray:
-    from rankgrove.scoring._walk_kernels import BLOCK, walk
+    from rankgrove.scoring._walk_kernels import walk_rows
 
     features = np.ascontiguousarray(features, np.float32)
     everything = np.arange(features.shape[0])
     index = everything if rows is None else everything[rows]
     scores = np.full(index.size, ensemble.base)
-    with parallel.threads(n_threads) as n_used:
-        pieces = parallel.chunks(-(-index.size // BLOCK), n_used, per_thread=8)
-        bounds = np.linspace(0, index.size, pieces + 1).astype(np.int64)
-        walk(
+    few = 1 if index.size * ensemble.n_trees < SERIAL_STEPS else n_threads
+    bounds = parallel.piece_bounds(np.arange(index.size + 1), few)
+
+    def work(first: int, last: int) -> None:
+        walk_rows(
             features,
-            index,
-            bounds,
+            index[first:last],
             ensemble.node_ptr,
             ensemble.leaf_ptr,
             ensemble.feature,
@@ -67,6 +68,9 @@ def _score_dense(
             ensemble.right,
             ensemble.missing_left,
             ensemble.value,
-            scores,
+            scores[first:last],
         )
+
+    if index.size:
+        parallel.run_pieces(work, bounds, few)
     return scores
