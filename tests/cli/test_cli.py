@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,7 @@ def folder(tmp_path_factory):
 
 def test_help_and_version():
     out, _ = run("--help")
-    for command in ("generate", "evaluate", "compare", "demo"):
+    for command in ("train", "rank", "evaluate", "compare", "params", "generate", "demo"):
         assert command in out
         assert "--help" in run(command, "--help")[0]
     assert run("--version")[0].strip() == f"rankgrove {rg.__version__}"
@@ -112,10 +114,63 @@ def test_compare(folder):
 
 
 def test_demo(tmp_path):
-    out, _ = run("demo", "--queries", 40, cwd=tmp_path)
-    assert "Try next" in out
-    for line in out.split("Try next:")[1].strip().splitlines()[:2]:
+    out, _ = run("demo", "--queries", 60, "--trees", 10, cwd=tmp_path)
+    assert "Against the best single feature" in out
+    for line in out.split("Try next:")[1].strip().splitlines()[:4]:
         run(*line.split()[1:], cwd=tmp_path)
+
+
+def test_train_rank_and_evaluate(folder):
+    (folder / "web.toml").write_text('n_leaves = 5\nmeasure = "map"\n')
+    words = "train test.txt --valid test.txt --config web.toml --set n_trees=7 --model web.rg"
+    out, _ = run(*words.split(), cwd=folder)
+    assert "LambdaMART for map" in out
+    assert "written to web.rg" in out
+    model = rg.load(folder / "web.rg")
+    assert (model.n_leaves, model.n_trees, model.measure) == (5, 7, "map")
+    run(*"rank test.txt --model web.rg --out scores.txt".split(), cwd=folder)
+    data = rg.read_letor(folder / "test.txt")
+    scores = model.predict(data)
+    np.testing.assert_array_equal(np.loadtxt(folder / "scores.txt"), scores)
+    printed, _ = run(*"rank test.txt --model web.rg".split(), cwd=folder)
+    assert printed == (folder / "scores.txt").read_text()
+    run(*"rank test.txt --model web.rg --format trec --out web.run".split(), cwd=folder)
+    assert len(rg.read_run(folder / "web.run")) == data.n_queries
+    by_model, _ = run(*"evaluate test.txt --model web.rg -m map".split(), cwd=folder)
+    by_scores, _ = run(*"evaluate test.txt --scores scores.txt -m map".split(), cwd=folder)
+    assert by_model == by_scores
+    out, _ = run(*"compare test.txt -s f1=feature:1 -s new=model:web.rg".split(), cwd=folder)
+    assert "new - f1" in out
+
+
+def test_train_goes_on_from_its_checkpoint(folder):
+    words = "train test.txt --set n_leaves=4 --quiet --checkpoint state --model".split()
+    run(*words, "a.rg", "--set", "n_trees=3", cwd=folder)
+    run(*words, "b.rg", "--set", "n_trees=6", cwd=folder)
+    words = "train test.txt --set n_leaves=4 --set n_trees=6 --quiet --model c.rg".split()
+    run(*words, cwd=folder)
+    a, c = (rg.load(folder / name).ensemble_.to_arrays() for name in ("b.rg", "c.rg"))
+    assert all(np.array_equal(a[name], c[name]) for name in a)
+
+
+def test_ctrl_c_keeps_the_model(folder):
+    words = "train test.txt --set n_trees=100000 --set n_leaves=4 --quiet --model cut.rg".split()
+    process = subprocess.Popen([COMMAND, *words, "--checkpoint", "cut.state"], cwd=folder)
+    deadline = time.monotonic() + 200
+    while not (folder / "cut.state").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert rg.load(folder / "cut.rg").ensemble_.n_trees >= 25
+
+
+def test_params():
+    out, _ = run("params")
+    assert "n_leaves = 31" in out
+    assert "learning_rate = 0.1" in out
+    assert "share of the queries a round sees" in out
 
 
 @pytest.mark.parametrize(
@@ -123,7 +178,19 @@ def test_demo(tmp_path):
     [
         ("evaluate", "Give the judged data"),
         ("evaluate nowhere.txt --feature 1", "nowhere.txt"),
-        ("evaluate test.txt", "either --scores FILE or --feature N"),
+        ("evaluate test.txt", "one of --model FILE, --scores FILE or --feature N"),
+        ("evaluate test.txt --model nowhere.rg", "nowhere.rg: there is no such file"),
+        ("evaluate test.txt --model test.txt", "is not a rankgrove model"),
+        ("rank test.txt --model test.txt", "is not a rankgrove model"),
+        ("train test.txt --model m.rg --set num_leaves=3", "did you mean 'n_leaves'"),
+        ("train test.txt --model m.rg --set n_leaves", "NAME=VALUE"),
+        ("train test.txt --model m.rg --set n_leaves=1", "'n_leaves' parameter of LambdaMART"),
+        ("train test.txt --model m.rg --set n_leaves=many", "'n_leaves' parameter of LambdaMART"),
+        ("train test.txt --model m.rg --ranker lambdasmart", "did you mean 'lambdamart'"),
+        ("train test.txt --model m.rg --measure ndgc", "did you mean 'ndcg'"),
+        ("train test.txt --model m.rg --config words.txt", "words.txt: not a TOML file"),
+        ("train test.txt --model no/m.rg", "folder no for the model does not exist"),
+        ("train test.txt --model m.rg --set early_stopping=5", "needs validation data"),
         ("evaluate test.txt --feature 99", "features are numbered 1 to 50"),
         ("evaluate test.txt --feature 1 -m ndgc@10", "did you mean 'ndcg'"),
         ("evaluate test.txt --feature 1 --convention leter", "did you mean 'letor'"),

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from rankgrove.files import atomic_output
 FORMAT = "rankgrove model"
 FORMAT_VERSION = 1
 _HEADER = "header.json"
+# What reading a damaged zip, header or array may raise, BadZipFile apart.
+_DAMAGE = (KeyError, TypeError, ValueError, EOFError, NotImplementedError, OSError, zlib.error)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # zip files have no earlier time
 
 
@@ -71,7 +74,7 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
             "is empty" if target.stat().st_size == 0 else "is not a rankgrove model, or cut short"
         )
         raise ModelFileError(f"{target} {what}.") from None
-    except (KeyError, TypeError, ValueError, EOFError, NotImplementedError, OSError) as error:
+    except _DAMAGE as error:
         raise ModelFileError(f"{target} is damaged or not a rankgrove model: {error}.") from None
 
 
