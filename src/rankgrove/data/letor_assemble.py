@@ -99,8 +99,8 @@ def side_queries(
     sizes = []
     for source, side in zip(sources, side_files, strict=True):
         assert side is not None  # _check has raised for a source without
-        own = group_sizes(side)
         n_rows = sum(segment.n_rows for segment in source.segments)
+        own = group_sizes(side, source.path, n_rows)
         if sum(own.tolist()) != n_rows:
             raise ParseError(
                 side,

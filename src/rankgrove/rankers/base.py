@@ -69,9 +69,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return self._scores(features, rows, threads)
 
-    def score(
-        self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
 
         `sample_weight` is there because scikit-learn's pipelines name it; it must be None, since
