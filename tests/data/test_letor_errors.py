@@ -129,9 +129,9 @@ def test_no_rows(tmp_path, text):
 
 
 def test_what_stands_there_instead_of_rows(tmp_path):
-    with pytest.raises(rg.ParseError, match="only comments. Expected rows"):
+    with pytest.raises(rg.ParseError, match=r"only comments\. Expected rows"):
         rg.read_letor(write(tmp_path, "# one\n\n# two\n"))
-    with pytest.raises(rg.ParseError, match="only empty lines. Expected rows"):
+    with pytest.raises(rg.ParseError, match=r"only empty lines\. Expected rows"):
         rg.read_letor(write(tmp_path, "\n \n"))
 
 
@@ -147,7 +147,9 @@ def test_late_and_upper_case_qids_beside_a_side_file(tmp_path):
     write(tmp_path, "1\n", "data.txt.query")
     with pytest.raises(rg.ParseError, match="'qid:2' stands after a feature"):
         rg.read_letor(write(tmp_path, "1 1:1 qid:2\n"))
-    with pytest.raises(rg.ParseError, match="'QID:2' is not a query id. Write qid: in lower case"):
+    with pytest.raises(
+        rg.ParseError, match=r"'QID:2' is not a query id\. Write qid: in lower case"
+    ):
         rg.read_letor(write(tmp_path, "1 QID:2 1:1\n"))
 
 
