@@ -56,7 +56,7 @@ def rank(
     if form is Form.trec:
         if out is None:
             raise ParameterError("A TREC run is written to a file: give --out.")
-        rg.write_run(out, (dataset, scores), name=run_name)
+        rg.write_run((dataset, scores), out, name=run_name)
         return
     text = "".join(f"{score!r}\n" for score in scores.tolist())
     if out is None:
