@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,13 @@ import numpy as np
 
 from rankgrove.data import _letor_kernels as kernels
 from rankgrove.data._letor_kernels import MOST_INDEX, Arrays
+from rankgrove.data.inputs import plain_ids
 from rankgrove.data.letor_source import Source, excerpt, group_sizes
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import ParseError
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-_CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 def assemble_sparse(
@@ -72,7 +70,8 @@ def token_queries(sources: list[Source], out: Arrays) -> tuple[np.ndarray, np.nd
                         _check_token(source, segment.base + start, token)
                     query_of_run.append(position.setdefault(token, len(position)))
     lengths = np.diff(np.array([*first_row, out.y.size]))
-    return _ids(list(position)), np.repeat(np.array(query_of_run, np.int64), lengths)
+    ids = plain_ids([token.decode() for token in position])
+    return ids, np.repeat(np.array(query_of_run, np.int64), lengths)
 
 
 def _check_token(source: Source, offset: int, token: bytes) -> None:
@@ -82,14 +81,6 @@ def _check_token(source: Source, offset: int, token: bytes) -> None:
         raise source.error(
             offset, f"the query id {excerpt(token)} is not text. Expected UTF-8."
         ) from None
-
-
-def _ids(tokens: list[bytes]) -> np.ndarray:
-    if all(_CANONICAL.fullmatch(token) for token in tokens):
-        numbers = [int(token) for token in tokens]
-        if all(-(2**63) <= number < 2**63 for number in numbers):
-            return np.array(numbers, np.int64)
-    return np.array([token.decode() for token in tokens])
 
 
 def side_queries(

@@ -151,7 +151,8 @@ class QueryDataset:
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
-        `features` None takes every column that has no other role.
+        `docid` None takes the column ``docid``, where there is one that is not named for something
+        else; `features` None takes every column that has no other role.
         """
         from rankgrove.data.tabular import dataset_from_frame
 
