@@ -183,7 +183,9 @@ def test_arguments_in_the_wrong_order(tmp_path):
             write_run(path, run)
     data = QueryDataset(None, [0], qid=[1])
     for wrong in (data, [1.0], (data,), (1, 2), None):
-        with pytest.raises(ParameterError, match=r"must be a Run, a mapping .* or a pair"):
+        with pytest.raises(
+            ParameterError, match=r"must be a Run, a mapping \{.*\{.*\}\} or a pair"
+        ):
             write_run(wrong, tmp_path / "out")
     with pytest.raises(ParameterError, match="'path' parameter of write_run must be a path"):
         write_run(run, 7)

@@ -320,7 +320,7 @@ def _check_arguments(run: Any, path: Any) -> None:
         )
         raise ParameterError(
             "The 'run' parameter of write_run must be a Run, a mapping {query id: {document id: "
-            f"score}} or a pair (dataset, scores). Got {type(run).__name__} instead.{order}"
+            f"score}}}} or a pair (dataset, scores). Got {type(run).__name__} instead.{order}"
         )
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(
