@@ -269,7 +269,10 @@ class TestLightGBMForm:
             ("-1\n", 1, "Got '-1'"),
             ("\n", None, "no group sizes"),
             ("", None, "empty"),
-            ("9" * 18 + "\n" + "9" * 18, None, "add up to 1999999999999999998"),
+            ("9" * 23, 1, r"the group size '9{23}' is larger than the number of rows .*is 3"),
+            ("1\n4\n", 2, "the group size '4' is larger than the number of rows"),
+            ("0" * 20, 1, "whole number of at least 1"),
+            ("9" * 9999, 1, "larger than the number of rows"),
         ],
     )
     def test_side_file_mistakes(self, tmp_path, sizes, line, message):

@@ -26,7 +26,11 @@ MISTAKES = {
     "label-underscore": (b"1_0 qid:1 1:1", "the label '1_0' is not a number"),
     "qid-missing": (b"1 1:1 2:2", "no query id, and rows with one stand before it"),
     "qid-empty": (b"1 qid: 1:1", "'qid:' has no query id after it"),
-    "qid-late": (b"1 qid:1 1:1 qid:2 2:2", "'qid:2' stands after a feature"),
+    "qid-late": (b"1 1:1 qid:2 2:2", "'qid:2' stands after '1:1'.*qid:ID as the second token"),
+    "qid-second": (b"1 qid:1 qid:2 1:1", "'qid:2' is a second query id in one row, after 'qid:1'"),
+    "qid-second-late": (b"1 qid:1 1:1 QID:2", "'QID:2' is a second query id in one row"),
+    "qid-upper": (b"1 QID:1 1:1", "'QID:1' is not one. Write qid: in lower case"),
+    "qid-in-comment": (b"1 1:1 # qid:2", "rows with one stand before it"),
     "qid-bytes": (b"1 qid:\xff\xfe 1:1", "query id .* is not text"),
     "index-zero": (b"1 qid:1 0:1", "'0:1' is 0, and features count from 1.*zero_based=True"),
     "index-negative": (b"1 qid:1 -3:1", "index in '-3:1' is negative"),
@@ -51,6 +55,10 @@ MISTAKES = {
     "value-huge": (b"1 qid:1 1:1e39", "value of '1:1e39' is beyond float32"),
     "value-just-huge": (b"1 qid:1 1:3.4028235677973367e38", "is beyond float32"),
     "nul": (b"1 qid:1 1:\x000", "bytes that are not text"),
+    "not-utf8": (b"\x89PNG\r", "bytes that are not text"),
+    "latin-comment": (b"good qid:1 1:1 # caf\xe9", "the label 'good' is not a number"),
+    "bare-return": (b"1 qid:1 1:1\r0 qid:1 1:2", "rows end in a carriage return without a line"),
+    "bare-return-no-qid": (b"1 1:1\r0 1:2", "rows end in a carriage return without a line"),
     "nul-qid": (b"1 qid:a\x00 1:1", "bytes that are not text"),
 }  # fmt: skip
 
@@ -118,6 +126,47 @@ def test_no_rows(tmp_path, text):
     with pytest.raises(rg.ParseError, match="no data rows") as caught:
         rg.read_letor(write(tmp_path, text))
     assert caught.value.line is None
+
+
+def test_what_stands_there_instead_of_rows(tmp_path):
+    with pytest.raises(rg.ParseError, match=r"only comments\. Expected rows"):
+        rg.read_letor(write(tmp_path, "# one\n\n# two\n"))
+    with pytest.raises(rg.ParseError, match=r"only empty lines\. Expected rows"):
+        rg.read_letor(write(tmp_path, "\n \n"))
+
+
+@pytest.mark.parametrize("row", [b"1 qid:1 1:1", b"1 qid:1 1:1 #a", b"1 1:1"])
+def test_rows_that_end_in_carriage_returns_alone(tmp_path, row):
+    # Where rows have comments, all but the first would be lost in the first one's.
+    with pytest.raises(rg.ParseError, match="carriage return without a line feed") as caught:
+        rg.read_letor(write(tmp_path, b"\r".join([row, row, b""])))
+    assert caught.value.line == 1
+
+
+def test_late_and_upper_case_qids_beside_a_side_file(tmp_path):
+    write(tmp_path, "1\n", "data.txt.query")
+    with pytest.raises(rg.ParseError, match="'qid:2' stands after a feature"):
+        rg.read_letor(write(tmp_path, "1 1:1 qid:2\n"))
+    with pytest.raises(
+        rg.ParseError, match=r"'QID:2' is not a query id\. Write qid: in lower case"
+    ):
+        rg.read_letor(write(tmp_path, "1 QID:2 1:1\n"))
+
+
+@pytest.mark.parametrize("cache", [False, True])
+@pytest.mark.parametrize("path", [".", "/", [".", "."], "..", Path()])
+def test_folders(path, cache):
+    with pytest.raises(rg.ParseError, match="this is a folder"):
+        rg.read_letor(path, cache=cache)
+
+
+@pytest.mark.parametrize("options", [{}, {"cache": True}])
+def test_empty_names(tmp_path, options):
+    for path in ("", [""]):
+        with pytest.raises(rg.ParameterError, match="Got '' instead: an empty name"):
+            rg.read_letor(path, **options)
+    with pytest.raises(rg.ParameterError, match=r"'query_file' parameter.*an empty name"):
+        rg.read_letor(write(tmp_path, "1 1:1\n"), query_file="")
 
 
 def test_no_file(tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -357,3 +358,16 @@ def test_text_column_of_other_things():
     assert column.take(slice(1, 3)).compact().to_array().tolist() == ["12", "bytes"]
     with pytest.raises(IndexError):
         column[4]
+
+
+def test_attributes_cannot_be_set(mixed):
+    for name in ("y", "X", "docid", "query_ptr", "features", "anything"):
+        with pytest.raises(AttributeError, match=f"frozen: its attribute '{name}' cannot be set"):
+            setattr(mixed, name, 3)
+    with pytest.raises(AttributeError, match="frozen: its attribute 'y' cannot be deleted"):
+        del mixed.y
+    assert mixed.qid is mixed.qid  # what is computed once is still kept
+    for again in (pickle.loads(pickle.dumps(mixed)), copy.copy(mixed), copy.deepcopy(mixed)):
+        assert again.qid.tolist() == mixed.qid.tolist()
+        with pytest.raises(AttributeError, match="frozen"):
+            again.y = 3

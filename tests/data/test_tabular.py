@@ -26,6 +26,7 @@ COLUMNS = {
     "doc": ["d1", "d2", None, "d4"],
     "w": [1.0, 2.0, 3.0, 4.0],
 }
+MIXED = {"mixed": ["1", "NA", "high", "low"]}
 EXPECTED = np.array([[3, 0.5, 1], [np.nan, 1.5, np.nan], [5, np.nan, 0], [7, 2.5, 1]], np.float32)
 
 FRAMES = {
@@ -60,6 +61,20 @@ def test_named_features_in_their_order(make):
     assert data.X[0].tolist() == [1, 3]
 
 
+def test_a_column_named_docid_holds_the_document_ids(make):
+    frame = make({"docid": ["a", "b"], "qid": [1, 1], "label": [0, 1], "x": [2, 3], "y": [4, 5]})
+    data = dataset_from_frame(frame)
+    assert data.docid.tolist() == ["a", "b"]
+    assert data.feature_names == ("x", "y")
+    assert dataset_from_frame(frame, features=["y"]).docid.tolist() == ["a", "b"]
+    numbers = make({"docid": [7, 8], "qid": [1, 1], "label": [0, 1], "x": [2, 3]})
+    # Unless it is named for something else.
+    assert dataset_from_frame(numbers, features=["x", "docid"]).X.tolist() == [[2, 7], [3, 8]]
+    assert dataset_from_frame(numbers, features=["x", "docid"]).docid is None
+    assert dataset_from_frame(numbers, qid="docid", features="x").qid.tolist() == [7, 8]
+    assert dataset_from_frame(numbers, docid="x").docid.tolist() == ["2", "3"]
+
+
 def test_whole_number_ids_stay_numbers(make):
     data = dataset_from_frame(make({"qid": [7, 7, 9], "label": [0.5, 1, 2], "x": [1, 2, 3]}))
     assert data.query_ids.tolist() == [7, 9]
@@ -69,16 +84,21 @@ def test_whole_number_ids_stay_numbers(make):
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {}, "Features must be numbers. The column 'doc' holds .*'features'"),
+        ({}, {}, "Features must be numbers. The column 'doc' holds .*'d1' in row 0.*'features'"),
         ({}, {"label": "lable"}, r"no column 'lable' for the label \(did you mean 'label'\?\)"),
         ({}, {"qid": "query"}, "no column 'query' for the qid.*columns are 'qid', 'label'"),
         ({}, {"features": ["scor"]}, "for a feature.*did you mean 'score'"),
         ({}, {"label": "doc", "features": ["w"]}, "Labels must be numbers. The column 'doc'"),
+        (
+            MIXED,
+            {"label": "mixed", "features": ["w"]},
+            "column 'mixed' holds .*'high' in row 2: write",
+        ),
         ({}, {"weight": "doc", "features": ["w"]}, "Weights must be numbers"),
         ({"qid": ["a", None, "a", "b"]}, {"features": ["w"]}, "column 'qid' has none in row 1"),
         ({"qid": [1, None, 1, 2]}, {"features": ["w"]}, "column 'qid' has none in row 1"),
         ({"label": [1, None, 1, 2]}, {"features": ["w"]}, "finite numbers. Got nan at row 1"),
-        ({"w": [1e300, 1, 1, 1]}, {"features": ["w"]}, "column 'w' has 1e.300: scale it"),
+        ({"w": [1e300, 1, 1, 1]}, {"features": ["w"]}, "column 'w' has 1e.300 in row 0: scale it"),
     ],
 )
 def test_bad_columns(make, changes, options, message):
@@ -177,6 +197,96 @@ def test_files(tmp_path, table, name):
     assert few.feature_names == ("score",)
     with pytest.raises(ParseError, match="did you mean 'score'"):
         read_table(path, features=["scores"])
+
+
+def csv_file(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["007", "7"], ["007", "7"]),
+        (["7", "08"], ["7", "08"]),
+        (["7", "-8", "7", "0"], [7, -8, 7, 0]),
+        (["7", "7.0"], ["7", "7.0"]),
+        (["+7", "7"], ["+7", "7"]),
+        (["9223372036854775807", "1"], [2**63 - 1, 1]),
+        (["9223372036854775808", "1"], ["9223372036854775808", "1"]),
+        (["NA", "null"], ["NA", "null"]),
+        (["7 ", " 7"], [7, 7]),
+        (["é", "b"], ["é", "b"]),
+    ],
+)
+def test_query_ids_of_csv_files(tmp_path, ids, expected):
+    rows = "".join(f"{one},0,1\n" for one in ids)
+    data = read_table(csv_file(tmp_path, f"qid,label,x\n{rows}"))
+    assert data.qid.tolist() == expected
+    tabs = csv_file(tmp_path, f"qid,label,x\n{rows}".replace(",", "\t"), "t.tsv.gz")
+    assert read_table(tabs).qid.tolist() == expected
+
+
+def test_document_ids_of_csv_files_are_texts(tmp_path):
+    path = csv_file(tmp_path, "qid,docid,label,x,d\n1,007,0,1,NA\n1,7,1,2,08\n1,,1,2,\n")
+    assert read_table(path, features=["x"]).docid.tolist() == ["007", "7", ""]
+    assert read_table(path, features=["x"], docid="d").docid.tolist() == ["NA", "08", ""]
+    assert read_table(path, features=["docid", "x"]).X[:2].tolist() == [[7, 1], [7, 2]]
+
+
+def test_document_ids_of_parquet_files(tmp_path, table):
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(
+        table.rename_columns(["docid" if n == "doc" else n for n in COLUMNS]), path
+    )
+    for features in (None, "w", ["score", "w"]):
+        assert read_table(path, features=features).docid.tolist() == ["d1", "d2", "", "d4"]
+    with pytest.raises(ParseError, match=r"no column 'scores' for the docid.*did you mean 'score'"):
+        read_table(path, features="w", docid="scores")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("qid,label,x\n1,0,1\n1,2,abc\n", 3, "column 'x' holds .*'abc' in row 1: convert"),
+        ("qid,label,x\n\n1,0,NA\n\n1,2,abc\n", 5, "'abc' in row 1"),
+        ('qid,label,x,d\n1,0,1,"a\nb"\n1,2,abc,c\n', 4, "'abc' in row 1"),
+        ("qid,label,x\r\n1,0,1\r\n1,2,abc\r\n", 3, "'abc' in row 1"),
+        ("qid,label,x\n1,0,1\n1,good,2\n", 3, "Labels must be numbers.*'good' in row 1: write"),
+        ("qid,label,x\n1,0,1\n1,,2\n", 3, "Got nan at row 1 of the column 'label'"),
+        ("qid,label,x\n1,0,1\n ,1,2\n", 3, "column 'qid' has none in row 1"),
+        ("qid,label,x\n1,0,1\n1,1,1e39\n", 3, "column 'x' has 1e.39 in row 1"),
+        ("qid,label,x\n1,0,1\n1,1,1,1\n", 3, "read: .*Expected 3 columns, got 4: 1,1,1,1"),
+        ("qid;label;x\n1;0;0,5\n1;1;2,5\n", 1, "has semicolons and no commas.*from_frame"),
+        ("qid;label\n1;0\n1;1\n", 1, "'qid;label' has semicolons and no commas"),
+        ("qid\tlabel\n1\t0\n1\t1\n", 1, "tabs and no commas.*rename it to .tsv"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_bad_cells_of_csv_files(tmp_path, text, line, message, name):
+    path = csv_file(tmp_path, text, name)
+    with pytest.raises(ParseError, match=message) as caught:
+        read_table(path, docid="d" if ",d\n" in text else None)
+    assert caught.value.line == line
+
+
+def test_a_bad_cell_far_down(tmp_path):
+    path = csv_file(tmp_path, "qid,label,x\n" + "1,0,1\n" * 300_000 + "1,0,abc\n")
+    with pytest.raises(ParseError, match="'abc' in row 300000") as caught:
+        read_table(path)
+    assert caught.value.line == 300_002
+
+
+def test_commas_in_a_tsv_file(tmp_path):
+    with pytest.raises(ParseError, match="has commas and no tabs"):
+        read_table(csv_file(tmp_path, "qid,label\n1,0\n", "t.tsv"))
+
+
+def test_whole_numbers_first_and_others_much_later(tmp_path):
+    text = "qid,label,x,e\n" + "1,0,1,\n" * 300_000 + "1,0,0.5,2\n"
+    data = read_table(csv_file(tmp_path, text))
+    assert data.X[-1].tolist() == [0.5, 2]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from rankgrove.data.trec import (
     read_run,
     write_run,
 )
-from rankgrove.errors import DataError, ParseError
+from rankgrove.errors import DataError, ParameterError, ParseError
 
 RUN = "1 Q0 d1 1 2.5 mine\n1 Q0 d2 2 -1e-3 mine\n\n2\tQ0\td1\t1\t3\tmine\r\n"
 QRELS = "1 0 d1 2\n1 0 d3 -2\n2 0 d9 0\n"
@@ -119,7 +119,7 @@ RUNS = st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1), min_size=1
 @settings(max_examples=50)
 def test_what_is_written_is_read_back(tmp_path_factory, run, packed):
     path = tmp_path_factory.mktemp("runs") / ("r.gz" if packed else "r")
-    write_run(path, Run(run, name="x"))
+    write_run(Run(run, name="x"), path)
     assert (path.read_bytes()[:2] == b"\x1f\x8b") == packed
     again = read_run(path)
     assert again == run
@@ -132,12 +132,12 @@ def test_what_is_written_is_read_back(tmp_path_factory, run, packed):
 def test_write_scores_of_a_data_set(tmp_path):
     path = tmp_path / "out"
     data = QueryDataset(None, [0, 1, 2, 0], qid=[2, 1, 2, 1])
-    write_run(path, (data, [1.0, -np.inf, 3.0, 0.5]))
+    write_run((data, [1.0, -np.inf, 3.0, 0.5]), path)
     assert path.read_text() == (
         "2 Q0 row2 1 3.0 rankgrove\n2 Q0 row0 2 1.0 rankgrove\n1 Q0 row3 1 0.5 rankgrove\n"
     )
     named = QueryDataset(None, [0, 1], qid=[1, 1], docid=["a", None])
-    write_run(path, (named, [1, 2]), name="me")
+    write_run((named, [1, 2]), path, name="me")
     assert path.read_text() == "1 Q0 row1 1 2.0 me\n1 Q0 a 2 1.0 me\n"
 
 
@@ -158,7 +158,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, run, name, message):
     path = tmp_path / "out"
     path.write_text("old")
     with pytest.raises(DataError, match=message):
-        write_run(path, run, name=name)
+        write_run(run, path, name=name)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
@@ -167,13 +167,108 @@ def test_packed_bytes_do_not_depend_on_the_clock(tmp_path, monkeypatch):
     run = Run({"1": {"a": 1.0}})
     for name, now in [("a.gz", 1.0), ("b.gz", 2e9)]:
         monkeypatch.setattr("time.time", lambda now=now: now)
-        write_run(tmp_path / name, run)
+        write_run(run, tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 def test_an_unwritable_place(tmp_path):
     with pytest.raises(DataError, match="cannot be written"):
-        write_run(tmp_path / "no" / "such" / "folder", Run({"1": {"a": 1.0}}))
+        write_run(Run({"1": {"a": 1.0}}), tmp_path / "no" / "such" / "folder")
+
+
+def test_arguments_in_the_wrong_order(tmp_path):
+    run = Run({"1": {"a": 1.0}})
+    for path in (tmp_path / "out", str(tmp_path / "out")):
+        with pytest.raises(ParameterError, match=r"Write write_run\(run, path\)"):
+            write_run(path, run)
+    data = QueryDataset(None, [0], qid=[1])
+    for wrong in (data, [1.0], (data,), (1, 2), None):
+        with pytest.raises(
+            ParameterError, match=r"must be a Run, a mapping \{.*\{.*\}\} or a pair"
+        ):
+            write_run(wrong, tmp_path / "out")
+    with pytest.raises(ParameterError, match="'path' parameter of write_run must be a path"):
+        write_run(run, 7)
+    assert not list(tmp_path.iterdir())
+
+
+# -- what runs and judgements may hold --------------------------------------------------------
+
+BAD_RUNS = [
+    ({"7": {"a": 1.0, "b": "x"}}, "'b' of query '7' has the score 'x': scores must be finite"),
+    ({"7": {"a": [1.0]}}, r"'a' of query '7' has the score \[1.0\]"),
+    ({"7": {"a": None}}, "has the score None"),
+    ({"7": {"a": math.nan}}, "'a' of query '7' has the score nan"),
+    ({"7": {"a": np.float64("nan")}}, "has the score nan"),
+    ({"7": {"a": math.inf, "b": -math.inf}}, "'a' of query '7' has the score inf"),
+    ({"7": {"a": 10**400}}, "'a' of query '7' has the score 1000"),
+    ({"7": {"b": 1.5, "a": 10**400}}, "'a' of query '7' has the score 1000"),
+    ({"7": [1.0]}, "The query '7' of a run must have a mapping.*Got list"),
+    ({"7": 1.0}, "The query '7' of a run must have a mapping.*Got float"),
+]
+BAD_QRELS = [
+    ({"7": {"a": 1, "b": "good"}}, "'b' of query '7' has the grade 'good': grades must be finite"),
+    ({"7": {"a": math.nan}}, "has the grade nan"),
+    ({"7": {"a": -math.inf}}, "has the grade -inf"),
+    ({"7": ["a"]}, "The query '7' of qrels must have a mapping"),
+]
+
+
+@pytest.mark.parametrize(("scores", "message"), BAD_RUNS)
+def test_bad_scores(tmp_path, scores, message):
+    good = {"7": {"a": 1}}
+    for use in (
+        Run,
+        lambda run: Run(run.items()),
+        lambda run: pool(run, good),
+        lambda run: write_run(run, tmp_path / "out"),
+    ):
+        with pytest.raises(DataError, match=message):
+            use(scores)
+    with pytest.raises(DataError, match=f"{message}|A run must be"):
+        dataset_from_runs([scores], good)
+    run = Run({"7": {"a": 1.0}})
+    run.update(scores)  # past the constructor
+    with pytest.raises(DataError, match=message):
+        pool(run, good)
+
+
+@pytest.mark.parametrize(("grades", "message"), BAD_QRELS)
+def test_bad_grades(grades, message):
+    run = {"7": {"a": 1.0}}
+    for use in (
+        Qrels,
+        lambda qrels: pool(run, qrels),
+        lambda qrels: dataset_from_runs([run], qrels),
+    ):
+        with pytest.raises(DataError, match=message):
+            use(grades)
+
+
+def test_not_mappings():
+    for wrong in (7, "run", [1, 2]):
+        with pytest.raises(DataError, match="A run must be a mapping"):
+            Run(wrong)
+        with pytest.raises(DataError, match="A run must be a mapping"):
+            pool(wrong, {})
+        with pytest.raises(DataError, match="Qrels must be a mapping"):
+            Qrels(wrong)
+        with pytest.raises(DataError, match="Qrels must be a mapping"):
+            pool({}, wrong)
+
+
+def test_numbers_of_all_kinds():
+    scores = {
+        "i": 1,
+        "n": np.float32(0.5),
+        "m": np.int64(3),
+        "r": -math.inf,
+        "h": 1e308,
+        "g": 1e308,
+    }
+    assert Run({"7": scores})["7"] == scores
+    assert Qrels({"7": {"a": np.int64(2), "b": 1.0}})["7"] == {"a": 2, "b": 1}
+    assert Run() == Qrels() == {}
 
 
 # -- pools ------------------------------------------------------------------------------------
@@ -277,7 +372,7 @@ def test_unjudged_documents_may_be_dropped(runs):
 
 def test_features_named_by_files_where_tags_clash(tmp_path, runs):
     for name, run in zip(["bm25.run", "ql.run.gz"], runs, strict=True):
-        write_run(tmp_path / name, run)
+        write_run(run, tmp_path / name)
     data = dataset_from_runs([tmp_path / "bm25.run", str(tmp_path / "ql.run.gz")], QRELS_OF_RUNS)
     assert data.feature_names == ("bm25.run", "ql.run")
     assert dataset_from_runs(tmp_path / "bm25.run", QRELS_OF_RUNS).feature_names == ("x",)

@@ -10,6 +10,8 @@ import typer
 from rankgrove.cli.options import (
     Cache,
     Convention,
+    DocidColumn,
+    FeatureColumns,
     JsonFile,
     LabelColumn,
     QidColumn,
@@ -30,8 +32,8 @@ def compare(
             "--system",
             "-s",
             help="NAME=SOURCE, twice or more. SOURCE is model:FILE, feature:N (number or "
-            "name), a file with one score a line, or with --qrels a TREC run. The first system "
-            "is the baseline.",
+            "name; documents where it is missing come last), a file with one score a line, or "
+            "with --qrels a TREC run. The first system is the baseline.",
         ),
     ] = None,
     qrels: Qrels = None,
@@ -49,6 +51,8 @@ def compare(
     json_file: JsonFile = None,
     label: LabelColumn = "label",
     qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -69,7 +73,7 @@ def compare(
     if (qrels is None) == (not data):
         raise ParameterError("Give either the judged data or --qrels.")
     dataset: Any = (
-        load_dataset(data or [], label=label, qid=qid, cache=cache)
+        load_dataset(data or [], label=label, qid=qid, docid=docid, features=features, cache=cache)
         if qrels is None
         else rg.read_qrels(qrels)
     )

@@ -11,6 +11,8 @@ from rankgrove.cli.options import (
     DEFAULT_MEASURES,
     Cache,
     Convention,
+    DocidColumn,
+    FeatureColumns,
     JsonFile,
     LabelColumn,
     QidColumn,
@@ -30,7 +32,11 @@ def evaluate(
         Path | None, typer.Option(help="File with one score a line, in the data's row order.")
     ] = None,
     feature: Annotated[
-        str | None, typer.Option(help="Rank by one feature: its number (from 1) or name.")
+        str | None,
+        typer.Option(
+            help="Rank by one feature: its number (from 1) or name. Documents where it is missing "
+            "come last."
+        ),
     ] = None,
     run: Annotated[Path | None, typer.Option(help="A TREC run; needs --qrels.")] = None,
     qrels: Qrels = None,
@@ -51,6 +57,8 @@ def evaluate(
     json_file: JsonFile = None,
     label: LabelColumn = "label",
     qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -90,7 +98,9 @@ def evaluate(
             raise ParameterError(
                 "Say what to measure: one of --model FILE, --scores FILE or --feature N."
             )
-        dataset = load_dataset(data, label=label, qid=qid, cache=cache)
+        dataset = load_dataset(
+            data, label=label, qid=qid, docid=docid, features=features, cache=cache
+        )
         system = load_system(sources[0], dataset, is_run=False)
         result = rg.evaluate(system, dataset, measures, convention, n_threads=threads)
     if per_query is not None:

@@ -77,6 +77,11 @@ def generate(
     if kind is Kind.domains:
         if target_out is None:
             raise ParameterError("domains writes two files: give --target-out too.")
+        if target_out.resolve() == out.resolve():
+            raise ParameterError(
+                f"domains writes two files, and both --out and --target-out are {out}: "
+                "give each its own name."
+            )
         source, target = rg.make_domains(
             queries,
             target_queries or queries,

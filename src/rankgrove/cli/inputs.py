@@ -18,18 +18,46 @@ TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def load_dataset(
-    paths: Sequence[Path], *, label: str = "label", qid: str = "qid", cache: bool = False
+    paths: Sequence[Path],
+    *,
+    label: str = "label",
+    qid: str = "qid",
+    docid: str | None = None,
+    features: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    cache: bool = False,
 ) -> QueryDataset:
-    """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise."""
+    """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
+
+    `features` are names, or one text with commas between them.
+    """
+    names = _names(features) if isinstance(features, str) else features
     if any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths):
         from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
             raise ParameterError("Give one CSV or parquet file; only LETOR files can be several.")
-        return read_table(paths[0], label=label, qid=qid)
+        return read_table(
+            paths[0], label=label, qid=qid, docid=docid, features=names, weight=weight
+        )
+    for option, given in [("--docid", docid), ("--features", features), ("--weight", weight)]:
+        if given is not None:
+            raise ParameterError(
+                f"{option} names columns of CSV and parquet files, and {paths[0]} is read as LETOR "
+                f"text, which has none. Leave {option} out."
+            )
     from rankgrove.data.letor import read_letor
 
     return read_letor(list(paths), cache=cache)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ParameterError(
+            f"Write the columns of --features as A,B,C, with a name between commas. Got {text!r}."
+        )
+    return names
 
 
 def read_scores(path: Path, n_rows: int) -> np.ndarray:
@@ -70,12 +98,24 @@ def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
         return read_run(source)
     kind, colon, feature = source.partition(":")
     if colon and kind == "feature":
-        return dataset.column(feature)
+        return _feature_scores(dataset.column(feature))
     if colon and kind == "model":
         from rankgrove.rankers.load import load
 
         return load(feature)
     return read_scores(Path(source), dataset.n_rows)
+
+
+def _feature_scores(column: np.ndarray) -> np.ndarray:
+    """Return a feature as scores; a document that lacks it ranks below all that have it."""
+    import numpy as np
+
+    scores = column.astype(np.float64)
+    missing = np.isnan(scores)
+    if missing.any():
+        # Just below, and not minus infinity: that would say that it was not retrieved.
+        scores[missing] = 0.0 if missing.all() else np.nextafter(scores[~missing].min(), -np.inf)
+    return scores
 
 
 def check_exists(path: Path) -> None:

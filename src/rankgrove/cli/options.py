@@ -26,6 +26,26 @@ LabelColumn = Annotated[
 QidColumn = Annotated[
     str, typer.Option("--qid", help="Column of the query ids, in CSV and parquet files.")
 ]
+DocidColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--docid",
+        help="Column of the document ids, in CSV and parquet files.",
+        show_default="docid, where there is one",
+    ),
+]
+FeatureColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        help="Columns to use as features, as in A,B,C, in CSV and parquet files.",
+        show_default="all without another role",
+    ),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option("--weight", help="Column of the rows' weights, in CSV and parquet files."),
+]
 Cache = Annotated[
     bool, typer.Option("--cache", help="Keep a binary copy of LETOR files for the next time.")
 ]

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from rankgrove.cli.options import Cache, LabelColumn, QidColumn, Threads
+from rankgrove.cli.options import (
+    Cache,
+    DocidColumn,
+    FeatureColumns,
+    LabelColumn,
+    QidColumn,
+    Threads,
+)
 from rankgrove.errors import ParameterError
 
 
@@ -35,6 +42,8 @@ def rank(
     run_name: Annotated[str, typer.Option(help="trec: the name of the run.")] = "rankgrove",
     label: LabelColumn = "label",
     qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -51,12 +60,12 @@ def rank(
     from rankgrove.files import write_atomically
 
     trained = rg.load(model)
-    dataset = load_dataset(data, label=label, qid=qid, cache=cache)
+    dataset = load_dataset(data, label=label, qid=qid, docid=docid, features=features, cache=cache)
     scores = trained.predict(dataset, n_threads=threads)
     if form is Form.trec:
         if out is None:
             raise ParameterError("A TREC run is written to a file: give --out.")
-        rg.write_run(out, (dataset, scores), name=run_name)
+        rg.write_run((dataset, scores), out, name=run_name)
         return
     text = "".join(f"{score!r}\n" for score in scores.tolist())
     if out is None:

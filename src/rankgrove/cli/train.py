@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import Cache, LabelColumn, QidColumn, Threads
+from rankgrove.cli.options import (
+    Cache,
+    DocidColumn,
+    FeatureColumns,
+    LabelColumn,
+    QidColumn,
+    Threads,
+    WeightColumn,
+)
 from rankgrove.errors import ParameterError, ParseError
 
 
@@ -45,6 +53,9 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, no summary.")] = False,
     label: LabelColumn = "label",
     qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
+    weight: WeightColumn = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -76,8 +87,13 @@ def train(
         raise ParameterError(
             f"The folder {model.parent} for the model does not exist: make it first."
         )
-    train_data = load_dataset(data, label=label, qid=qid, cache=cache)
-    valid_data = load_dataset(valid, label=label, qid=qid, cache=cache) if valid else None
+    columns: dict[str, Any] = {"label": label, "qid": qid, "docid": docid, "cache": cache}
+    train_data = load_dataset(data, **columns, features=features, weight=weight)
+    valid_data = None
+    if valid:
+        # Weights are for training: a validation file need not have them.
+        used = train_data.feature_names if weight else features
+        valid_data = load_dataset(valid, **columns, features=used)
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
     made.fit(train_data, valid=valid_data, valid_measures=valid_measure or None)

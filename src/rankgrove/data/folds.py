@@ -42,7 +42,8 @@ def letor_folds(
 
     Parameters
     ----------
-    parts : three data sets or more
+    parts : three data sets or more, of any number; LETOR's own collections have five. Of three
+        parts one trains, of four two, of five three
     allow_shared_queries : let a query id occur in two parts; the rows then are one query where
         both parts are trained on. Otherwise that is refused: the test would have been seen
 

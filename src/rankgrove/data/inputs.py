@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -160,6 +164,18 @@ def _object_tokens(tokens: np.ndarray) -> np.ndarray:
         except OverflowError:
             pass  # larger than int64: as texts
     return np.array([str(token) for token in listed])
+
+
+def plain_ids(tokens: list[str]) -> np.ndarray:
+    """Return ids of a text file as whole numbers where all are written as such, else as texts.
+
+    007 is not: as a number it would be one with 7.
+    """
+    if all(_CANONICAL.fullmatch(token) for token in tokens):
+        numbers = [int(token) for token in tokens]
+        if all(-(2**63) <= number < 2**63 for number in numbers):
+            return np.array(numbers, np.int64)
+    return np.array(tokens)
 
 
 def is_null(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,13 @@ import numpy as np
 
 from rankgrove.data import _letor_kernels as kernels
 from rankgrove.data._letor_kernels import MOST_INDEX, Arrays
+from rankgrove.data.inputs import plain_ids
 from rankgrove.data.letor_source import Source, excerpt, group_sizes
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import ParseError
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-_CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 def assemble_sparse(
@@ -72,7 +70,8 @@ def token_queries(sources: list[Source], out: Arrays) -> tuple[np.ndarray, np.nd
                         _check_token(source, segment.base + start, token)
                     query_of_run.append(position.setdefault(token, len(position)))
     lengths = np.diff(np.array([*first_row, out.y.size]))
-    return _ids(list(position)), np.repeat(np.array(query_of_run, np.int64), lengths)
+    ids = plain_ids([token.decode() for token in position])
+    return ids, np.repeat(np.array(query_of_run, np.int64), lengths)
 
 
 def _check_token(source: Source, offset: int, token: bytes) -> None:
@@ -84,14 +83,6 @@ def _check_token(source: Source, offset: int, token: bytes) -> None:
         ) from None
 
 
-def _ids(tokens: list[bytes]) -> np.ndarray:
-    if all(_CANONICAL.fullmatch(token) for token in tokens):
-        numbers = [int(token) for token in tokens]
-        if all(-(2**63) <= number < 2**63 for number in numbers):
-            return np.array(numbers, np.int64)
-    return np.array([token.decode() for token in tokens])
-
-
 def side_queries(
     sources: list[Source], side_files: list[Path | None]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -99,8 +90,8 @@ def side_queries(
     sizes = []
     for source, side in zip(sources, side_files, strict=True):
         assert side is not None  # _check has raised for a source without
-        own = group_sizes(side)
         n_rows = sum(segment.n_rows for segment in source.segments)
+        own = group_sizes(side, source.path, n_rows)
         if sum(own.tolist()) != n_rows:
             raise ParseError(
                 side,

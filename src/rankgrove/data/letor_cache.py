@@ -42,6 +42,8 @@ def cached(
 ) -> Parts:
     """Return the copy of what `read` would give, or call it and keep a copy."""
     used = [*paths, *(side for side in queries.side_files if side is not None)]
+    if not all(path.is_file() for path in used):  # a pipe cannot be read twice; else `read` says it
+        return read()
     key = {
         "options": asdict(options),
         "files": [str(path.absolute()) for path in used],

@@ -9,6 +9,8 @@ from rankgrove.data.letor_source import Source, excerpt
 from rankgrove.errors import ParseError
 
 _WORDS = re.compile(rb"[+-]?(nan|inf|infinity)|null", re.IGNORECASE)
+_QID = re.compile(rb"qid:", re.IGNORECASE)
+_ROW_AFTER_RETURN = re.compile(rb"\r[ \t]*[^\s:#]+[ \t]+(qid|[0-9]+):", re.IGNORECASE)
 _DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -38,9 +40,26 @@ def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
             f"the feature index in {excerpt(token)} is beyond n_features={rules.limit}. "
             "Leave n_features out, or make it larger."
         )
+    elif has_bare_returns(line):
+        message = bare_returns(line)
+    elif _QID.match(token):
+        message = _late_qid(token, line)
     else:
         message = _pair(token, rules)
     return ParseError(source.path, number, message)
+
+
+def has_bare_returns(text: bytes) -> bool:
+    """Whether what looks like a row begins after a carriage return."""
+    return _ROW_AFTER_RETURN.search(text) is not None
+
+
+def bare_returns(line: bytes) -> str:
+    """Return the message for rows that end in a carriage return alone."""
+    return (
+        f"rows end in a carriage return without a line feed ({excerpt(line)}). "
+        "Expected a line feed after every row: convert the line ends of the file."
+    )
 
 
 def overflow(token: bytes) -> str:
@@ -61,6 +80,18 @@ def endless_label(token: bytes) -> str:
 
 def no_qid(line: bytes, others: str | None) -> str:
     """Return the message for a row without query id; `others`: where there are rows with one."""
+    second, *later = [*_data_part(line).split()[1:], b""]
+    if _QID.match(second):
+        return (
+            f"the row has no query id: {excerpt(second)} is not one. "
+            "Write qid: in lower case, as in qid:17."
+        )
+    for token in later:
+        if _QID.match(token):
+            return (
+                f"the row has no query id in its place: {excerpt(token)} stands after "
+                f"{excerpt(second)}. Expected qid:ID as the second token, right after the label."
+            )
     if others:
         return (
             f"the row has no query id, and rows with one stand {others} ({excerpt(line)}). "
@@ -73,7 +104,18 @@ def no_qid(line: bytes, others: str | None) -> str:
 
 
 def _is_binary(line: bytes) -> bool:
-    return any(byte < 32 and byte not in b"\t\r\v\f" for byte in line[:10_000])
+    """Whether there are control signs, or before a comment anything but UTF-8."""
+    if any(byte < 32 and byte not in b"\t\r\v\f" for byte in line[:10_000]):
+        return True
+    try:
+        _data_part(line).decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _data_part(line: bytes) -> bytes:
+    return line.partition(b"#")[0]
 
 
 def _label(token: bytes) -> str:
@@ -85,7 +127,7 @@ def _label(token: bytes) -> str:
 
 def _twin(line: bytes) -> int:
     seen = set()
-    for token in line.split(b"#")[0].split()[1:]:
+    for token in _data_part(line).split()[1:]:
         index = token.split(b":")[0]
         if index.isdigit():
             if int(index) in seen:
@@ -94,10 +136,20 @@ def _twin(line: bytes) -> int:
     return -1
 
 
+def _late_qid(token: bytes, line: bytes) -> str:
+    first = _data_part(line).split()[1]
+    if first.startswith(b"qid:"):
+        return (
+            f"{excerpt(token)} is a second query id in one row, after {excerpt(first)}. "
+            "Expected one, right after the label: remove the other."
+        )
+    if not token.startswith(b"qid:"):
+        return f"{excerpt(token)} is not a query id. Write qid: in lower case, as in qid:17."
+    return f"{excerpt(token)} stands after a feature. Expected qid:ID right after the label."
+
+
 def _pair(token: bytes, rules: Rules) -> str:
     index, colon, value = token.partition(b":")
-    if index == b"qid":
-        return f"{excerpt(token)} stands after a feature. Expected qid:ID right after the label."
     if not colon:
         return (
             f"{excerpt(token)} has no colon. Expected index:value, as in 3:0.25; "

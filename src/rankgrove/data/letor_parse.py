@@ -19,7 +19,14 @@ from rankgrove.data.letor_assemble import (
     side_queries,
     token_queries,
 )
-from rankgrove.data.letor_mistakes import endless_label, explain, no_qid, overflow
+from rankgrove.data.letor_mistakes import (
+    bare_returns,
+    endless_label,
+    explain,
+    has_bare_returns,
+    no_qid,
+    overflow,
+)
 from rankgrove.data.letor_source import Segment, Source, excerpt
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParseError
@@ -102,6 +109,7 @@ def _count(sources: list[Source]) -> int:
     total = 0
     for source in sources:
         before = total
+        _refuse_bare_returns(source)
         for segment in source.segments:
             rows = np.zeros(segment.state.shape[0], np.int64)
             words = segment.data[: segment.data.size // 8 * 8].view(np.uint64)
@@ -113,8 +121,21 @@ def _count(sources: list[Source]) -> int:
             segment.first_row, segment.n_rows = total, int(rows.sum())
             total += segment.n_rows
         if total == before:
-            raise ParseError(source.path, None, "the file has no data rows, only empty lines.")
+            only = "comments" if source.text.find(b"#") >= 0 else "empty lines"
+            raise ParseError(
+                source.path,
+                None,
+                f"the file has no data rows, only {only}. Expected rows such as 1 qid:7 1:0.5.",
+            )
     return total
+
+
+def _refuse_bare_returns(source: Source) -> None:
+    """Refuse a file with carriage returns alone: rows after a comment would be lost in it."""
+    if source.text.find(b"\n") < 0:
+        text = bytes(source.text)
+        if has_bare_returns(text):
+            raise source.error(0, bare_returns(text))
 
 
 def _fill(
@@ -319,6 +340,8 @@ def _kind_mistakes(
         return [(with_qid, 0, message)]
     if without_qid is not None and (side is None or kind == "with"):
         _, line = source.line(without_qid)
+        if has_bare_returns(line):
+            return [(without_qid, 0, bare_returns(line))]
         others = None
         if kind == "with":
             others = "before it"

@@ -154,32 +154,44 @@ def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
 
 def as_paths(name: str, given: Any) -> list[Path]:
     """Return a path or a list of paths as a list."""
-    if isinstance(given, str | os.PathLike):
-        return [Path(given)]
-    several = isinstance(given, list | tuple) and given
-    if several and all(isinstance(path, str | os.PathLike) for path in given):
-        return [Path(path) for path in given]
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    if any(path == "" for path in several):
+        raise ParameterError(
+            f"The '{name}' parameter of read_letor must be a path or a list of paths. "
+            "Got '' instead: an empty name names no file."
+        )
+    if several and all(isinstance(path, str | os.PathLike) for path in several):
+        return [Path(path) for path in several]
     raise ParameterError(
         f"The '{name}' parameter of read_letor must be a path or a list of paths. "
         f"Got {given!r} instead."
     )
 
 
-def group_sizes(path: Path) -> np.ndarray:
-    """Return the group sizes of a LightGBM side file, one a line."""
+def group_sizes(path: Path, data: Path, n_rows: int) -> np.ndarray:
+    """Return the group sizes of a LightGBM side file, one a line; `n_rows`: those of `data`."""
     sizes = []
     for number, line in enumerate(bytes(read_bytes(path)).split(b"\n"), start=1):
         token = line.strip()
         if not token:
             continue
-        if not (token.isdigit() and len(token) <= 18 and int(token) > 0):
+        digits = token.lstrip(b"0")
+        if token.isdigit() and (len(digits) > 18 or int(digits or b"0") > n_rows):
+            raise ParseError(
+                path,
+                number,
+                f"the group size {excerpt(token)} is larger than the number of rows of {data}, "
+                f"which is {n_rows}. Expected sizes that add up to it: is it the side file of "
+                "that data file?",
+            )
+        if not (token.isdigit() and digits):
             raise ParseError(
                 path,
                 number,
                 f"the size of a group must be a whole number of at least 1. "
                 f"Got {excerpt(token)}: write one size a line, in the order of the rows.",
             )
-        sizes.append(int(token))
+        sizes.append(int(digits))
     if not sizes:
         raise ParseError(path, None, "there are no group sizes in the file. Expected one a line.")
     return np.array(sizes, np.int64)
@@ -187,6 +199,8 @@ def group_sizes(path: Path) -> np.ndarray:
 
 def side_file(path: Path) -> Path | None:
     """Return the side file of group sizes found beside `path` by its name, if there is one."""
+    if not path.name:  # a folder, such as "." or "/": reading it will say so
+        return None
     names = [f"{path.name}.query", f"{path.name}.query.gz"]
     if path.name.endswith(".gz"):
         names = [f"{path.name[:-3]}.query.gz", f"{path.name[:-3]}.query"]

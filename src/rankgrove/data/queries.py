@@ -44,7 +44,8 @@ Rows = np.ndarray | slice | None
 class QueryDataset:
     """Judged query-document data.
 
-    Frozen: the arrays it hands out cannot be written to. Subsets of queries are views.
+    Frozen: neither its attributes nor the arrays it hands out can be written to. Subsets of
+    queries are views.
 
     Parameters
     ----------
@@ -68,6 +69,18 @@ class QueryDataset:
     >>> data.query_ptr
     array([0, 2, 3])
     """
+
+    features: Matrix
+    rows: Rows
+    y: np.ndarray
+    query_ids: np.ndarray
+    query_of_row: np.ndarray
+    weight: np.ndarray | None
+    query_weight: np.ndarray | None
+    docid_column: TextColumn | None
+    query_ptr: np.ndarray
+    order: np.ndarray | None
+    _feature_names: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -138,7 +151,8 @@ class QueryDataset:
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
-        `features` None takes every column that has no other role.
+        `docid` None takes the column ``docid``, where there is one that is not named for something
+        else; `features` None takes every column that has no other role.
         """
         from rankgrove.data.tabular import dataset_from_frame
 
@@ -159,19 +173,30 @@ class QueryDataset:
         feature_names: tuple[str, ...] | None,
         query_weight: np.ndarray | None,
     ) -> None:
-        self.features = frozen_matrix(features)
-        self.rows = rows
-        self.y = frozen(y)
-        self.query_ids = frozen(query_ids)
-        self.query_of_row = frozen(query_of_row)
-        self.weight = None if weight is None else frozen(weight)
-        self.query_weight = None if query_weight is None else frozen(query_weight)
-        self.docid_column = docid
-        self._feature_names = feature_names
         sizes = np.bincount(query_of_row, minlength=query_ids.size)
-        self.query_ptr = frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
         adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
-        self.order = None if adjacent else frozen(np.argsort(query_of_row, kind="stable"))
+        self.__dict__.update(  # where cached properties go too: __setattr__ refuses
+            features=frozen_matrix(features),
+            rows=rows,
+            y=frozen(y),
+            query_ids=frozen(query_ids),
+            query_of_row=frozen(query_of_row),
+            weight=None if weight is None else frozen(weight),
+            query_weight=None if query_weight is None else frozen(query_weight),
+            docid_column=docid,
+            _feature_names=feature_names,
+            query_ptr=frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])),
+            order=None if adjacent else frozen(np.argsort(query_of_row, kind="stable")),
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"A QueryDataset is frozen: its attribute {name!r} cannot be set. "
+            "Make a new one with QueryDataset(X, y, qid=...)."
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"A QueryDataset is frozen: its attribute {name!r} cannot be deleted.")
 
     # -- sizes and columns ------------------------------------------------------------------
 

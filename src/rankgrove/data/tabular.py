@@ -6,18 +6,34 @@ a frame. The feature matrix is filled column by column: nothing but one column i
 
 from __future__ import annotations
 
+import csv
+import gzip
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import numpy as np
 
-from rankgrove.data.inputs import is_null
+from rankgrove.data.inputs import is_null, plain_ids
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, MissingExtraError, ParseError
 from rankgrove.validation import nearest
 
 _TABLE_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "null", "nan", "-nan"}
+_DOCID = "docid"  # the column taken for document ids where no other is named
+_ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
+
+
+class _CellError(DataError):
+    """A cell that cannot be used; `row` counts from 0, without the header."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 def dataset_from_frame(
@@ -34,7 +50,9 @@ def dataset_from_frame(
     Parameters
     ----------
     frame : the table; also a mapping from column name to array
-    label, qid, weight, docid : the columns with these roles
+    label, qid, weight : the columns with these roles
+    docid : the column of the document ids; None takes the column ``docid``, where there is one
+        that is not named for something else
     features : the feature columns, in this order; None takes every column without another role.
         They must hold numbers or truth values. Nulls become NaN, a missing value
 
@@ -53,6 +71,10 @@ def dataset_from_frame(
            [nan, 0. ]], dtype=float32)
     """
     names = _column_names(frame)
+    if isinstance(features, str):
+        features = [features]
+    if docid is None and _DOCID in names and _DOCID not in (label, qid, weight, *(features or [])):
+        docid = _DOCID
     roles = {"label": label, "qid": qid, "weight": weight, "docid": docid}
     taken = {name: role for role, name in roles.items() if name is not None}
     for name, role in taken.items():
@@ -60,10 +82,17 @@ def dataset_from_frame(
     if features is None:
         wanted = [name for name in names if name not in taken]
     else:
-        wanted = [features] if isinstance(features, str) else list(features)
+        wanted = list(features)
         for name in wanted:
             _check_column(name, "a feature", names)
     labels = _numbers(frame, label, "Labels")
+    bad = np.flatnonzero(~np.isfinite(labels))
+    if bad.size:
+        raise _CellError(
+            int(bad[0]),
+            f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]} of the column "
+            f"{label!r}: leave unjudged documents out, or give them the label 0.",
+        )
     return QueryDataset(
         _matrix(frame, wanted, labels.size),
         labels,
@@ -86,8 +115,9 @@ def read_table(
     """Read a data set from a ``.parquet``, ``.csv``, ``.csv.gz`` or ``.tsv`` file.
 
     Needs the extra ``tables`` (pyarrow). The parameters are those of `QueryDataset.from_frame`;
-    where `features` are named, a parquet file's other columns are not read. In a CSV file what
-    looks like a number is one: the query ids 07 and 7 are the same.
+    where `features` are named, a parquet file's other columns are not read. In CSV and TSV files
+    query ids are whole numbers where all of them are written as such, else texts, as in LETOR
+    files (007 and 7 differ); document ids are texts.
 
     Examples
     --------
@@ -97,18 +127,25 @@ def read_table(
     >>> read_table(path)
     QueryDataset(2 rows, 1 query, 1 feature; labels 0: 1, 2: 1)
     """
-    roles = [label, qid, *([weight] if weight else []), *([docid] if docid else [])]
-    columns = None if features is None else [*roles, *features]
-    table = _load(Path(path), columns)
+    path = Path(path)
+    if isinstance(features, str):
+        features = [features]
+    used = [label, qid, *(one for one in (weight, docid) if one), *(features or [])]
+    document = docid if docid or _DOCID in used else _DOCID
+    table = _load(path, None if features is None else used, qid, document)
     try:
+        if not path.name.lower().endswith(".parquet"):
+            table = _with_plain_ids(table, qid)
         return dataset_from_frame(
             table, label=label, qid=qid, features=features, weight=weight, docid=docid
         )
     except DataError as error:
-        raise ParseError(path, None, str(error)) from error
+        line = _line_of_row(path, error.row) if isinstance(error, _CellError) else None
+        raise ParseError(path, line, str(error)) from error
 
 
-def _load(path: Path, columns: list[str] | None) -> Any:
+def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) -> Any:
+    """Read a file as a pyarrow table; a parquet file's `columns` and `docid` alone, if given."""
     name = path.name.lower()
     if not name.endswith(_TABLE_SUFFIXES):
         raise ParseError(
@@ -124,16 +161,96 @@ def _load(path: Path, columns: list[str] | None) -> Any:
         if name.endswith(".parquet"):
             file = pyarrow.parquet.ParquetFile(path)
             there = set(file.schema_arrow.names)
-            return file.read(columns=columns if columns and there.issuperset(columns) else None)
-        parse = pyarrow.csv.ParseOptions(
-            delimiter="\t" if name.endswith((".tsv", ".tsv.gz")) else ","
-        )
-        return pyarrow.csv.read_csv(str(path), parse_options=parse)
+            if columns is None or not there.issuperset(columns):
+                return file.read()
+            return file.read(columns=[*columns, *({docid} & there - set(columns))])
+        separator = _separator(path)
+        _check_separator(path, separator)
+        parse = pyarrow.csv.ParseOptions(delimiter=separator)
+        texts = {one: pyarrow.string() for one in (qid, docid) if one is not None}
+        convert = pyarrow.csv.ConvertOptions(column_types=texts)
+        try:
+            return pyarrow.csv.read_csv(str(path), parse_options=parse, convert_options=convert)
+        except pyarrow.ArrowInvalid:
+            alone = pyarrow.csv.ReadOptions(use_threads=False)  # only so does it count rows
+            return pyarrow.csv.read_csv(str(path), alone, parse, convert)
     except FileNotFoundError:
         raise ParseError(path, None, "there is no such file.") from None
     except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         reason = str(error).strip().split("\n")[0].rstrip(".")
-        raise ParseError(path, None, f"the table cannot be read: {reason}.") from error
+        line = None
+        if found := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
+            line = _line_of_row(path, int(found[1]) - 2)
+            reason = reason.replace(found[0], "")
+        raise ParseError(path, line, f"the table cannot be read: {reason}.") from error
+
+
+# -- CSV and TSV ------------------------------------------------------------------------------
+
+
+def _separator(path: Path) -> str:
+    return "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
+
+def _open_text(path: Path) -> TextIO:
+    packed = path.name.lower().endswith(".gz")
+    opened = (gzip.open if packed else open)(path, "rt", newline="", errors="replace")
+    return cast(TextIO, opened)
+
+
+def _check_separator(path: Path, separator: str) -> None:
+    """Refuse a header that has another separator instead."""
+    try:
+        with _open_text(path) as file:
+            header = file.readline(1 << 16).strip("\r\n")
+    except (OSError, EOFError, zlib.error):  # reading the table says it
+        return
+    found = max(_SEPARATORS, key=header.count)
+    if separator not in header and found in header:
+        remedy = "rename it to .tsv" if found == "\t" else "convert it"
+        raise ParseError(
+            path,
+            1,
+            f"the header {_shown(header)} has {_SEPARATORS[found]} and no "
+            f"{_SEPARATORS[separator]}. A .csv file is separated by commas, a .tsv file by tabs: "
+            f"{remedy}, or read it with another tool and use QueryDataset.from_frame.",
+        )
+
+
+def _with_plain_ids(table: Any, qid: str) -> Any:
+    """Return the table with query ids as whole numbers where all are written as such."""
+    if table.column_names.count(qid) != 1:  # said later, with the columns there are
+        return table
+    import pyarrow
+    import pyarrow.compute
+
+    column = pyarrow.compute.utf8_trim_whitespace(table.column(qid)).combine_chunks()
+    encoded = column.dictionary_encode()
+    tokens = encoded.dictionary.to_pylist()
+    which = encoded.indices.to_numpy()
+    if "" in tokens:
+        row = int(np.flatnonzero(which == tokens.index(""))[0])
+        raise _CellError(row, _no_query_id(qid, row))
+    ids = pyarrow.array(plain_ids(tokens)[which])
+    return table.set_column(table.column_names.index(qid), qid, ids)
+
+
+def _line_of_row(path: Path, row: int) -> int | None:
+    """Return the line where a row of a CSV file begins; None for what is no such file."""
+    if path.name.lower().endswith(".parquet"):
+        return None
+    try:
+        with _open_text(path) as file:
+            reader = csv.reader(file, delimiter=_separator(path))
+            left, begin = row + 1, 1
+            for record in reader:
+                if record and not left:
+                    return begin
+                left -= bool(record)
+                begin = reader.line_num + 1
+    except (OSError, EOFError, zlib.error, csv.Error):
+        pass
+    return None
 
 
 # -- columns of any kind of frame -------------------------------------------------------------
@@ -189,9 +306,11 @@ def _matrix(frame: Any, names: list[Any], n_rows: int) -> np.ndarray:
         lost = np.isinf(kept) & np.isfinite(values)
         matrix[:, j] = kept
         if lost.any():
-            raise DataError(
+            row = int(np.flatnonzero(lost)[0])
+            raise _CellError(
+                row,
                 f"Features are kept as float32, which ends at 3.4e38. The column {name!r} has "
-                f"{values[lost][0]:g}: scale it."
+                f"{values[row]:g} in row {row}: scale it.",
             )
     return matrix
 
@@ -208,10 +327,35 @@ def _numbers(frame: Any, name: Any, what: str) -> np.ndarray:
         if numbers is not None:
             return numbers
     shown = kind if kind is not None else values.dtype
-    raise DataError(
-        f"{what} must be numbers. The column {name!r} holds {shown}: convert it to numbers (codes "
-        "or one column a category), or leave it out by naming the feature columns in 'features'."
+    remedy = (
+        "convert it to numbers (codes or one column a category), or leave it out by naming the "
+        "feature columns in 'features' (--features)."
+        if what == "Features"
+        else "write numbers there, or name another column."
     )
+    begin = f"{what} must be numbers. The column {name!r} holds {shown}"
+    bad = _first_word(values)
+    if bad is None:
+        raise DataError(f"{begin}: {remedy}")
+    raise _CellError(bad[0], f"{begin}, such as {_shown(bad[1])} in row {bad[0]}: {remedy}")
+
+
+def _first_word(values: np.ndarray) -> tuple[int, str | bytes] | None:
+    """Return row and value of the first text that is no number and does not stand for a null."""
+    for row, value in enumerate(values.tolist()):
+        if not isinstance(value, str | bytes):
+            continue
+        text = value if isinstance(value, str) else value.decode(errors="replace")
+        if text.strip().lower() not in _NULL_WORDS:
+            try:
+                float(text)
+            except ValueError:
+                return row, value
+    return None
+
+
+def _shown(value: str | bytes, most: int = 40) -> str:
+    return repr(value) if len(value) <= most else repr(value[:most]) + "..."
 
 
 def _plain(column: Any) -> np.ndarray:
@@ -249,7 +393,9 @@ def _tokens(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
     if values.dtype.kind in "fO":
         missing = [row for row, value in enumerate(values.tolist()) if is_null(value)]
         if missing:
-            raise DataError(
-                f"Every row needs a query id. The column {name!r} has none in row {missing[0]}."
-            )
+            raise _CellError(missing[0], _no_query_id(name, missing[0]))
     return values
+
+
+def _no_query_id(name: Any, row: int) -> str:
+    return f"Every row needs a query id. The column {name!r} has none in row {row}."

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec_files import Qrels, Run, read_qrels, read_run, run_of_scores, write_run
+from rankgrove.data.trec_files import (
+    Qrels,
+    Run,
+    check_qrels,
+    check_run,
+    read_qrels,
+    read_run,
+    run_of_scores,
+    write_run,
+)
 from rankgrove.errors import DataError
 from rankgrove.validation import check_choice
 
@@ -45,7 +54,7 @@ def pool(
 
     Parameters
     ----------
-    run, qrels : as read by `read_run` and `read_qrels`
+    run, qrels : as read by `read_run` and `read_qrels`, or plain mappings of that form
     complete : also take the queries that are judged but not in the run, with nothing retrieved
         (trec_eval's ``-c``)
 
@@ -60,6 +69,8 @@ def pool(
     >>> dataset.docid.tolist(), dataset.y.tolist(), scores.tolist()
     (['c', 'b', 'a'], [2.0, 1.0, 0.0], [-inf, 2.0, 1.0])
     """
+    check_run(run)
+    check_qrels(qrels)
     qids: list[str] = []
     docids: list[str] = []
     labels: list[int] = []
@@ -147,6 +158,7 @@ def dataset_from_runs(
     check_choice("unjudged", owner, unjudged, ["irrelevant", "drop"])
     named = _named_runs(runs)
     judgements = read_qrels(qrels) if isinstance(qrels, str | Path) else qrels
+    check_qrels(judgements)
     floors = [_floor(name, run) if absent == "min" else math.nan for name, run in named.items()]
     qids: list[str] = []
     docids: list[str] = []
@@ -225,6 +237,7 @@ def _as_run(run: Any) -> Mapping[str, Mapping[str, float]]:
             "A run must be a Run, a mapping {query id: {document id: score}} or the path of a run "
             f"file. Got {type(run).__name__}."
         )
+    check_run(run)
     return run
 
 

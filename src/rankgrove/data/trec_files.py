@@ -7,13 +7,15 @@ good documents are. Both are plain dicts of dicts, so that other tools take them
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_files import read_text_bytes
-from rankgrove.errors import DataError, ParseError
+from rankgrove.errors import DataError, ParameterError, ParseError
 from rankgrove.files import atomic_output
 from rankgrove.validation import check_scores
 
@@ -28,6 +30,12 @@ class Run(dict[str, dict[str, float]]):
     scores : mapping from query id to a mapping from document id to score
     name : the system's name, the last field of a run file
 
+    Raises
+    ------
+    DataError
+        Naming query and document, where a score is not a number. Minus infinity is one: it says
+        that a document was not retrieved.
+
     Examples
     --------
     >>> run = Run({"7": {"d1": 0.5, "d2": 1.5}}, name="bm25")
@@ -40,8 +48,9 @@ class Run(dict[str, dict[str, float]]):
         scores: Mapping[str, dict[str, float]] | Iterable[tuple[str, dict[str, float]]] = (),
         name: str = "run",
     ) -> None:
-        super().__init__(scores)
+        super().__init__(_pairs(scores, "a run", "score"))
         self.name = name
+        check_run(self)
 
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {len(self)} queries, {_documents(self)} documents)"
@@ -50,11 +59,26 @@ class Run(dict[str, dict[str, float]]):
 class Qrels(dict[str, dict[str, int]]):
     """Judgements: ``qrels[qid][docid]`` is a whole-number grade, the more the better.
 
+    Parameters
+    ----------
+    grades : mapping from query id to a mapping from document id to grade
+
+    Raises
+    ------
+    DataError
+        Naming query and document, where a grade is not a finite number.
+
     Examples
     --------
     >>> Qrels({"7": {"d1": 0, "d2": 2}})
     Qrels(1 queries, 2 judgements)
     """
+
+    def __init__(
+        self, grades: Mapping[str, dict[str, int]] | Iterable[tuple[str, dict[str, int]]] = ()
+    ) -> None:
+        super().__init__(_pairs(grades, "qrels", "grade"))
+        check_qrels(self)
 
     def __repr__(self) -> str:
         return f"Qrels({len(self)} queries, {_documents(self)} judgements)"
@@ -62,6 +86,78 @@ class Qrels(dict[str, dict[str, int]]):
 
 def _documents(table: Mapping[str, Mapping[str, float]]) -> int:
     return sum(len(documents) for documents in table.values())
+
+
+def _pairs(given: Any, what: str, value: str) -> Any:
+    """Return the queries of a run or of qrels as `dict` takes them."""
+    try:
+        return dict(given)
+    except (TypeError, ValueError):
+        raise DataError(_not_a_table(given, what, value)) from None
+
+
+def _not_a_table(given: object, what: str, value: str) -> str:
+    return (
+        f"{what.capitalize()} must be a mapping {{query id: {{document id: {value}}}}}. "
+        f"Got {type(given).__name__}."
+    )
+
+
+def check_run(run: Any) -> None:
+    """Refuse what is not a mapping {query id: {document id: score}}."""
+    _check_table(run, "a run", "score")
+
+
+def check_qrels(qrels: Any) -> None:
+    """Refuse what is not a mapping {query id: {document id: grade}}."""
+    _check_table(qrels, "qrels", "grade")
+
+
+def _check_table(table: Any, what: str, value: str) -> None:
+    if not isinstance(table, Mapping):
+        raise DataError(_not_a_table(table, what, value))
+    for qid, documents in table.items():
+        if not isinstance(documents, Mapping):
+            raise DataError(
+                f"The query {qid!r} of {what} must have a mapping {{document id: {value}}}. "
+                f"Got {type(documents).__name__}."
+            )
+        if _all_plain(documents):
+            continue
+        for docid, number in documents.items():
+            check_value(qid, docid, number, value)
+
+
+def _all_plain(documents: Mapping[Any, Any]) -> bool:
+    """Whether all values are plain finite numbers, made sure of by two passes in C."""
+    values = documents.values()
+    try:
+        return set(map(type, values)) <= {int, float} and abs(sum(values)) < 1e308
+    except OverflowError:  # a whole number that no float holds
+        return False
+
+
+def check_value(qid: object, docid: object, number: Any, what: str) -> float:
+    """Return a score or a grade (`what`) as a float, or refuse it by query and document."""
+    try:
+        value = float(number) if isinstance(number, Real) else math.nan
+    except OverflowError:
+        value = math.inf
+    if math.isfinite(value) or (value == -math.inf and what == "score"):
+        return value
+    rule = (
+        "scores must be finite, or minus infinity for a document not retrieved."
+        if what == "score"
+        else "grades must be finite numbers."
+    )
+    raise DataError(
+        f"The document {docid!r} of query {qid!r} has the {what} {_shown(number)}: {rule}"
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(float(value)) if isinstance(value, float) else repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -170,8 +266,8 @@ def _grade(token: bytes) -> int:
 
 
 def write_run(
-    path: str | Path,
     run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, Any],
+    path: str | os.PathLike[str],
     *,
     name: str | None = None,
 ) -> None:
@@ -182,10 +278,10 @@ def write_run(
 
     Parameters
     ----------
+    run : a Run or a plain mapping like one, or a pair: a data set and one score a row of it. A row
+        without a document id is called ``row`` and its number in the data set, from 0. Documents
+        that score minus infinity were not retrieved and are left out
     path : where to write
-    run : a run, or a data set and one score a row of it. A row without a document id is called
-        ``row`` and its number in the data set, from 0. Documents that score minus infinity were
-        not retrieved and are left out
     name : the last field of every line; by default the run's own name, or ``rankgrove``
 
     Examples
@@ -193,16 +289,18 @@ def write_run(
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "out.run"
     >>> data = QueryDataset(None, [0, 1], qid=[7, 7], docid=["d1", "d2"])
-    >>> write_run(path, (data, [0.5, 1.5]), name="mine")
+    >>> write_run((data, [0.5, 1.5]), path, name="mine")
     >>> print(path.read_text(), end="")
     7 Q0 d2 1 1.5 mine
     7 Q0 d1 2 0.5 mine
     """
+    _check_arguments(run, path)
     if isinstance(run, tuple):
         dataset, scores = run
         run = run_of_scores(dataset, scores)
         tag = name or "rankgrove"
     else:
+        check_run(run)
         tag = name or getattr(run, "name", None) or "rankgrove"
     _check_token("run name", tag)
     with atomic_output(path) as file:
@@ -210,6 +308,24 @@ def write_run(
             _check_token("query id", str(qid))
             for rank, (docid, score) in enumerate(_ranked(qid, documents), start=1):
                 file.write(f"{qid} Q0 {docid} {rank} {score!r} {tag}\n".encode())
+
+
+def _check_arguments(run: Any, path: Any) -> None:
+    pair = isinstance(run, tuple) and len(run) == 2 and isinstance(run[0], QueryDataset)
+    if not (pair or isinstance(run, Mapping)):
+        order = (
+            " Write write_run(run, path): the run comes first."
+            if isinstance(run, str | os.PathLike)
+            else ""
+        )
+        raise ParameterError(
+            "The 'run' parameter of write_run must be a Run, a mapping {query id: {document id: "
+            f"score}}}} or a pair (dataset, scores). Got {type(run).__name__} instead.{order}"
+        )
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterError(
+            f"The 'path' parameter of write_run must be a path. Got {type(path).__name__} instead."
+        )
 
 
 def run_of_scores(dataset: QueryDataset, scores: Any) -> Run:
@@ -235,11 +351,6 @@ def _ranked(qid: str, documents: Mapping[str, float]) -> list[tuple[str, float]]
     for docid, score in documents.items():
         _check_token("document id", str(docid))
         value = float(score)
-        if math.isnan(value) or value == math.inf:
-            raise DataError(
-                f"The document {docid!r} of query {qid!r} has the score {value}: "
-                "scores must be finite, or minus infinity for a document not retrieved."
-            )
         if value != -math.inf:
             scored.append((docid, value))
     scored.sort(key=lambda pair: (pair[1], str(pair[0]).encode()), reverse=True)

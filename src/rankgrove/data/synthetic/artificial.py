@@ -44,7 +44,7 @@ def make_artificial(
     labels : the shares of the labels 0, 1, ...: ``"skewed"`` (.52, .33, .105, .035, .01, as web
         judgements are; the only one that shows the LambdaMART paper's order of NDCG@10, @3 and
         @1), ``"equal"`` (five of .2), or any shares
-    seed : fixes the queries
+    seed : fixes the queries; a whole number of at least 0, as is `task`
     task : fixes the polynomial, its scaling and the label edges
 
     Returns

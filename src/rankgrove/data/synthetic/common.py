@@ -22,9 +22,9 @@ def blocks(n_queries: int) -> Iterator[tuple[int, slice]]:
 
 
 def check_sizes(owner: str, seed: Any, task: Any, **sizes: Any) -> None:
-    """Refuse a seed or task that is no whole number, and sizes below 1."""
-    check_integer("seed", owner, seed)
-    check_integer("task", owner, task)
+    """Refuse a seed or task that is no whole number of at least 0, and sizes below 1."""
+    check_integer("seed", owner, seed, low=0)
+    check_integer("task", owner, task, low=0)
     for name, size in sizes.items():
         check_integer(name, owner, size, low=1)
 

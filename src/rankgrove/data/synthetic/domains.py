@@ -47,7 +47,7 @@ def make_domains(
     relevance_shift : how far what is relevant differs. The target's function is
         (1 - s) times the source's plus s times another one that is uncorrelated with it, scaled
         to the same variance: at 0 the same function, at 1 an unrelated one
-    seed : fixes the queries
+    seed : fixes the queries; a whole number of at least 0, as is `task`
     task : fixes the functions, the shifts' directions and the label edges
     noise : standard deviation of the judges' noise; that of relevance itself is 1
 

@@ -62,7 +62,7 @@ def make_web(
     n_queries : number of queries
     n_docs : the mean number of documents a query; the number varies
     n_features : number of features
-    seed : fixes the queries
+    seed : fixes the queries; a whole number of at least 0, as is `task`
     task : fixes what features mean, what is relevant and the label edges
     noise : standard deviation of the judges' noise; that of relevance itself is 1
 
