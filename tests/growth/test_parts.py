@@ -15,7 +15,7 @@ from rankgrove.growth import _grower_kernels
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
 from rankgrove.growth.leaves import add_leaf_values, exact_sums
-from rankgrove.growth.quantise import GRADIENT, GRADIENT_BITS, measure, quantise, scale_exponent
+from rankgrove.growth.quantise import GRADIENT_BITS, Layout, measure, quantise, scale_exponent
 from rankgrove.growth.splitting import FeatureDraw, Split, best_split
 from tests.reference import tree as naive
 
@@ -71,8 +71,10 @@ def search(
     min_leaf: int = 1,
     min_gain: float = 0.0,
     allowed: np.ndarray | None = None,
+    layout: Layout | None = None,
 ) -> Split | None:
     """The best split of all rows."""
+    layout = layout or Layout.of("mse", len(X))
     codes = binner.transform(X).codes
     n_blocks = codes.shape[1] // 8
     hist = histogram(codes, packed, np.arange(len(X), dtype=np.int32))
@@ -81,9 +83,10 @@ def search(
     if allowed is None:
         allowed = np.ones(n_bins.size, np.bool_)
     gains, out = np.empty(n_blocks), np.empty((n_blocks, OUT_FIELDS), np.int64)
-    total = int(packed[0].sum())
+    total, _ = layout.unpack([int(plane.sum()) for plane in packed])
+    fields = (np.int64(layout.count_bits), np.int64(layout.hessian_bits))
     _grower_kernels.search(
-        hist, n_bins, binner.columns, allowed, total, weight, 1.0, l2, min_leaf, gains, out
+        hist, n_bins, binner.columns, allowed, total, weight, 1.0, l2, min_leaf, fields, gains, out
     )
     return best_split(gains, out, binner.columns, len(X), 1.0, min_gain)
 
@@ -91,14 +94,16 @@ def search(
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 10**6),
-    st.sampled_from(["mse", "newton"]),
+    st.sampled_from([("mse", 100), ("newton", 100), ("newton", 1 << 21)]),
     st.integers(1, 4),
     st.sampled_from([0.0, 0.5, 8.0]),
     st.booleans(),
 )
 def test_best_split_equals_trying_all(
-    seed: int, split: str, min_leaf: int, l2: float, missing: bool
+    seed: int, form: tuple[str, int], min_leaf: int, l2: float, missing: bool
 ) -> None:
+    # few rows have three sums in one plane, many rows (as it is told) two planes
+    split, layout = form[0], Layout.of(*form)
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 30)), int(rng.integers(1, 11))
     X = rng.integers(0, 5, (n, d)).astype(np.float32)
@@ -110,8 +115,13 @@ def test_best_split_equals_trying_all(
     binner = Binner.fit(X)
     if binner.columns.size == 0:
         return
-    packed = np.stack([(g << 32) + 1, h] if split == "newton" else [(g << 32) + 1])
-    found = search(binner, X, packed, int(h.sum()), l2=l2, min_leaf=min_leaf)
+    planes = [(g << layout.gradient.shift) + 1]
+    if layout.planes == 2:
+        planes.append(h)
+    elif layout.hessian is not None:
+        planes[0] += h << layout.hessian.shift
+    packed = np.stack(planes)
+    found = search(binner, X, packed, int(h.sum()), l2=l2, min_leaf=min_leaf, layout=layout)
     thresholds: list[list[float]] = [[] for _ in range(d)]
     for column, values in zip(binner.columns, binner.thresholds, strict=True):
         thresholds[column] = values.tolist()
@@ -176,7 +186,10 @@ def quantised(values: np.ndarray, keys: np.ndarray, exponent: int, n_parts: int 
     rows = np.arange(values.size, dtype=np.int32)
     out = np.empty(values.size, np.int64)
     total = math.ldexp(2.0**GRADIENT_BITS - 1 - values.size, -exponent)
-    assert quantise(GRADIENT, values, total, rows, keys, (7, 3), out, n_parts) == exponent
+    assert (
+        quantise(Layout.of("mse", 9).gradient, values, total, rows, keys, (7, 3), out, n_parts)
+        == exponent
+    )
     return out
 
 
@@ -274,3 +287,18 @@ def test_drawn_features() -> None:
     assert (draw(0, 3) == masks[3]).all()
     assert (draw(1, 3) != masks[3]).any()
     assert FeatureDraw(columns, 0.001, 0)(0, 0).sum() == 1
+
+
+@pytest.mark.parametrize("n_rows", [100, 1 << 21])
+def test_sums_of_all_layouts_are_unpacked(n_rows: int) -> None:
+    rng = np.random.default_rng(0)
+    g, h = rng.integers(-500, 500, 1000), rng.integers(0, 90, 1000)
+    for split in ("mse", "newton"):
+        layout = Layout.of(split, n_rows)
+        packed = np.zeros((layout.planes, 1000), np.int64)
+        packed[0] = (g << layout.gradient.shift) + 1
+        if layout.hessian is not None:
+            packed[-1] += h << layout.hessian.shift
+        total, weight = layout.unpack([int(plane.sum()) for plane in packed])
+        assert total == (int(g.sum()) << 32) + 1000
+        assert weight == (int(h.sum()) if split == "newton" else 0)

@@ -56,7 +56,7 @@ def _place(order, start, end, t, n_parts, lefts, rights, n_left):
 @njit(cache=True)
 def _finish_block(
     block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
-    step, l2, min_leaf, out_gain, out,
+    step, l2, min_leaf, fields, out_gain, out,
 ):  # fmt: skip
     """Add up a block's parts, subtract for the sibling, search what is to be searched."""
     for p in range(small.shape[0]):
@@ -71,14 +71,16 @@ def _finish_block(
         if scan[child]:
             scan_block(
                 small if child == 0 else large, block, n_bins, columns, allowed[child],
-                totals[child], weights[child], step, l2, min_leaf, out_gain[child], out[child],
+                totals[child], weights[child], step, l2, min_leaf, fields, out_gain[child],
+                out[child],
             )  # fmt: skip
 
 
 @njit(cache=True)
 def place_and_search_part(
     order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, out_gain, out, t, n_threads,
+    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, fields, out_gain, out, t,
+    n_threads,
 ):  # fmt: skip
     """One thread's share of the second step; child 0 is the smaller one, child 1 the larger."""
     for part in range(t, n_parts, n_threads):
@@ -87,30 +89,44 @@ def place_and_search_part(
         for block in range(t, small.shape[1], n_threads):
             _finish_block(
                 block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed,
-                totals, weights, step, l2, min_leaf, out_gain, out,
+                totals, weights, step, l2, min_leaf, fields, out_gain, out,
             )  # fmt: skip
 
 
 @njit(cache=True, parallel=True)
 def place_and_search(
     order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, out_gain, out, n_threads,
+    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, fields, out_gain, out, n_threads,
 ):  # fmt: skip
     """All threads' shares."""
     for t in prange(n_threads):
         place_and_search_part(
             order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-            n_bins, columns, allowed, totals, weights, step, l2, min_leaf, out_gain, out, t,
+            n_bins, columns, allowed, totals, weights, step, l2, min_leaf, fields, out_gain, out, t,
             n_threads,
         )  # fmt: skip
 
 
 @njit(cache=True)
-def search(hist, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out):
+def search(
+    hist, n_bins, columns, allowed, total, weight, step, l2, min_leaf, fields, out_gain, out
+):
     """Find the best split of every block of a leaf's histogram, in one thread."""
     for block in range(hist.shape[1]):
         scan_block(
-            hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out
+            hist,
+            block,
+            n_bins,
+            columns,
+            allowed,
+            total,
+            weight,
+            step,
+            l2,
+            min_leaf,
+            fields,
+            out_gain,
+            out,
         )
 
 
@@ -118,7 +134,7 @@ def search(hist, n_bins, columns, allowed, total, weight, step, l2, min_leaf, ou
 def split_serial(
     column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted, words,
     common, skip, packed, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
-    step, l2, min_leaf, n_left, out_gain, out,
+    step, l2, min_leaf, fields, n_left, out_gain, out,
 ):  # fmt: skip
     """Both steps for a small leaf, in one thread."""
     m = divide(column, bin, missing_left, order, start, end, lefts, rights)
@@ -137,5 +153,5 @@ def split_serial(
             if scan[child]:
                 search(
                     small if child == 0 else large, n_bins, columns, allowed[child], totals[child],
-                    weights[child], step, l2, min_leaf, out_gain[child], out[child],
+                    weights[child], step, l2, min_leaf, fields, out_gain[child], out[child],
                 )  # fmt: skip

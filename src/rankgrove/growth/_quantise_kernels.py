@@ -46,8 +46,8 @@ def magnitudes(values, rows, unit, out, n_parts):
 
 
 @njit(cache=True)
-def quantise_part(values, rows, keys, stream, scale, shift, low_field, out, part, n_parts):
-    """Set ``out[row]`` to ``(rounded << shift) + low_field``.
+def quantise_part(values, rows, keys, stream, scale, shift, low_field, keep, out, part, n_parts):
+    """Set ``out[row]`` to ``(rounded << shift) + low_field``, or add that if `keep`.
 
     ``values[row] * scale`` is rounded up with the probability of its fraction; the random number
     is a hash of (stream, row key) alone.
@@ -59,11 +59,12 @@ def quantise_part(values, rows, keys, stream, scale, shift, low_field, out, part
         whole = np.floor(x)
         chance = np.float64(mix(keys[row] ^ stream) >> np.uint64(11)) * 2.0**-53
         q = np.int64(whole) + np.int64(chance < x - whole)
-        out[row] = (q << np.int64(shift)) + np.int64(low_field)
+        before = out[row] if keep else np.int64(0)
+        out[row] = before + (q << np.int64(shift)) + np.int64(low_field)
 
 
 @njit(cache=True, parallel=True)
-def quantise(values, rows, keys, stream, scale, shift, low_field, out, n_parts):
+def quantise(values, rows, keys, stream, scale, shift, low_field, keep, out, n_parts):
     """All parts of :func:`quantise_part`."""
     for part in prange(n_parts):
-        quantise_part(values, rows, keys, stream, scale, shift, low_field, out, part, n_parts)
+        quantise_part(values, rows, keys, stream, scale, shift, low_field, keep, out, part, n_parts)

@@ -66,28 +66,57 @@ def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
 
 
 @njit(cache=True)
+def _unpack(prefix, weights, fields, n):
+    """Bring sums of three fields into the form of two planes: gradient and count, and hessian."""
+    count_bits, hessian_bits = fields
+    for b in range(n):
+        both = prefix[b] & ((np.int64(1) << (count_bits + hessian_bits)) - np.int64(1))
+        weights[b] = both >> count_bits
+        count = both & ((np.int64(1) << count_bits) - np.int64(1))
+        gradient = prefix[b] >> (count_bits + hessian_bits)
+        prefix[b] = (gradient << np.int64(32)) + count
+
+
+@njit(cache=True)
 def _scan_side(
-    hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, prefix, weights, gains
+    hist,
+    block,
+    start,
+    missing_left,
+    n,
+    total,
+    weight,
+    step,
+    l2,
+    min_leaf,
+    fields,
+    prefix,
+    weights,
+    gains,
 ):
     """Fill the gains of a feature's n candidates with missing values on one side."""
     missing = hist[0, block, start + MISSING] if missing_left else np.int64(0)
     _prefix(hist[0, block], start, missing, n, prefix)
-    if hist.shape[0] == 1:
+    if hist.shape[0] == 2:
+        missing = hist[1, block, start + MISSING] if missing_left else np.int64(0)
+        _prefix(hist[1, block], start, missing, n, weights)
+    elif fields[1] > 0:
+        _unpack(prefix, weights, fields, n)
+    else:
         _mse_gains(prefix, total, min_leaf, n, gains)
         return
-    missing = hist[1, block, start + MISSING] if missing_left else np.int64(0)
-    _prefix(hist[1, block], start, missing, n, weights)
     _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains)
 
 
 @njit(cache=True)
 def scan_block(
-    hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, out_gain, out
+    hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, fields, out_gain, out
 ):
     """Find the best split among the eight features of a block of a leaf's histogram.
 
     In: hist (planes, blocks, 2048); n_bins, columns and allowed, one a feature; total packed and
-    weight (quantised hessian) of the leaf. Out: out_gain[block] and out[block] (OUT_FIELDS).
+    weight (quantised hessian) of the leaf; fields, the bits of count and hessian in a sum.
+    Out: out_gain[block] and out[block] (OUT_FIELDS).
     """
     prefix = np.empty(256, np.int64)
     weights = np.zeros(256, np.int64)
@@ -95,18 +124,19 @@ def scan_block(
     best = NOTHING
     best_column = -1
     first = block * FEATURES_A_BLOCK
+    count_mask = (np.int64(1) << fields[0]) - np.int64(1)
     for feature in range(first, min(first + FEATURES_A_BLOCK, n_bins.size)):
         if not allowed[feature]:
             continue
         start = (feature - first) * 256
-        n_missing = hist[0, block, start + MISSING] & _COUNT
+        n_missing = hist[0, block, start + MISSING] & count_mask
         best_bin = -1  # of this feature, as far as it is the best of all
         for missing_left in range(2 if n_missing else 1):
             # All values left of the missing ones is a split; left together with them is none.
             n = n_bins[feature] - (0 if n_missing and not missing_left else 1)
             _scan_side(
-                hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, prefix,
-                weights, gains,
+                hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, fields,
+                prefix, weights, gains,
             )  # fmt: skip
             for b in range(n):
                 if gains[b] < best or gains[b] == NOTHING:

@@ -21,6 +21,7 @@ from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import N_BINS, CommonWords, HistogramPool
+from rankgrove.growth.quantise import Layout
 from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
 
 # A parallel region must save this much: it costs a tenth of it on an idle machine, and up to a
@@ -76,7 +77,8 @@ class Frontier:
         self.rules = rules
         self.draw = draw
         self.n_threads = n_threads
-        self.packed = np.empty((rules.planes, n), np.int64)
+        self.layout = Layout.of(rules.split, n)
+        self.packed = np.empty((self.layout.planes, n), np.int64)
         self.order, self._lefts, self._rights = (np.empty(n, np.int32) for _ in range(3))
         self._columns = binned.by_column(n_threads)
         common = CommonWords.of(binned.codes)
@@ -85,7 +87,7 @@ class Frontier:
         self._column_numbers = binned.binner.columns
         self._row_bytes = int(binned.codes.shape[1])
         n_blocks = binned.words.shape[1]
-        self._pool = HistogramPool(n_blocks, rules.planes, n_leaves, histogram_bytes)
+        self._pool = HistogramPool(n_blocks, self.layout.planes, n_leaves, histogram_bytes)
         self._parts = np.empty((n_threads, *self._pool.shape), np.int64)
         self._n_left = np.zeros(n_threads, np.int64)
         self._out_gain = np.empty((2, n_blocks), np.float64)
@@ -155,7 +157,7 @@ class Frontier:
         self._count(root)
         hist = self._pool[root.slot]
         sums = [int(plane[0, :N_BINS].sum()) for plane in hist]
-        root.total, root.weight = sums[0], sums[-1] if self.rules.planes == 2 else 0
+        root.total, root.weight = self.layout.unpack(sums)
         self._search(root)
 
     def _split(self, parent: Leaf, split: Split, left: Leaf, right: Leaf) -> None:
@@ -204,7 +206,7 @@ class Frontier:
         search = (
             self._n_bins, self._column_numbers, self._allowed(small, large),
             np.array([small.total, large.total]), np.array([small.weight, large.weight]), step,
-            rules.l2, rules.min_leaf,
+            rules.l2, rules.min_leaf, self._fields,
         )  # fmt: skip
         work = ROW_NS * parent.count + self._count_ns(small.count if wanted else 0)
         if not self._worth_a_region(work):
@@ -225,11 +227,15 @@ class Frontier:
             self._out_gain, self._out,
         )  # fmt: skip
 
+    @property
+    def _fields(self) -> tuple[np.int64, np.int64]:
+        return np.int64(self.layout.count_bits), np.int64(self.layout.hessian_bits)
+
     def _worth_a_region(self, nanoseconds: float) -> bool:
         return nanoseconds * (1 - 1 / self.n_threads) > REGION_NS
 
     def _count_ns(self, n_rows: int) -> float:
-        return BYTE_NS * float(n_rows * self._row_bytes * self.rules.planes)
+        return BYTE_NS * float(n_rows * self._row_bytes * self.layout.planes)
 
     def _allowed(self, *leaves: Leaf) -> np.ndarray:
         return np.stack([self.draw(self._round, leaf.birth) for leaf in leaves])
@@ -249,7 +255,7 @@ class Frontier:
         kernels.search(
             self._pool[leaf.slot], self._n_bins, self._column_numbers, self._allowed(leaf)[0],
             leaf.total, leaf.weight, self._scales.weight, self.rules.l2, self.rules.min_leaf,
-            self._out_gain[0], self._out[0],
+            self._fields, self._out_gain[0], self._out[0],
         )  # fmt: skip
         leaf.split = self._found(0, leaf)
 

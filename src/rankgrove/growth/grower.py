@@ -22,8 +22,6 @@ from rankgrove.growth.frontier import Frontier, Scales
 from rankgrove.growth.leaves import SERIAL_ROWS, exact_sums
 from rankgrove.growth.partition import leaf_dtype, leaves_of
 from rankgrove.growth.quantise import (
-    GRADIENT,
-    HESSIAN,
     MOST_ROWS,
     Range,
     measure,
@@ -142,15 +140,16 @@ class Grower:
     ) -> Scales:
         """Fill the packed sums of `rows`; return what their units are worth."""
         packed, keys, draw = self._frontier.packed, self._keys, (self.seed, round)
+        field, field_h = self._frontier.layout.gradient, self._frontier.layout.hessian
         total = spread.total
-        exponent = quantise(GRADIENT, gradient, total, rows, keys, draw, packed[0], n_parts)
+        exponent = quantise(field, gradient, total, rows, keys, draw, packed[0], n_parts)
         exponent_h = 0
-        if self.rules.planes == 2:
+        if field_h is not None:
             if hessian is None or spread_h is None:
-                packed[1] = 1
+                hessian, total = np.ones(gradient.size), float(rows.size)
             else:
                 total = spread_h.total
-                exponent_h = quantise(HESSIAN, hessian, total, rows, keys, draw, packed[1], n_parts)
+            exponent_h = quantise(field_h, hessian, total, rows, keys, draw, packed[-1], n_parts)
         return Scales(math.ldexp(1.0, -2 * exponent), math.ldexp(1.0, -exponent_h))
 
     def _label(self, n_rows: int, n_parts: int) -> np.ndarray:

@@ -4,8 +4,10 @@ A row's gradient is multiplied by a power of two and rounded at random, up with 
 its fraction, so that sums keep their expectation. The random number is a hash of (seed, round, row
 key). The power is the largest for which no sum of any rows can leave its field::
 
-    plane 0     | gradient, 32 bits signed | count, 32 bits |       one int64 addition, two sums
-    plane 1     | hessian, 64 bits                          |       only for split="newton"
+    "mse"       | gradient, 32 bits signed  |  count, 32 bits |      one int64 addition, two sums
+    "newton"    | gradient, 23 | hessian, 21 |  count, 20     |      three sums, up to 2**20 rows
+                | gradient, 32 bits signed  |  count, 32 bits |      more rows: a second plane
+                | hessian, 64 bits                            |
 
 Numbers that are whole multiples of the step are kept exactly.
 """
@@ -25,6 +27,7 @@ from rankgrove.random import derive_seed
 GRADIENT_BITS = 31
 HESSIAN_BITS = 52  # a sum is still exact in a float64
 MOST_ROWS = 1 << 29
+MOST_ROWS_OF_ONE_PLANE = 1 << 20  # with three fields; rounding needs room for a unit a row
 LARGEST = 1e144  # its square, a gain, is still a float64
 LARGEST_EXPONENT = 500
 
@@ -86,10 +89,40 @@ class Field:
     bits: int
     shift: int
     low: int
+    keep: bool = False  # what is there already
 
 
-GRADIENT = Field("gradient", GRADIENT_BITS, 32, 1)
-HESSIAN = Field("hessian", HESSIAN_BITS, 0, 0)
+@dataclass(frozen=True)
+class Layout:
+    """How the sums of a row are packed: the number of int64 planes, and the fields in them."""
+
+    planes: int
+    count_bits: int
+    hessian_bits: int  # within the first plane; 0 where it has none there
+    gradient: Field
+    hessian: Field | None
+
+    @classmethod
+    def of(cls, split: str, n_rows: int) -> Layout:
+        """Return the layout for a criterion and a number of rows."""
+        if split == "mse":
+            return cls(1, 32, 0, Field("gradient", GRADIENT_BITS, 32, 1), None)
+        if n_rows < MOST_ROWS_OF_ONE_PLANE:
+            gradient = Field("gradient", 22, 41, 1)
+            return cls(1, 20, 21, gradient, Field("hessian", 21, 20, 0, keep=True))
+        gradient = Field("gradient", GRADIENT_BITS, 32, 1)
+        return cls(2, 32, 0, gradient, Field("hessian", HESSIAN_BITS, 0, 0))
+
+    def unpack(self, sums: list[int]) -> tuple[int, int]:
+        """Return (gradient << 32 | count, hessian) of the sums of all planes."""
+        if self.planes == 2:
+            return sums[0], sums[1]
+        if not self.hessian_bits:
+            return sums[0], 0
+        both = sums[0] & ((1 << (self.count_bits + self.hessian_bits)) - 1)
+        gradient = sums[0] >> (self.count_bits + self.hessian_bits)
+        count = both & ((1 << self.count_bits) - 1)
+        return (gradient << 32) + count, both >> self.count_bits
 
 
 def quantise(
@@ -111,7 +144,7 @@ def quantise(
     scale = math.ldexp(1.0, exponent)
     run_parts(
         kernels.quantise_part, kernels.quantise, n_parts,
-        values, rows, keys, stream, scale, field.shift, field.low, out,
+        values, rows, keys, stream, scale, field.shift, field.low, field.keep, out,
     )  # fmt: skip
     return exponent
 

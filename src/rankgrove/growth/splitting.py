@@ -44,11 +44,6 @@ class SplitRules:
         check_real("l2", "SplitRules", self.l2, low=0.0)
         check_real("feature_fraction", "SplitRules", self.feature_fraction, above=0.0, high=1.0)
 
-    @property
-    def planes(self) -> int:
-        """How many int64 numbers a histogram bin has."""
-        return 2 if self.split == "newton" else 1
-
 
 @dataclass(frozen=True, slots=True)
 class Split:

@@ -33,7 +33,7 @@ WIDEST = 600.0
 
 @njit(cache=True, nogil=True)
 def three_sums(up, weight):
-    """Return the sums of `up`, `weight` and |up|, each in eight lanes: vector code of a fixed order."""
+    """Return the sums of `up`, `weight` and |up|, in eight lanes: vector code of a fixed order."""
     u0 = u1 = u2 = u3 = u4 = u5 = u6 = u7 = 0.0
     w0 = w1 = w2 = w3 = w4 = w5 = w6 = w7 = 0.0
     a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
