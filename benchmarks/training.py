@@ -3,10 +3,10 @@
     python -m benchmarks.training [--data web|artificial] [--trees 50] [--rounds 3] [--threads 2]
 
 All train on the same rows with 31 leaves, rate 0.1, 255 bins and the same truncation, in one
-process, taking turns; the best of several rounds counts. A contender's time a tree is the difference
-between training all trees and training a fifth of them, over the difference in trees: reading,
-binning and compiling are thereby left out. LightGBM builds its histograms row-wise, which is its
-faster choice here.
+process, taking turns; the best of several rounds counts. A contender's time a tree is that of
+training all trees less that of training a fifth of them, over the difference in trees: reading,
+binning and compiling are thereby left out. LightGBM builds its histograms row-wise, its faster
+choice here.
 """
 
 from __future__ import annotations
