@@ -63,7 +63,8 @@ class LambdaMART(Ranker):
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
     min_gain : a split must gain more than this
-    l2 : added to the weights' sum of a leaf
+    l2 : added to the weights' sum of a leaf, so that a leaf of little weight takes no giant step;
+        0 is the papers' own
     checkpoint : file that keeps the state, and from which an interrupted run goes on
     checkpoint_every : rounds between two checkpoints
     random_state : seed of all random draws
@@ -107,7 +108,7 @@ class LambdaMART(Ranker):
         max_bins: int = 255,
         max_depth: int | None = None,
         min_gain: float = 0.0,
-        l2: float = 0.0,
+        l2: float = 0.1,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 25,
         random_state: int = 0,

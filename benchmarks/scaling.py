@@ -1,0 +1,76 @@
+"""How training grows with rows, features and threads, and how much memory it takes at the peak.
+
+    python -m benchmarks.scaling [--queries 6000] [--trees 20]
+
+Seconds a tree are those of all trees less those of a fifth of them; each halving of rows or
+features is given as a ratio to the whole. Memory is the peak of the process while it trains, less
+what it held before (Linux only), beside the float32 matrix and the binned one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+import rankgrove as rg
+from rankgrove.data.binning import Binner
+
+
+def seconds_a_tree(data: rg.QueryDataset, n_trees: int, threads: int) -> float:
+    few = max(1, n_trees // 5)
+    best = {few: np.inf, n_trees: np.inf}
+    for _ in range(2):
+        for n in best:
+            start = time.perf_counter()
+            rg.LambdaMART(n_trees=n, truncation=30, n_threads=threads).fit(data)
+            best[n] = min(best[n], time.perf_counter() - start)
+    return (best[n_trees] - best[few]) / (n_trees - few)
+
+
+def memory(field: str) -> int:
+    """Return a field of the process status in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return 1024 * int(line.split()[1])
+    raise LookupError(field)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--queries", type=int, default=6000)
+    parser.add_argument("--trees", type=int, default=20)
+    given = parser.parse_args()
+    data = rg.make_web(given.queries, seed=1)
+    rg.LambdaMART(n_trees=2).fit(data.select(np.arange(50)))
+    print(repr(data))
+    if Path("/proc/self/clear_refs").exists():
+        before = memory("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+        rg.LambdaMART(n_trees=3).fit(data)
+        peak = memory("VmHWM") - before
+        matrix = data.X.nbytes
+        binned = Binner.fit(data.X).transform(data.X).codes.nbytes
+        print(
+            f"  memory: matrix {matrix / 1e6:.0f} MB, binned {binned / 1e6:.0f} MB, training adds "
+            f"{peak / 1e6:.0f} MB: {(matrix + peak) / (matrix + binned):.2f} x (matrix + binned)"
+        )
+    whole = seconds_a_tree(data, given.trees, 2)
+    print(f"  two threads      {1000 * whole:7.1f} ms a tree")
+    one = seconds_a_tree(data, given.trees, 1)
+    print(f"  one thread       {1000 * one:7.1f} ms a tree, {one / whole:.2f} x")
+    for part in (2, 4):
+        some = data.select(np.arange(data.n_queries // part))
+        some = rg.QueryDataset(some.X, some.y, some.qid)
+        each = seconds_a_tree(some, given.trees, 2)
+        print(f"  1/{part} of the rows   {1000 * each:5.1f} ms a tree, {each / whole:.2f} x")
+        # every so-manieth feature: the kinds of features stay mixed
+        thin = rg.QueryDataset(np.ascontiguousarray(data.X[:, ::part]), data.y, data.qid)
+        each = seconds_a_tree(thin, given.trees, 2)
+        print(f"  1/{part} of features   {1000 * each:5.1f} ms a tree, {each / whole:.2f} x")
+
+
+if __name__ == "__main__":
+    main()
