@@ -63,8 +63,8 @@ class LambdaMART(Ranker):
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
     min_gain : a split must gain more than this
-    l2 : added to the weights' sum of a leaf, so that a leaf of little weight takes no giant step;
-        0 is the papers' own
+    l2 : added (times sigma squared) to the weights' sum of a leaf, so that a leaf of little weight
+        takes no giant step; 0 is the papers' own
     checkpoint : file that keeps the state, and from which an interrupted run goes on
     checkpoint_every : rounds between two checkpoints
     random_state : seed of all random draws
@@ -304,7 +304,7 @@ class LambdaMART(Ranker):
             min_leaf=self._min_leaf(train.n_rows),
             min_gain=self.min_gain,
             max_depth=self.max_depth,
-            l2=self.l2,
+            l2=self.l2 * self.sigma**2,  # as the weights scale
             feature_fraction=self.feature_fraction,
         )
         scores = np.zeros(train.n_rows)
