@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankgrove.random import derive_seed
+from rankgrove.random import derive_seed, mix64
 from rankgrove.validation import check_choice, check_integer, check_real
 
 CRITERIA = ("mse", "newton")
@@ -108,15 +108,7 @@ class FeatureDraw:
         if self.n_drawn == self.columns.size:
             return self._all
         stream = np.uint64(derive_seed(self.seed, "features", round, leaf))
-        hashes = _mix(self.columns ^ stream)
+        hashes = mix64(self.columns ^ stream)
         drawn = np.zeros(self.columns.size, np.bool_)
         drawn[np.argpartition(hashes, self.n_drawn - 1)[: self.n_drawn]] = True
         return drawn
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """The hash of the kernels, for an array."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = x ^ (x >> np.uint64(31))
-    return mixed

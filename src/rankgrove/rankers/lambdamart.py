@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,14 +18,13 @@ from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth.grower import Grower
-from rankgrove.growth.leaves import add_leaf_values
-from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import Ranker, as_dataset, plain_parameters, valid_datasets
+from rankgrove.rankers.boosted import fingerprint, named_measures, query_order_rows, resume
 from rankgrove.scoring.walk import score as score_ensemble
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
@@ -171,7 +169,7 @@ class LambdaMART(Ranker):
         train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
         watched = valid_datasets(valid, f"{owner}.fit")
         target = parse_measure(self.measure)
-        measures = _named_measures(valid_measures, target)
+        measures = named_measures(valid_measures, target)
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
         binned = self._bin(train)
@@ -266,9 +264,9 @@ class LambdaMART(Ranker):
             return None
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
         run["measure"] = str(parse_measure(self.measure))
-        run["training data"] = _fingerprint(train, binned)
+        run["training data"] = fingerprint(train, binned)
         for name, data in watched.items():
-            run[f"{name} data"] = _fingerprint(data)
+            run[f"{name} data"] = fingerprint(data)
         run["valid_measures"] = [str(measure) for measure in measures.values()]
         return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
@@ -308,7 +306,7 @@ class LambdaMART(Ranker):
             feature_fraction=self.feature_fraction,
         )
         scores = np.zeros(train.n_rows)
-        trees = _resume(saver, binned, scores, watch, self.n_trees, self.n_threads)
+        trees = resume(saver, binned, scores, watch, self.n_trees, self.n_threads)
         bar = ProgressBar(type(self).__name__) if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else []), *callbacks]
         sampler = Sampler(train.query_keys, train.query_ptr, self.query_fraction, self.random_state)
@@ -426,65 +424,3 @@ class LambdaMART(Ranker):
         self.best_round_ = content["best_round"]
         self.interrupted_ = content["interrupted"]
         self.ensemble_ = Ensemble.from_arrays(arrays)
-
-
-def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
-    """Return the rows of ``data.features`` in query order."""
-    if data.order is None:
-        return data.rows
-    if data.rows is None:
-        return data.order
-    every = np.arange(data.features.shape[0])
-    return np.asarray(every[data.rows][data.order])
-
-
-def _named_measures(
-    given: str | Measure | Iterable[str | Measure] | None, target: Measure
-) -> dict[str, Measure]:
-    if given is None:
-        return {str(target): target}
-    listed = [given] if isinstance(given, str | Measure) else list(given)
-    if not listed:
-        raise ParameterError("valid_measures must name at least one measure.")
-    return {str(spec): parse_measure(spec) for spec in listed}
-
-
-def _resume(
-    saver: Checkpoint | None,
-    binned: BinnedMatrix,
-    scores: np.ndarray,
-    watch: Watch,
-    n_trees: int,
-    n_threads: int | None,
-) -> list[Any]:
-    """Return the trees of a checkpoint, with scores and history brought to where they end."""
-    found = saver.read() if saver is not None else None
-    if found is None:
-        return []
-    trees, history = found
-    if len(trees) > n_trees:
-        trees = trees[:n_trees]
-        history = {n: {m: v[:n_trees] for m, v in one.items()} for n, one in history.items()}
-    for tree in trees:
-        leaf_of = leaves_of(tree, binned, n_threads=n_threads)
-        add_leaf_values(scores, tree.value, leaf_of, n_threads=n_threads)
-    watch.history = history
-    watch.catch_up(trees)
-    return trees
-
-
-def _fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
-    """Return a hash of what training sees of a data set."""
-    digest = hashlib.blake2b(digest_size=16)
-    features = data.features if binned is None else binned.codes
-    arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
-    arrays += [a for a in (data.weight, data.query_weight) if a is not None]
-    if isinstance(features, np.ndarray):
-        arrays.append(features)
-    else:
-        arrays += [features.data, features.indices, features.indptr]
-    if binned is not None:
-        arrays += [binned.binner.columns, *binned.binner.thresholds]
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
