@@ -48,9 +48,12 @@ class Range:
 
 def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Range:
     """Return the range of ``values[rows]``."""
-    most = np.zeros(n_parts)
-    run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
-    largest = float(most.max())
+    if rows.size == values.size:  # all rows: NumPy's vectors need no index and no thread
+        largest = max(float(values.max()), -float(values.min()))
+    else:
+        most = np.zeros(n_parts)
+        run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
+        largest = float(most.max())
     if not math.isfinite(largest):
         raise DataError(f"Every {name} must be a finite number. Some are infinite or NaN.")
     if largest > LARGEST:
