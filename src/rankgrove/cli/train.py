@@ -81,6 +81,8 @@ def train(
         given["n_threads"] = threads
     made = new_ranker(ranker).set_params(**given, progress=not quiet)
     made.check_parameters()
+    if made.early_stopping is not None and not valid:
+        raise ParameterError("early_stopping needs validation data: give --valid too.")
     for spec in [made.measure, *(valid_measure or [])]:
         rg.measure(spec)
     if model.parent and not model.parent.exists():
