@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,15 @@ def test_train_rank_and_evaluate(folder):
     assert "new - f1" in out
 
 
+def test_a_file_without_the_last_features_is_ranked_all_the_same(folder):
+    run(*"train test.txt --set n_trees=2 --set progress=false --model thin.rg".split(), cwd=folder)
+    lines = (folder / "test.txt").read_text().splitlines()
+    thin = [" ".join(w for w in line.split() if not w.startswith("50:")) for line in lines]
+    (folder / "thin.txt").write_text("\n".join(thin) + "\n")
+    run(*"rank thin.txt --model thin.rg --out thin.scores".split(), cwd=folder)
+    assert len((folder / "thin.scores").read_text().splitlines()) == len(lines)
+
+
 def test_train_goes_on_from_its_checkpoint(folder):
     words = "train test.txt --set n_leaves=4 --quiet --checkpoint state --model".split()
     run(*words, "a.rg", "--set", "n_trees=3", cwd=folder)
@@ -171,6 +181,7 @@ def test_params():
     assert "n_leaves = 31" in out
     assert "learning_rate = 0.1" in out
     assert "share of the queries a round sees" in out
+    assert tomllib.loads(out)["n_leaves"] == 31
 
 
 @pytest.mark.parametrize(

@@ -414,6 +414,36 @@ def test_search_without_routing_says_what_is_missing(train):
             search.fit(X, y, groups=qid, qid=qid)
 
 
+def test_features_in_another_order_are_refused(train):
+    import pandas as pd
+
+    names = [f"n{i}" for i in range(20)]
+    frame = pd.DataFrame(np.asarray(train.X), columns=names)
+    model = rg.LambdaMART(**SMALL).fit(frame, train.y, qid=train.qid)
+    assert model.feature_names_ == tuple(names)
+    np.testing.assert_array_equal(model.predict(frame), model.predict(train.X))
+    with pytest.raises(rg.DataError, match="another order"):
+        model.predict(frame[names[::-1]])
+    with pytest.raises(rg.DataError, match="feature 'n_3' that the training data did not have"):
+        model.predict(frame.rename(columns={"n3": "n_3"}))
+    turned = rg.QueryDataset(train.X, train.y, train.qid, feature_names=names[::-1])
+    with pytest.raises(rg.DataError, match="another order"):
+        rg.LambdaMART(**SMALL).fit(frame, train.y, qid=train.qid, valid=turned)
+
+
+def test_weights_belong_to_the_data_set(train):
+    with pytest.raises(rg.DataError, match="its own labels, query ids and weights"):
+        rg.LambdaMART(**SMALL).fit(train, weight=np.ones(train.n_rows))
+
+
+def test_how_a_model_was_run_does_not_travel_with_it(train, tmp_path):
+    model = rg.LambdaMART(**SMALL, checkpoint=tmp_path / "state", n_threads=1).fit(train)
+    model.save(tmp_path / "m.rg")
+    assert rg.load(tmp_path / "m.rg").checkpoint is None
+    rg.LambdaMART(**SMALL).fit(train).save(tmp_path / "n.rg")
+    assert (tmp_path / "m.rg").read_bytes() == (tmp_path / "n.rg").read_bytes()
+
+
 def test_feature_names_travel_with_the_model(train, tmp_path):
     names = [f"name {i}" for i in range(20)]
     data = rg.QueryDataset(train.X, train.y, train.qid, feature_names=names)

@@ -26,10 +26,12 @@ def load_dataset(
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
     cache: bool = False,
+    n_features: int | None = None,
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
-    `features` are names, or one text with commas between them.
+    `features` are names, or one text with commas between them; `n_features` is how many LETOR text
+    has, where its last ones may not occur.
     """
     names = _names(features) if isinstance(features, str) else features
     if any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths):
@@ -48,7 +50,7 @@ def load_dataset(
             )
     from rankgrove.data.letor import read_letor
 
-    return read_letor(list(paths), cache=cache)
+    return read_letor(list(paths), cache=cache, n_features=n_features)
 
 
 def _names(text: str) -> list[str]:

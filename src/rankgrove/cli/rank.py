@@ -60,7 +60,15 @@ def rank(
     from rankgrove.files import write_atomically
 
     trained = rg.load(model)
-    dataset = load_dataset(data, label=label, qid=qid, docid=docid, features=features, cache=cache)
+    dataset = load_dataset(
+        data,
+        label=label,
+        qid=qid,
+        docid=docid,
+        features=features,
+        cache=cache,
+        n_features=trained.n_features_in_,
+    )
     scores = trained.predict(dataset, n_threads=threads)
     if form is Form.trec:
         if out is None:

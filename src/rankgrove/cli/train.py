@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +31,9 @@ def train(
     model: Annotated[Path, typer.Option("--model", help="Model file to write.")],
     valid: Annotated[
         list[Path] | None,
-        typer.Option(help="Validation data; the model keeps the best round there."),
+        typer.Option(
+            help="Validation data; the model keeps the best round there. Several files are one set."
+        ),
     ] = None,
     ranker: Annotated[str, typer.Option(help="What to train.")] = "lambdamart",
     measure: Annotated[
@@ -79,7 +84,7 @@ def train(
         given["checkpoint"] = str(checkpoint)
     if threads is not None:
         given["n_threads"] = threads
-    made = new_ranker(ranker).set_params(**given, progress=not quiet)
+    made = new_ranker(ranker).set_params(**({"progress": not quiet} | given))
     made.check_parameters()
     if made.early_stopping is not None and not valid:
         raise ParameterError("early_stopping needs validation data: give --valid too.")
@@ -95,11 +100,12 @@ def train(
     if valid:
         # Weights are for training: a validation file need not have them.
         used = train_data.feature_names if weight else features
-        valid_data = load_dataset(valid, **columns, features=used)
+        valid_data = load_dataset(valid, **columns, features=used, n_features=train_data.n_features)
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
-    made.fit(train_data, valid=valid_data, valid_measures=valid_measure or None)
-    made.save(model)
+    with _one_interrupt():
+        made.fit(train_data, valid=valid_data, valid_measures=valid_measure or None)
+        made.save(model)
     if not quiet:
         typer.echo(made.summary())
         typer.echo(f"written to {model}")
@@ -108,15 +114,34 @@ def train(
         raise typer.Exit(130)
 
 
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C end training, and no further one end the writing of the model."""
+    pressed = []
+
+    def interrupt(*_: object) -> None:
+        pressed.append(True)
+        if len(pressed) == 1:
+            raise KeyboardInterrupt
+        typer.echo("already stopping; the model is being written.", err=True)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def params(
     ranker: Annotated[str, typer.Argument(help="Which ranker.")] = "lambdamart",
 ) -> None:
-    """List the parameters of a ranker with their defaults and meaning."""
+    """List the parameters of a ranker with their defaults and meaning, as a TOML file."""
     made = new_ranker(ranker)
     described = _descriptions(type(made).__doc__ or "")
     for name in inspect.signature(type(made)).parameters:
-        typer.echo(f"{name} = {_toml(getattr(made, name))}")
-        typer.echo(f"    {described.get(name, '')}")
+        value = getattr(made, name)
+        typer.echo(f"# {described.get(name, '')}")
+        typer.echo(f"# {name} = None" if value is None else f"{name} = {_toml(value)}")
 
 
 def new_ranker(name: str) -> Any:
@@ -171,4 +196,4 @@ def _descriptions(doc: str) -> dict[str, str]:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) or value is None else str(value)
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +17,8 @@ from rankgrove.validation import nearest
 
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
+# Parameters that say how to run, not what to learn: they do not travel with a model.
+OF_THE_RUN = frozenset({"checkpoint", "progress", "n_threads"})
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -61,12 +64,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_threads : threads to use; None takes the ranker's own `n_threads`
         """
         self._check_is_fitted()
-        features, rows = features_of(X, f"{type(self).__name__}.predict")
+        owner = f"{type(self).__name__}.predict"
+        features, rows = features_of(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{type(self).__name__} was trained on {self.n_features_in_} features; the data "
                 f"has {features.shape[1]}. Give it the same features in the same order."
             )
+        given = frame_names(X)
+        if isinstance(X, QueryDataset) and X.has_feature_names:
+            given = list(X.feature_names)
+        check_names(getattr(self, "feature_names_", None), given, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return self._scores(features, rows, threads)
 
@@ -149,8 +157,11 @@ def as_dataset(
 ) -> QueryDataset:
     """Return the data set that a caller gave as one, or as features, labels and query ids."""
     if isinstance(X, QueryDataset):
-        if y is not None or qid is not None:
-            raise DataError(f"{owner}: a QueryDataset has its own labels and query ids.")
+        if any(given is not None for given in (y, qid, weight, query_weight)):
+            raise DataError(
+                f"{owner}: a QueryDataset has its own labels, query ids and weights: give them "
+                "to it."
+            )
         return X
     if y is None or qid is None:
         missing = "labels (y)" if y is None else "query ids (qid=)"
@@ -158,7 +169,30 @@ def as_dataset(
             f"{owner} needs {missing}: give a QueryDataset, or X, y and qid. In scikit-learn's "
             "searches and pipelines enable metadata routing, and pass qid."
         )
-    return QueryDataset(X, y, qid, weight=weight, query_weight=query_weight)
+    names = frame_names(X)
+    return QueryDataset(X, y, qid, weight=weight, query_weight=query_weight, feature_names=names)
+
+
+def frame_names(X: Any) -> list[str] | None:
+    """Return the column names of a frame, or None of anything else."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None or hasattr(X, "tocsr") else [str(name) for name in columns]
+
+
+def check_names(expected: Sequence[str] | None, given: Sequence[str] | None, owner: str) -> None:
+    """Refuse data whose features have other names, or stand in another order, than in training."""
+    if expected is None or given is None or list(expected) == list(given):
+        return
+    if sorted(expected) == sorted(given):
+        raise DataError(
+            f"{owner}: the features have the names of the training data, but in another order. "
+            f"Put them in this order: {', '.join(expected[:5])}, ..."
+        )
+    other = next(name for name in given if name not in set(expected))
+    raise DataError(
+        f"{owner}: the data has a feature {other!r} that the training data did not have"
+        f"{nearest(other, expected)}."
+    )
 
 
 def valid_datasets(valid: Any, owner: str) -> dict[str, QueryDataset]:
@@ -183,9 +217,11 @@ def _one_valid(valid: Any, owner: str) -> QueryDataset:
 
 
 def plain_parameters(ranker: Ranker) -> dict[str, Any]:
-    """Return the parameters as plain values; what is not one (a path, a measure) as its text."""
+    """Return the parameters of learning as plain values; what is not one as its text."""
     plain: dict[str, Any] = {}
     for name, value in ranker.get_params(deep=False).items():
+        if name in OF_THE_RUN:
+            continue
         if isinstance(value, np.generic):
             value = value.item()
         plain[name] = value if isinstance(value, str | int | float | bool | None) else str(value)

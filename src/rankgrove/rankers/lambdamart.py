@@ -23,7 +23,7 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.random import row_keys
-from rankgrove.rankers.base import Ranker, as_dataset, plain_parameters, valid_datasets
+from rankgrove.rankers.base import Ranker, as_dataset, check_names, plain_parameters, valid_datasets
 from rankgrove.rankers.boosted import fingerprint, named_measures, query_order_rows, resume
 from rankgrove.scoring.walk import score as score_ensemble
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
@@ -173,7 +173,8 @@ class LambdaMART(Ranker):
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
         binned = self._bin(train)
-        watch = self._watch(watched, binned.binner, measures)
+        names = train.feature_names if train.has_feature_names else None
+        watch = self._watch(watched, binned.binner, measures, names)
         saver = self._saver(train, binned, watched, measures)
         done = self._boost(train, binned, target, watch, saver, callbacks)
         self._keep(train, done)
@@ -222,7 +223,11 @@ class LambdaMART(Ranker):
         return binner.transform(train.features, rows, self.n_threads)
 
     def _watch(
-        self, watched: dict[str, QueryDataset], binner: Binner, measures: dict[str, Measure]
+        self,
+        watched: dict[str, QueryDataset],
+        binner: Binner,
+        measures: dict[str, Measure],
+        names: Sequence[str] | None,
     ) -> Watch:
         owner = type(self).__name__
         if self.early_stopping is not None and not watched:
@@ -236,6 +241,7 @@ class LambdaMART(Ranker):
                     f"{owner}: the {name} data has {data.n_features} features, the training data "
                     f"{binner.n_features}."
                 )
+            check_names(names, data.feature_names if data.has_feature_names else None, owner)
             one = Watched(
                 binner.transform(data.features, query_order_rows(data), self.n_threads),
                 data.grouped(data.y),
