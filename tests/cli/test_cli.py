@@ -151,6 +151,7 @@ def test_a_file_without_the_last_features_is_ranked_all_the_same(folder):
     (folder / "thin.txt").write_text("\n".join(thin) + "\n")
     run(*"rank thin.txt --model thin.rg --out thin.scores".split(), cwd=folder)
     assert len((folder / "thin.scores").read_text().splitlines()) == len(lines)
+    assert "ndcg@10" in run(*"evaluate thin.txt --model thin.rg".split(), cwd=folder)[0]
 
 
 def test_train_goes_on_from_its_checkpoint(folder):

@@ -98,10 +98,17 @@ def evaluate(
             raise ParameterError(
                 "Say what to measure: one of --model FILE, --scores FILE or --feature N."
             )
+        trained = rg.load(model) if model else None
         dataset = load_dataset(
-            data, label=label, qid=qid, docid=docid, features=features, cache=cache
+            data,
+            label=label,
+            qid=qid,
+            docid=docid,
+            features=features,
+            cache=cache,
+            n_features=trained.n_features_in_ if trained else None,
         )
-        system = load_system(sources[0], dataset, is_run=False)
+        system = trained or load_system(sources[0], dataset, is_run=False)
         result = rg.evaluate(system, dataset, measures, convention, n_threads=threads)
     if per_query is not None:
         result.to_csv(per_query)
