@@ -29,6 +29,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     """
 
     kind: ClassVar[str]
+    # parameters that are rankers or data: they are kept by _state, not as plain values
+    held: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     # scikit-learn routes these by itself where metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
@@ -95,6 +97,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the trained ranker to a file; :func:`rankgrove.load` reads it."""
+        write_model(path, self.kind, *self.to_state())
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a model file holds of the trained ranker; :meth:`restore` takes it back."""
         self._check_is_fitted()
         content, arrays = self._state()
         content = {
@@ -105,7 +111,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_", None)
         if names is not None:
             content["feature_names"] = list(names)
-        write_model(path, self.kind, content, arrays)
+        return content, arrays
 
     @classmethod
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
@@ -220,7 +226,7 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
     """Return the parameters of learning as plain values; what is not one as its text."""
     plain: dict[str, Any] = {}
     for name, value in ranker.get_params(deep=False).items():
-        if name in OF_THE_RUN:
+        if name in OF_THE_RUN or name in ranker.held:
             continue
         if isinstance(value, np.generic):
             value = value.item()
