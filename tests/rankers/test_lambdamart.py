@@ -79,11 +79,11 @@ def test_predictions_are_the_training_scores(train, valid, options):
     done = seen[-1]
     full = model.truncated(model.ensemble_.n_trees)
     assert done.round == 8
-    watched = done.watch.watched["train"].scores
+    watched = done.watch.watched["train"].scores[0]
     whole = rg.LambdaMART(**(SMALL | options)).fit(train)
     np.testing.assert_array_equal(whole.predict(train), train.ungrouped(watched))
     np.testing.assert_array_equal(
-        whole.predict(valid), valid.ungrouped(done.watch.watched["valid"].scores)
+        whole.predict(valid), valid.ungrouped(done.watch.watched["valid"].scores[0])
     )
     np.testing.assert_array_equal(full.predict(train), model.predict(train.X))
 

@@ -41,12 +41,16 @@ class Checkpoint:
 
     def write(self, progress: Progress) -> None:
         """Write the state; the file is replaced whole, so a kill leaves the one before it."""
-        content = {"run": self.run, "history": progress.watch.history}
+        content = {
+            "run": self.run,
+            "history": progress.watch.history,
+            "steps": progress.steps,
+        }
         trees = Ensemble.from_trees(progress.trees, self.n_features)
         write_model(self.path, KIND, content, trees.to_arrays())
 
-    def read(self) -> tuple[list[Tree], History] | None:
-        """Return the trees and the history so far, or None where there is no checkpoint yet."""
+    def read(self) -> tuple[list[Tree], list[float], History] | None:
+        """Return the trees, their weights and the history so far, or None: no checkpoint yet."""
         if not self.path.exists():
             return None
         kind, content, arrays = read_model(self.path)
@@ -63,4 +67,4 @@ class Checkpoint:
                 )
         ensemble = Ensemble.from_arrays(arrays)
         trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
-        return trees, content["history"]
+        return trees, content["steps"], content["history"]

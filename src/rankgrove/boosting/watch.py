@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,15 @@ History = dict[str, dict[str, list[float]]]
 
 
 class Watched:
-    """One data set that is looked at every round: rows in query order, and their scores."""
+    """One data set that is looked at every round: rows in query order, and their scores.
+
+    Parameters
+    ----------
+    binned, labels, query_ptr : the rows
+    measures : what to measure, by name
+    scores : of shape (columns, rows): what training begins with
+    ranked : how the columns make the one score that ranks; None: there is only one
+    """
 
     def __init__(
         self,
@@ -26,25 +34,28 @@ class Watched:
         query_ptr: np.ndarray,
         measures: Mapping[str, Measure],
         scores: np.ndarray,
+        ranked: Callable[[np.ndarray], np.ndarray] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.binned = binned
         self.query_ptr = query_ptr
         self.scores = scores
+        self.ranked = ranked
         self.measures: dict[str, PreparedMeasure] = {
             name: measure.prepare(labels, query_ptr, n_threads)
             for name, measure in measures.items()
         }
         self.n_threads = n_threads
 
-    def add(self, tree: Tree) -> None:
+    def add(self, tree: Tree, column: int = 0) -> None:
         """Add a tree's values to the scores."""
         leaf_of = leaves_of(tree, self.binned, n_threads=self.n_threads)
-        add_leaf_values(self.scores, tree.value, leaf_of, n_threads=self.n_threads)
+        add_leaf_values(self.scores[column], tree.value, leaf_of, n_threads=self.n_threads)
 
     def values(self) -> dict[str, float]:
         """Return the mean of every measure at the current scores."""
-        ranking = rank(self.scores, self.query_ptr, self.n_threads)
+        scores = self.scores[0] if self.ranked is None else self.ranked(self.scores)
+        ranking = rank(scores, self.query_ptr, self.n_threads)
         return {
             name: exact_mean(prepared.values(ranking, self.n_threads))
             for name, prepared in self.measures.items()
@@ -71,18 +82,19 @@ class Watch:
         if history is not None:
             self.history = {n: {m: list(v) for m, v in one.items()} for n, one in history.items()}
 
-    def look(self, tree: Tree) -> None:
-        """Add a tree's values and measure."""
+    def look(self, trees: Sequence[Tree]) -> None:
+        """Add the values of a round's trees, one a column, and measure."""
         for name, one in self.watched.items():
-            one.add(tree)
+            for column, tree in enumerate(trees):
+                one.add(tree, column)
             for measure, value in one.values().items():
                 self.history[name][measure].append(value)
 
     def catch_up(self, trees: Sequence[Tree]) -> None:
         """Add the trees of rounds that are already in the history."""
         for one in self.watched.values():
-            for tree in trees:
-                one.add(tree)
+            for t, tree in enumerate(trees):
+                one.add(tree, t % len(one.scores))
 
     @property
     def deciding(self) -> list[float] | None:

@@ -8,6 +8,7 @@ within their tree, a leaf as ``~leaf``::
 
 The score of a row is ``base`` plus the values of its leaves, added in the order of the trees, in
 float64: boosting adds in the same order, so a model's scores are the training scores to the bit.
+Where a row has several scores, one a class, tree t adds to column ``t % n_columns``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Ensemble:
     node_count, node_weight, node_mean, leaf_count, leaf_weight, leaf_mean : how many training rows
         reached a node or leaf, the sum of their hessians, and the mean response there
     base : what every score begins with
+    n_columns : number of scores a row has
     """
 
     n_features: int
@@ -71,6 +73,7 @@ class Ensemble:
     leaf_weight: np.ndarray
     leaf_mean: np.ndarray
     base: float = 0.0
+    n_columns: int = 1
 
     def __post_init__(self) -> None:
         for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
@@ -80,7 +83,9 @@ class Ensemble:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def from_trees(cls, trees: Sequence[Tree], n_features: int, base: float = 0.0) -> Ensemble:
+    def from_trees(
+        cls, trees: Sequence[Tree], n_features: int, base: float = 0.0, n_columns: int = 1
+    ) -> Ensemble:
         """Put trees one after the other."""
 
         def joined(name: str, leaves: bool | None = None) -> np.ndarray:
@@ -99,6 +104,7 @@ class Ensemble:
             **{f"node_{name}": joined(name, leaves=False) for name in ("count", "weight", "mean")},
             **{f"leaf_{name}": joined(name, leaves=True) for name in ("count", "weight", "mean")},
             base=float(base),
+            n_columns=int(n_columns),
         )
 
     @property
@@ -149,6 +155,7 @@ class Ensemble:
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         arrays["n_features"] = np.array(self.n_features)
         arrays["base"] = np.array(self.base)
+        arrays["n_columns"] = np.array(self.n_columns)
         return arrays
 
     @classmethod
@@ -161,6 +168,7 @@ class Ensemble:
         try:
             values["n_features"] = int(values["n_features"])
             values["base"] = float(values["base"])
+            values["n_columns"] = int(values["n_columns"])
             made = cls(**values)
             made.check()
         except (ValueError, TypeError, IndexError) as error:
@@ -169,6 +177,8 @@ class Ensemble:
 
     def check(self) -> None:
         """Raise ValueError unless every walk down every tree ends in a leaf."""
+        if self.n_columns < 1 or self.n_trees % self.n_columns:
+            raise ValueError(f"{self.n_trees} trees do not fit {self.n_columns} columns.")
         n_nodes, n_leaves = np.diff(self.node_ptr), np.diff(self.leaf_ptr)
         lengths_fit = all(
             getattr(self, name).shape == (self.node_ptr[-1],) for name in NODE_FIELDS

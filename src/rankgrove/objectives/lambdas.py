@@ -43,6 +43,8 @@ class LambdaObjective:
     row_keys : one number a row, made of its query and place; ties in score keep their order
     """
 
+    n_columns = 1
+
     def __init__(
         self,
         measure: Measure,

@@ -11,15 +11,21 @@ BLOCK = 64  # rows that go down one tree before the next tree is fetched
 
 @njit(cache=True, nogil=True)
 def walk_rows(
-    features, rows, node_ptr, leaf_ptr, feature, threshold, left, right, missing_left, value, scores
-):
-    """Add the values of all trees, in their order, to the scores of some rows."""
-    for first in range(0, rows.size, BLOCK):
-        last = min(first + BLOCK, rows.size)
+    features, rows, begin, end,
+    node_ptr, leaf_ptr, feature, threshold, left, right, missing_left, value, scores,
+):  # fmt: skip
+    """Add the values of all trees, in their order, to the scores of rows[begin:end].
+
+    `scores` is of shape (columns, rows); tree t adds to column t modulo their number.
+    """
+    n_columns = scores.shape[0]
+    for first in range(begin, end, BLOCK):
+        last = min(first + BLOCK, end)
         for t in range(node_ptr.size - 1):
             nodes = node_ptr[t]
             leaves = leaf_ptr[t]
             is_leaf = node_ptr[t + 1] == nodes
+            column = t % n_columns
             for i in range(first, last):
                 node = -1 if is_leaf else 0
                 while node >= 0:
@@ -29,4 +35,4 @@ def walk_rows(
                         node = left[at] if missing_left[at] else right[at]
                     else:
                         node = left[at] if x <= threshold[at] else right[at]
-                scores[i] += value[leaves + ~node]
+                scores[column, i] += value[leaves + ~node]

@@ -24,42 +24,67 @@ def score(
     features: Matrix,
     rows: np.ndarray | slice | None = None,
     n_threads: int | None = None,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return one float64 score a row of float32 `features` (dense or CSR), all rows or some."""
+    """Return one float64 score a row of float32 `features` (dense or CSR), all rows or some.
+
+    `start` are scores that the trees add to: those of a submodel. Where the ensemble has several
+    columns the result is of shape (columns, rows).
+    """
+    columns = _score_columns(ensemble, features, rows, n_threads, start)
+    return columns[0] if ensemble.n_columns == 1 else columns
+
+
+def _score_columns(
+    ensemble: Ensemble,
+    features: Matrix,
+    rows: np.ndarray | slice | None,
+    n_threads: int | None,
+    start: np.ndarray | None,
+) -> np.ndarray:
+    """Return the scores of shape (columns, rows)."""
     if features.shape[1] != ensemble.n_features:
         raise DataError(
             f"The model was trained on {ensemble.n_features} features; the data has "
             f"{features.shape[1]}. Give it the same features in the same order."
         )
+    chosen = np.arange(features.shape[0])
+    if rows is not None:
+        chosen = chosen[rows]
+    scores = np.full((ensemble.n_columns, chosen.size), ensemble.base)
+    if start is not None:
+        scores += start
     if isinstance(features, np.ndarray):
-        return _score_dense(ensemble, features, rows, n_threads)
-    sparse = features if rows is None else features[rows]
-    scores = np.empty(sparse.shape[0])
-    for first in range(0, sparse.shape[0], _SPARSE_ROWS_AT_ONCE):
-        part = slice(first, first + _SPARSE_ROWS_AT_ONCE)
-        scores[part] = _score_dense(ensemble, sparse[part].toarray(), None, n_threads)
+        _add_dense(ensemble, features, chosen, n_threads, scores)
+        return scores
+    for first in range(0, chosen.size, _SPARSE_ROWS_AT_ONCE):
+        some = slice(first, first + _SPARSE_ROWS_AT_ONCE)
+        part = features[chosen[some]].toarray()
+        part_scores = scores[:, some].copy()
+        _add_dense(ensemble, part, np.arange(part.shape[0]), n_threads, part_scores)
+        scores[:, some] = part_scores
     return scores
 
 
-def _score_dense(
+def _add_dense(
     ensemble: Ensemble,
     features: np.ndarray,
-    rows: np.ndarray | slice | None,
+    rows: np.ndarray,
     n_threads: int | None,
-) -> np.ndarray:
+    scores: np.ndarray,
+) -> None:
     from rankgrove.scoring._walk_kernels import walk_rows
 
     features = np.ascontiguousarray(features, np.float32)
-    everything = np.arange(features.shape[0])
-    index = everything if rows is None else everything[rows]
-    scores = np.full(index.size, ensemble.base)
-    few = 1 if index.size * ensemble.n_trees < SERIAL_STEPS else n_threads
-    bounds = parallel.piece_bounds(np.arange(index.size + 1), few)
+    few = 1 if rows.size * ensemble.n_trees < SERIAL_STEPS else n_threads
+    bounds = parallel.piece_bounds(np.arange(rows.size + 1), few)
 
     def work(first: int, last: int) -> None:
         walk_rows(
             features,
-            index[first:last],
+            rows,
+            first,
+            last,
             ensemble.node_ptr,
             ensemble.leaf_ptr,
             ensemble.feature,
@@ -68,9 +93,8 @@ def _score_dense(
             ensemble.right,
             ensemble.missing_left,
             ensemble.value,
-            scores[first:last],
+            scores,
         )
 
-    if index.size:
+    if rows.size:
         parallel.run_pieces(work, bounds, few)
-    return scores

@@ -1,0 +1,84 @@
+"""What training a boosted ranker needs beside the loop: rows in query order, names, resuming."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from rankgrove.boosting.checkpoint import Checkpoint
+from rankgrove.boosting.watch import Watch
+from rankgrove.data.binning import BinnedMatrix
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ParameterError
+from rankgrove.growth.leaves import add_leaf_values
+from rankgrove.growth.partition import leaves_of
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model.tree import Tree
+
+
+def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
+    """Return the rows of ``data.features`` in query order."""
+    if data.order is None:
+        return data.rows
+    if data.rows is None:
+        return data.order
+    every = np.arange(data.features.shape[0])
+    return np.asarray(every[data.rows][data.order])
+
+
+def named_measures(
+    given: str | Measure | Iterable[str | Measure] | None, target: Measure
+) -> dict[str, Measure]:
+    """Return what to measure on validation data, by the names the caller gave."""
+    if given is None:
+        return {str(target): target}
+    listed = [given] if isinstance(given, str | Measure) else list(given)
+    if not listed:
+        raise ParameterError("valid_measures must name at least one measure.")
+    return {str(spec): parse_measure(spec) for spec in listed}
+
+
+def resume(
+    saver: Checkpoint | None,
+    binned: BinnedMatrix,
+    scores: np.ndarray,
+    watch: Watch,
+    most_rounds: int,
+    n_threads: int | None,
+) -> tuple[list[Tree], list[float]]:
+    """Return a checkpoint's trees and weights; bring scores and history to where they end."""
+    found = saver.read() if saver is not None else None
+    if found is None:
+        return [], []
+    n_columns = len(scores)
+    trees, steps, history = found
+    trees, steps = trees[: most_rounds * n_columns], steps[: most_rounds * n_columns]
+    for t, tree in enumerate(trees):
+        leaf_of = leaves_of(tree, binned, n_threads=n_threads)
+        add_leaf_values(scores[t % n_columns], tree.value, leaf_of, n_threads=n_threads)
+    watch.history = {
+        name: {measure: values[:most_rounds] for measure, values in one.items()}
+        for name, one in history.items()
+    }
+    watch.catch_up(trees)
+    return trees, steps
+
+
+def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
+    """Return a hash of what training sees of a data set."""
+    digest = hashlib.blake2b(digest_size=16)
+    features = data.features if binned is None else binned.codes
+    arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
+    arrays += [a for a in (data.weight, data.query_weight) if a is not None]
+    if isinstance(features, np.ndarray):
+        arrays.append(features)
+    else:
+        arrays += [features.data, features.indices, features.indptr]
+    if binned is not None:
+        arrays += [binned.binner.columns, *binned.binner.thresholds]
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
