@@ -8,9 +8,9 @@ s_j, with rho = 1 / (1 + exp(sigma (s_i - s_j))) (overview paper, section 7):
     weight = sigma^2 |dZ| rho (1 - rho)   for both
 
 With E = exp(sigma s) this needs one division and no exponential a pair: rho = E_j / (E_i + E_j),
-and rho (1 - rho) = E_i E_j / (E_i + E_j)^2. The loops over a row of pairs are written so that
-they become vector code: whole slices from 0 on, few arrays each, sums in a fixed number of lanes,
-so that the result is the same on every machine. A pair's |dZ| carries the sign of who is better.
+and rho (1 - rho) = E_i E_j / (E_i + E_j)^2; where pairs are evened out, the same division does
+that too. A pair's |dZ| carries the sign of who is better. The rows of pairs are vector code, see
+_pair_vectors.
 """
 
 from __future__ import annotations
@@ -25,67 +25,11 @@ from numba import njit
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 from rankgrove.measures._swap_kernels import swap_row, swap_setup
 from rankgrove.measures._value_kernels import SUM
+from rankgrove.objectives._pair_vectors import LANES, given_row, sum_row
 
 ONES = -2  # the rule of RankNet: every pair of unequal labels counts 1
 # exp(sigma s) of a query whose scores span more than this is not kept as one number.
 WIDEST = 600.0
-
-
-@njit(cache=True, nogil=True)
-def three_sums(up, weight):
-    """Return the sums of `up`, `weight` and |up|, in eight lanes: vector code of a fixed order."""
-    u0 = u1 = u2 = u3 = u4 = u5 = u6 = u7 = 0.0
-    w0 = w1 = w2 = w3 = w4 = w5 = w6 = w7 = 0.0
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    blocks = up.size // 8
-    for b in range(blocks):
-        k = 8 * b
-        u0 += up[k]
-        u1 += up[k + 1]
-        u2 += up[k + 2]
-        u3 += up[k + 3]
-        u4 += up[k + 4]
-        u5 += up[k + 5]
-        u6 += up[k + 6]
-        u7 += up[k + 7]
-        w0 += weight[k]
-        w1 += weight[k + 1]
-        w2 += weight[k + 2]
-        w3 += weight[k + 3]
-        w4 += weight[k + 4]
-        w5 += weight[k + 5]
-        w6 += weight[k + 6]
-        w7 += weight[k + 7]
-        a0 += abs(up[k])
-        a1 += abs(up[k + 1])
-        a2 += abs(up[k + 2])
-        a3 += abs(up[k + 3])
-        a4 += abs(up[k + 4])
-        a5 += abs(up[k + 5])
-        a6 += abs(up[k + 6])
-        a7 += abs(up[k + 7])
-    u = ((u0 + u1) + (u2 + u3)) + ((u4 + u5) + (u6 + u7))
-    w = ((w0 + w1) + (w2 + w3)) + ((w4 + w5) + (w6 + w7))
-    a = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
-    for j in range(8 * blocks, up.size):
-        u += up[j]
-        w += weight[j]
-        a += abs(up[j])
-    return u, w, a
-
-
-@njit(cache=True, nogil=True)
-def add_to(x, y):
-    """x += y."""
-    for j in range(x.size):
-        x[j] += y[j]
-
-
-@njit(cache=True, nogil=True)
-def subtract_from(x, y):
-    """x -= y."""
-    for j in range(x.size):
-        x[j] -= y[j]
 
 
 @njit(cache=True, nogil=True)
@@ -123,93 +67,86 @@ def even_pairs(s_i, s, sigma, pair):
         pair[j] /= 0.01 + sigma * abs(s_i - s[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def pair_terms(pair, e_i, e, up, weight):
-    """Fill what document i gains and j loses (`up`), and what both get (`weight`).
-
-    pair : in, signed |dZ|; e : in, exp(sigma s) of the documents j
-    """
-    for j in range(e.size):
-        e_j = e[j]
+@njit(cache=True, nogil=True)
+def wide_row(i, n, sigma, pair, s, lambdas, weights):
+    """Do as given_row, from the scores: for queries whose scores lie far apart."""
+    lifted = 0.0
+    weighed = 0.0
+    moved = 0.0
+    for j in range(i + 1, n):
         z = pair[j]
-        inverse = 1.0 / (e_i + e_j)
-        up[j] = z * inverse * (e_j if z > 0.0 else e_i)
-        weight[j] = abs(z) * inverse * inverse * (e_i * e_j)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def even_pair_terms(pair, e_i, s_i, sigma, e, s, up, weight):
-    """Do even_pairs and pair_terms with one division for both."""
-    for j in range(e.size):
-        e_j = e[j]
-        z = pair[j]
-        apart = 0.01 + sigma * abs(s_i - s[j])
-        q = 1.0 / ((e_i + e_j) * apart)
-        up[j] = z * q * (e_j if z > 0.0 else e_i)
-        weight[j] = abs(z) * q * (q * apart) * (e_i * e_j)
+        difference = sigma * (s[i] - s[j]) if z > 0.0 else sigma * (s[j] - s[i])
+        x = math.exp(-abs(difference))
+        rho = x / (1.0 + x) if difference > 0.0 else 1.0 / (1.0 + x)
+        up = z * rho
+        weight = abs(z) * x / ((1.0 + x) * (1.0 + x))
+        lambdas[j] -= up
+        weights[j] += weight
+        lifted += up
+        weighed += weight
+        moved += abs(up)
+    return lifted, weighed, moved
 
 
 @njit(cache=True, nogil=True)
-def wide_pair_terms(pair, s_i, sigma, s, up, weight):
-    """Do as pair_terms, from the scores: for queries whose scores lie far apart."""
-    for j in range(s.size):
-        z = pair[j]
-        difference = sigma * (s_i - s[j]) if z > 0.0 else sigma * (s[j] - s_i)
-        x = math.exp(-abs(difference))
-        rho = x / (1.0 + x) if difference > 0.0 else 1.0 / (1.0 + x)
-        up[j] = z * rho
-        weight[j] = abs(z) * x / ((1.0 + x) * (1.0 + x))
+def fill_pairs(i, n, rule, g, w, v, weighted, state, pair):
+    """Fill ``pair[i+1:n]`` with |dZ|, positive where document i is the better one."""
+    below = slice(i + 1, n)
+    if rule == SUM:
+        sum_pairs(g[i], w[i], g[below], w[below], pair[below])
+    elif rule == ONES:
+        one_pairs(g[i], g[below], pair[below])
+    else:
+        swap_row(rule, g[:n], w[:n], state, i, pair[:n])
+        sign_pairs(g[i], g[below], pair[below])
+    if weighted:
+        weigh_pairs(v[i], v[below], pair[below])
 
 
 @njit(cache=True, nogil=True)
 def ranked_lambdas(
-    rule, g, w, v, weighted, s, sigma, truncation, normalise, state, row, up, weight, e, out
+    n, rule, g, w, v, weighted, s, sigma, truncation, normalise, state, pair, e, lambdas, weights
 ):
-    """Fill out[0] (lambdas) and out[1] (weights) of one query in ranked order, less sigma.
+    """Fill the lambdas and weights of one query in ranked order, less sigma.
 
-    g, w, v, s : in, gains, rank weights, row weights and scores in ranked order
+    g, w, v, s : in, gains, rank weights, row weights and scores of n documents in ranked order
     truncation : in, pairs count whose better-ranked document stands above it
     normalise : in, whether to even out pairs far apart, and queries
-    state, row, up, weight, e : scratch
+    state, pair, e : scratch
+    All arrays of documents have LANES more places than documents.
     """
-    n = g.size
-    lambdas, weights = out[0, :n], out[1, :n]
-    lambdas[:] = 0.0
-    weights[:] = 0.0
     wide = sigma * (s[0] - s[n - 1]) > WIDEST
     uneven = normalise and s[0] != s[n - 1]
     middle = 0.5 * s[0] + 0.5 * s[n - 1]
+    least = g[0]
     for r in range(n):
         e[r] = 0.0 if wide else math.exp(sigma * (s[r] - middle))
+        least = min(least, g[r])
+    for r in range(n, n + LANES):  # as many documents that add 0: e is 0, and none is worse
+        g[r] = least
+        w[r] = 0.0
+        s[r] = s[n - 1]
+        e[r] = 0.0
+        pair[r] = 0.0
+    lambdas[: n + LANES] = 0.0
+    weights[: n + LANES] = 0.0
     if rule != ONES and rule != SUM:
-        swap_setup(rule, g, state)
+        swap_setup(rule, g[:n], state)
     total = 0.0
     for i in range(min(truncation, n - 1)):
-        below, m = slice(i + 1, n), n - i - 1
-        pair = row[below]
-        if rule == SUM:
-            sum_pairs(g[i], w[i], g[below], w[below], pair)
-        elif rule == ONES:
-            one_pairs(g[i], g[below], pair)
+        if rule == SUM and not weighted and not wide:
+            row = sum_row(i, n, sigma, uneven, g, w, s, e, lambdas, weights)
         else:
-            swap_row(rule, g, w, state, i, row)
-            sign_pairs(g[i], g[below], pair)
-        if weighted:
-            weigh_pairs(v[i], v[below], pair)
-        if wide:
-            if uneven:
-                even_pairs(s[i], s[below], sigma, pair)
-            wide_pair_terms(pair, s[i], sigma, s[below], up[:m], weight[:m])
-        elif uneven:
-            even_pair_terms(pair, e[i], s[i], sigma, e[below], s[below], up[:m], weight[:m])
-        else:
-            pair_terms(pair, e[i], e[below], up[:m], weight[:m])
-        subtract_from(lambdas[below], up[:m])
-        add_to(weights[below], weight[:m])
-        lifted, weighed, moved = three_sums(up[:m], weight[:m])
-        lambdas[i] += lifted
-        weights[i] += weighed
-        total += moved
+            fill_pairs(i, n, rule, g, w, v, weighted, state, pair)
+            if wide:
+                if uneven:
+                    even_pairs(s[i], s[i + 1 : n], sigma, pair[i + 1 : n])
+                row = wide_row(i, n, sigma, pair, s, lambdas, weights)
+            else:
+                row = given_row(i, n, sigma, uneven, pair, s, e, lambdas, weights)
+        lambdas[i] += row[0]
+        weights[i] += row[1]
+        total += row[2]
     if normalise and total > 0.0:
         # every pair's lambda acts on two documents
         scale = math.log2(1.0 + 2.0 * total) / (2.0 * total)
@@ -258,11 +195,11 @@ def lambda_queries(
     longest = 1
     for k in range(queries.size):
         longest = max(longest, query_ptr[queries[k] + 1] - query_ptr[queries[k]])
-    buffer = np.empty((9, longest + 2))
-    key, s, g, v = buffer[0], buffer[1], buffer[2], buffer[3]
-    e, row, up, weight, other = buffer[4], buffer[5], buffer[6], buffer[7], buffer[8]
+    room = longest + LANES
+    key, other, s, g = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    w, v, e, pair = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    lambdas, weights = np.empty(room), np.empty(room)
     state = np.zeros((3, longest + 2))
-    out = np.empty((2, longest))
     order = np.empty(longest, np.int64)
     other_order = np.empty(longest, np.int64)
     above = np.empty(MOST_COUNTED, np.int32)
@@ -284,29 +221,30 @@ def lambda_queries(
             order[r] = at
             s[r] = scores[at]
             g[r] = gain[at]
+            w[r] = rank_weight[start + r]
             if weighted:
                 v[r] = row_weight[at]
         ranked_lambdas(
+            n,
             rule,
-            g[:n],
-            rank_weight[start : start + n],
-            v[:n],
+            g,
+            w,
+            v,
             weighted,
-            s[:n],
+            s,
             sigma,
             truncation,
             normalise,
             state,
-            row[:n],
-            up,
-            weight,
-            e[:n],
-            out,
+            pair,
+            e,
+            lambdas,
+            weights,
         )
         scale = query_weight[q] if query_weight.size > 0 else 1.0
         for r in range(n):
-            gradient[order[r]] = sigma * scale * out[0, r]
-            hessian[order[r]] = sigma * sigma * scale * out[1, r]
+            gradient[order[r]] = sigma * scale * lambdas[r]
+            hessian[order[r]] = sigma * sigma * scale * weights[r]
 
 
 @njit(nogil=True)
@@ -317,7 +255,8 @@ def no_setup(rule, g, state):
 @functools.cache
 def lambda_queries_for(own_swap_row):
     """Return lambda_queries around a user's swap_row; compiled anew in every process."""
-    ranked = _rebound(ranked_lambdas, swap_row=own_swap_row, swap_setup=no_setup)
+    fill = _rebound(fill_pairs, swap_row=own_swap_row)
+    ranked = _rebound(ranked_lambdas, fill_pairs=fill, swap_setup=no_setup)
     return _rebound(lambda_queries, ranked_lambdas=ranked)
 
 
