@@ -1,0 +1,103 @@
+"""Results kept as they come: an append-only file that survives a kill.
+
+One JSON record a line, the first of which says what the results are of. A line that a kill cut
+short is dropped; what was finished is never computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rankgrove.errors import DataError
+
+
+class ResultStore:
+    """Results by key, in a file or (with no path) in memory only.
+
+    Parameters
+    ----------
+    path : the file; None keeps nothing
+    about : what the results depend on, plain values by name; a file about something else is
+        refused
+
+    Examples
+    --------
+    >>> store = ResultStore(None, {"study": "example"})
+    >>> store.cell("sum", lambda: 1 + 1)
+    2
+    >>> store.cell("sum", lambda: 1 / 0)  # known already
+    2
+    """
+
+    def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self._about = dict(about)
+        self._known: dict[str, Any] = {}
+        if self.path is not None:
+            self._open(self.path)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._known
+
+    def cell(self, key: str, compute: Callable[[], Any]) -> Any:
+        """Return the result of a key, computing and keeping it where it is not known yet."""
+        if key not in self._known:
+            self.put(key, compute())
+        return self._known[key]
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a result: plain JSON values."""
+        line = json.dumps({"key": key, "value": value}, allow_nan=False)
+        self._known[key] = json.loads(line)["value"]  # as it will be read again
+        if self.path is not None:
+            self._append(self.path, line)
+
+    def _open(self, path: Path) -> None:
+        if not path.exists() or path.stat().st_size == 0:
+            self._append(path, json.dumps({"about": self._about}))
+            return
+        whole, records = _read(path)
+        if not records or "about" not in records[0]:
+            raise DataError(f"{path} is not a file of results: give another name.")
+        for name in sorted({*self._about, *records[0]["about"]}):
+            before, value = records[0]["about"].get(name), self._about.get(name)
+            if before != value:
+                raise DataError(
+                    f"{path} holds other results: there {name} was {before!r}, here it is "
+                    f"{value!r}. Give another file, or remove it."
+                )
+        if path.stat().st_size > whole:  # a kill cut the last line short
+            os.truncate(path, whole)
+        self._known = {record["key"]: record["value"] for record in records[1:]}
+
+    @staticmethod
+    def _append(path: Path, line: str) -> None:
+        with open(path, "ab") as out:
+            out.write(line.encode() + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+
+
+def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many bytes are whole lines, and their records."""
+    records = []
+    whole = 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            raise DataError(
+                f"{path}:{len(records) + 1}: not a line of results. The file is damaged, or not "
+                "a file of results."
+            ) from None
+        whole += len(line)
+    return whole, records

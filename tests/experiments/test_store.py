@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+import rankgrove as rg
+from rankgrove.experiments.store import ResultStore
+from rankgrove.experiments.study import first_round_at, markdown, mean_cell, p_value
+
+ABOUT = {"study": "s", "scale": "small"}
+
+
+def fail():
+    raise AssertionError("computed again")
+
+
+def test_what_is_known_is_not_computed_again(tmp_path):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path, ABOUT)
+    assert store.cell("a", lambda: {"x": [1.5, None]}) == {"x": [1.5, None]}
+    again = ResultStore(path, ABOUT)
+    assert "a" in again
+    assert "b" not in again
+    assert again.cell("a", fail) == {"x": [1.5, None]}
+
+
+@pytest.mark.parametrize("cut", range(1, 30))
+def test_a_line_cut_short_is_dropped_and_the_rest_kept(tmp_path, cut):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path, ABOUT)
+    store.put("a", 1)
+    store.put("b", {"long": "value of some length"})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    again = ResultStore(path, ABOUT)
+    assert again.cell("a", fail) == 1
+    assert again.cell("b", lambda: 2) == 2
+    assert len(ResultStore(path, ABOUT)) == 2
+
+
+def test_results_of_something_else_are_refused(tmp_path):
+    path = tmp_path / "results.jsonl"
+    ResultStore(path, ABOUT).put("a", 1)
+    with pytest.raises(rg.DataError, match="scale was 'small', here it is 'full'"):
+        ResultStore(path, ABOUT | {"scale": "full"})
+    path.write_text("hello\nthere\n")
+    with pytest.raises(rg.DataError, match="results.jsonl:1"):
+        ResultStore(path, ABOUT)
+
+
+def test_numbers_that_json_has_not_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        ResultStore(None, ABOUT).put("a", float("nan"))
+
+
+def test_cells_of_tables():
+    assert mean_cell([0.5, 0.5, 0.5]) == "50.00 (0.00)"
+    assert p_value([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == "1.0000"
+    assert first_round_at([0.1, 0.3, 0.2, 0.4], 0.3) == 2
+    assert first_round_at([0.1], 0.3) is None
+    assert markdown(["a", "bb"], [[1, 2]]) == "| a | bb |\n|---|----|\n| 1 | 2  |"
