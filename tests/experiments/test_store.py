@@ -43,7 +43,7 @@ def test_results_of_something_else_are_refused(tmp_path):
     with pytest.raises(rg.DataError, match="scale was 'small', here it is 'full'"):
         ResultStore(path, ABOUT | {"scale": "full"})
     path.write_text("hello\nthere\n")
-    with pytest.raises(rg.DataError, match="results.jsonl:1"):
+    with pytest.raises(rg.DataError, match=r"results\.jsonl:1"):
         ResultStore(path, ABOUT)
 
 

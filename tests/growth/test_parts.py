@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels
+from rankgrove.growth._histogram_kernels import accumulate
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
 from rankgrove.growth.leaves import add_leaf_values, exact_sums
@@ -48,13 +49,28 @@ def test_sibling_by_subtraction_equals_direct() -> None:
     assert (whole - histogram(codes, packed, parts[0]) == histogram(codes, packed, parts[1])).all()
 
 
+@pytest.mark.parametrize("n_features", range(9, 17))
+def test_padding_is_not_counted(n_features: int) -> None:
+    rng = np.random.default_rng(3)
+    codes = random_codes(rng, 2000, 16)
+    codes[:, n_features:] = 0
+    words, common = codes.view(np.uint64), CommonWords.of(codes, n_features)
+    packed = rng.integers(-(2**40), 2**40, (1, 2000))
+    rows = np.flatnonzero(rng.random(2000) < 0.6).astype(np.int32)
+    out = np.full((1, 2, BLOCK_BINS), 99, np.int64)
+    accumulate(words, common.words, common.how, packed, rows, out)
+    got = out.reshape(16, 256)[:n_features]
+    assert (got == naive.histogram(codes, packed[0], rows)[:n_features]).all()
+
+
 @pytest.mark.parametrize("share", [0.0, 0.35, 0.9, 1.0])
 def test_passing_over_common_words_changes_nothing(share: float) -> None:
     rng = np.random.default_rng(2)
     codes = random_codes(rng, 3000, 24)
     codes[rng.random(3000) < share, :16] = 7
     packed = rng.integers(-(2**40), 2**40, (2, 3000))
-    assert CommonWords.of(codes).skip.tolist() == [share > 0.3, share > 0.3, False]
+    common = -1 if share > 0.3 else 8
+    assert CommonWords.of(codes, 24).how.tolist() == [common, common, 8]
     rows = np.flatnonzero(rng.random(3000) < 0.7).astype(np.int32)
     got = histogram(codes, packed, rows)
     for plane in range(2):

@@ -20,18 +20,33 @@ from rankgrove.growth._splitting_kernels import scan_block
 
 @njit(cache=True, parallel=True)
 def divide_and_count(
-    column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted,
-    words, common, skip, packed, n_parts, parts, n_left,
-):  # fmt: skip
+    column,
+    bin,
+    missing_left,
+    order,
+    start,
+    end,
+    lefts,
+    rights,
+    small_is_left,
+    wanted,
+    words,
+    common,
+    how,
+    packed,
+    n_parts,
+    parts,
+    n_left,
+):  # fmt: how
     """First step: divide the parts of a leaf; if wanted, the smaller child's histograms."""
     for t in prange(n_parts):
         low, high = bounds(start, end, t, n_parts)
         n_left[t] = divide(column, bin, missing_left, order, low, high, lefts, rights)
         if wanted:
             if small_is_left:
-                accumulate(words, common, skip, packed, lefts[low : low + n_left[t]], parts[t])
+                accumulate(words, common, how, packed, lefts[low : low + n_left[t]], parts[t])
             else:
-                accumulate(words, common, skip, packed, rights[low : high - n_left[t]], parts[t])
+                accumulate(words, common, how, packed, rights[low : high - n_left[t]], parts[t])
 
 
 @njit(cache=True)
@@ -55,9 +70,25 @@ def _place(order, start, end, t, n_parts, lefts, rights, n_left):
 
 @njit(cache=True)
 def _finish_block(
-    block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
-    step, l2, min_leaf, fields, out_gain, out,
-):  # fmt: skip
+    block,
+    n_parts,
+    parts,
+    small,
+    large,
+    subtract,
+    scan,
+    n_bins,
+    columns,
+    allowed,
+    totals,
+    weights,
+    step,
+    l2,
+    min_leaf,
+    fields,
+    out_gain,
+    out,
+):  # fmt: how
     """Add up a block's parts, subtract for the sibling, search what is to be searched."""
     for p in range(small.shape[0]):
         for k in range(small.shape[2]):
@@ -70,41 +101,133 @@ def _finish_block(
     for child in range(2):
         if scan[child]:
             scan_block(
-                small if child == 0 else large, block, n_bins, columns, allowed[child],
-                totals[child], weights[child], step, l2, min_leaf, fields, out_gain[child],
+                small if child == 0 else large,
+                block,
+                n_bins,
+                columns,
+                allowed[child],
+                totals[child],
+                weights[child],
+                step,
+                l2,
+                min_leaf,
+                fields,
+                out_gain[child],
                 out[child],
-            )  # fmt: skip
+            )  # fmt: how
 
 
 @njit(cache=True)
 def place_and_search_part(
-    order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, fields, out_gain, out, t,
+    order,
+    start,
+    end,
+    lefts,
+    rights,
+    n_left,
+    n_parts,
+    parts,
+    small,
+    large,
+    subtract,
+    scan,
+    n_bins,
+    columns,
+    allowed,
+    totals,
+    weights,
+    step,
+    l2,
+    min_leaf,
+    fields,
+    out_gain,
+    out,
+    t,
     n_threads,
-):  # fmt: skip
+):  # fmt: how
     """One thread's share of the second step; child 0 is the smaller one, child 1 the larger."""
     for part in range(t, n_parts, n_threads):
         _place(order, start, end, part, n_parts, lefts, rights, n_left)
     if scan[0] or scan[1] or subtract:
         for block in range(t, small.shape[1], n_threads):
             _finish_block(
-                block, n_parts, parts, small, large, subtract, scan, n_bins, columns, allowed,
-                totals, weights, step, l2, min_leaf, fields, out_gain, out,
-            )  # fmt: skip
+                block,
+                n_parts,
+                parts,
+                small,
+                large,
+                subtract,
+                scan,
+                n_bins,
+                columns,
+                allowed,
+                totals,
+                weights,
+                step,
+                l2,
+                min_leaf,
+                fields,
+                out_gain,
+                out,
+            )  # fmt: how
 
 
 @njit(cache=True, parallel=True)
 def place_and_search(
-    order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-    n_bins, columns, allowed, totals, weights, step, l2, min_leaf, fields, out_gain, out, n_threads,
-):  # fmt: skip
+    order,
+    start,
+    end,
+    lefts,
+    rights,
+    n_left,
+    n_parts,
+    parts,
+    small,
+    large,
+    subtract,
+    scan,
+    n_bins,
+    columns,
+    allowed,
+    totals,
+    weights,
+    step,
+    l2,
+    min_leaf,
+    fields,
+    out_gain,
+    out,
+    n_threads,
+):  # fmt: how
     """All threads' shares."""
     for t in prange(n_threads):
         place_and_search_part(
-            order, start, end, lefts, rights, n_left, n_parts, parts, small, large, subtract, scan,
-            n_bins, columns, allowed, totals, weights, step, l2, min_leaf, fields, out_gain, out, t,
+            order,
+            start,
+            end,
+            lefts,
+            rights,
+            n_left,
+            n_parts,
+            parts,
+            small,
+            large,
+            subtract,
+            scan,
+            n_bins,
+            columns,
+            allowed,
+            totals,
+            weights,
+            step,
+            l2,
+            min_leaf,
+            fields,
+            out_gain,
+            out,
+            t,
             n_threads,
-        )  # fmt: skip
+        )  # fmt: how
 
 
 @njit(cache=True)
@@ -132,10 +255,37 @@ def search(
 
 @njit(cache=True)
 def split_serial(
-    column, bin, missing_left, order, start, end, lefts, rights, small_is_left, wanted, words,
-    common, skip, packed, small, large, subtract, scan, n_bins, columns, allowed, totals, weights,
-    step, l2, min_leaf, fields, n_left, out_gain, out,
-):  # fmt: skip
+    column,
+    bin,
+    missing_left,
+    order,
+    start,
+    end,
+    lefts,
+    rights,
+    small_is_left,
+    wanted,
+    words,
+    common,
+    how,
+    packed,
+    small,
+    large,
+    subtract,
+    scan,
+    n_bins,
+    columns,
+    allowed,
+    totals,
+    weights,
+    step,
+    l2,
+    min_leaf,
+    fields,
+    n_left,
+    out_gain,
+    out,
+):  # fmt: how
     """Both steps for a small leaf, in one thread."""
     m = divide(column, bin, missing_left, order, start, end, lefts, rights)
     n_left[0] = m
@@ -143,7 +293,7 @@ def split_serial(
     if wanted:
         middle = start + m
         rows = order[start:middle] if small_is_left else order[middle:end]
-        accumulate(words, common, skip, packed, rows, small)
+        accumulate(words, common, how, packed, rows, small)
         if subtract:
             for p in range(small.shape[0]):
                 for b in range(small.shape[1]):
@@ -152,6 +302,16 @@ def split_serial(
         for child in range(2):
             if scan[child]:
                 search(
-                    small if child == 0 else large, n_bins, columns, allowed[child], totals[child],
-                    weights[child], step, l2, min_leaf, fields, out_gain[child], out[child],
-                )  # fmt: skip
+                    small if child == 0 else large,
+                    n_bins,
+                    columns,
+                    allowed[child],
+                    totals[child],
+                    weights[child],
+                    step,
+                    l2,
+                    min_leaf,
+                    fields,
+                    out_gain[child],
+                    out[child],
+                )  # fmt: how

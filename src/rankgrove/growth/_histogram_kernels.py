@@ -12,7 +12,8 @@ A line of the buffer is PADDING words longer than it need be: lines exactly 4 Ki
 fall into the same few places of the cache, which makes the whole 1.7 times slower.
 
 Features that have one value in most rows stand together in blocks, so that all eight have it in
-many rows: such a row is not added eight times; what all of them add is known from the total.
+many rows: such a row is not added eight times; what all of them add is known from the total. The
+last block may have few features: then only these are added.
 """
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
@@ -27,6 +28,8 @@ ROWS_AT_ONCE = 512
 PADDING = 24
 AHEAD = 16  # rows asked for before they are read
 LINE = 8  # words of a cache line
+SKIP = -1  # how to add a block: rows with the common word all at once
+FEW = 4  # up to so many features are added one by one
 
 
 @njit(cache=True)
@@ -65,10 +68,21 @@ def _add_uncommon(hist, words, sums, m, common, some_words, some_sums):
 
 
 @njit(cache=True)
-def accumulate(words, common, skip, packed, rows, hist):
+def _add_few(hist, words, sums, m, n_features):
+    """As :func:`_add`, for the first features only."""
+    for feature in range(n_features):
+        shift = np.uint64(8 * feature)
+        start = np.uint64(256 * feature)
+        for i in range(m):
+            hist[((words[i] >> shift) & np.uint64(255)) + start] += sums[i]
+
+
+@njit(cache=True)
+def accumulate(words, common, how, packed, rows, hist):
     """Set hist (planes, blocks, 2048) to the sums of ``packed[:, rows]`` in every bin.
 
-    Where ``skip[b]``, rows whose word of block b is ``common[b]`` are passed over.
+    ``how[b]`` is SKIP where rows whose word of block b is ``common[b]`` are passed over, else the
+    number of features of the block.
     """
     n = rows.size
     n_blocks = words.shape[1]
@@ -92,17 +106,19 @@ def accumulate(words, common, skip, packed, rows, hist):
                 buffer[b, i] = words[row, b]
         for b in range(n_blocks):
             for p in range(planes):
-                if skip[b]:
+                if how[b] == SKIP:
                     _add_uncommon(
                         hist[p, b], buffer[b], sums[p], m, common[b], some_words, some_sums
                     )
+                elif how[b] <= FEW:
+                    _add_few(hist[p, b], buffer[b], sums[p], m, how[b])
                 else:
                     _add(hist[p, b], buffer[b], sums[p], m)
 
 
 @njit(cache=True, parallel=True)
-def accumulate_parts(words, common, skip, packed, rows, parts, n_parts):
+def accumulate_parts(words, common, how, packed, rows, parts, n_parts):
     """Set ``parts[t]`` to the histogram of the t-th part of the rows."""
     for t in prange(n_parts):
         low, high = bounds(0, rows.size, t, n_parts)
-        accumulate(words, common, skip, packed, rows[low:high], parts[t])
+        accumulate(words, common, how, packed, rows[low:high], parts[t])

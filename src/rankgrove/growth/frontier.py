@@ -81,8 +81,8 @@ class Frontier:
         self.packed = np.empty((self.layout.planes, n), np.int64)
         self.order, self._lefts, self._rights = (np.empty(n, np.int32) for _ in range(3))
         self._columns = binned.by_column(n_threads)
-        common = CommonWords.of(binned.codes)
-        self._words = (binned.words, common.words, common.skip)
+        common = CommonWords.of(binned.codes, binned.binner.columns.size)
+        self._words = (binned.words, common.words, common.how)
         self._n_bins = np.array([t.size + 1 for t in binned.binner.thresholds], np.int64)
         self._column_numbers = binned.binner.columns
         self._row_bytes = int(binned.codes.shape[1])

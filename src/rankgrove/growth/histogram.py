@@ -52,22 +52,23 @@ class HistogramPool:
 
 @dataclass(frozen=True)
 class CommonWords:
-    """The word that most rows have in every block, and whether passing it over saves time.
+    """The word that most rows have in every block, and how the block is best added.
 
     The result of counting does not depend on it; a sample of the rows is good enough.
     """
 
     words: np.ndarray
-    skip: np.ndarray
+    how: np.ndarray
 
     @classmethod
-    def of(cls, codes: np.ndarray) -> CommonWords:
-        """Look at some rows, evenly spread."""
+    def of(cls, codes: np.ndarray, n_features: int) -> CommonWords:
+        """Look at some rows, evenly spread; columns beyond the features are only padding."""
         sample = np.ascontiguousarray(codes[:: max(1, len(codes) // SAMPLE_ROWS)])
         modes = [np.bincount(column, minlength=1).argmax() for column in sample.T]
         common = np.array(modes, np.uint8).view(np.uint64)
         share = (sample.view(np.uint64) == common).mean(axis=0) if len(sample) else common * 0.0
-        return cls(common, share > SKIP_SHARE)
+        used = np.minimum(8, n_features - 8 * np.arange(common.size))
+        return cls(common, np.where(share > SKIP_SHARE, kernels.SKIP, used).astype(np.int64))
 
 
 def histogram(codes: np.ndarray, packed: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -76,7 +77,7 @@ def histogram(codes: np.ndarray, packed: np.ndarray, rows: np.ndarray) -> np.nda
     In: codes (n, width) uint8, the binned rows; packed (planes, n) int64; rows int32.
     """
     words = codes.view(np.uint64)
-    common = CommonWords.of(codes)
+    common = CommonWords.of(codes, codes.shape[1])
     out = np.empty((packed.shape[0], words.shape[1], BLOCK_BINS), np.int64)
-    kernels.accumulate(words, common.words, common.skip, packed, rows, out)
+    kernels.accumulate(words, common.words, common.how, packed, rows, out)
     return out.reshape(packed.shape[0], words.shape[1] * 8, N_BINS)
