@@ -18,7 +18,7 @@ def _kernel_cache() -> Path:
     Numba recompiles a function when its own file changes, not when a function that it calls does.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted((ROOT / "src").rglob("*kernels.py")):
+    for path in sorted((ROOT / "src").rglob("_*kernel*.py")):
         digest.update(path.read_bytes())
     return ROOT / ".venv" / "kernels" / digest.hexdigest()
 

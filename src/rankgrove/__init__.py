@@ -18,6 +18,7 @@ _HOME = {
     "ParameterError": "errors",
     "ParseError": "errors",
     "RankgroveError": "errors",
+    "UnknownParameterError": "errors",
     "QueryDataset": "data.queries",
     "read_letor": "data.letor",
     "write_letor": "data.letor",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from rankgrove.errors import ParameterError as ParameterError
     from rankgrove.errors import ParseError as ParseError
     from rankgrove.errors import RankgroveError as RankgroveError
+    from rankgrove.errors import UnknownParameterError as UnknownParameterError
     from rankgrove.evaluation.compare import Comparison as Comparison
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation

@@ -4,6 +4,7 @@
 
     RankgroveError
     ├── ParameterError      a parameter has a value it cannot have   (also a ValueError)
+    │   └── UnknownParameterError   there is no such parameter       (also a TypeError)
     ├── DataError           data that cannot be used as given        (also a ValueError)
     │   └── ParseError      a file that cannot be read: carries path and line
     ├── ModelFileError      a model file that cannot be read         (also a ValueError)
@@ -24,6 +25,10 @@ class RankgroveError(Exception):
 
 class ParameterError(RankgroveError, ValueError):
     """A parameter has a value it cannot have."""
+
+
+class UnknownParameterError(ParameterError, TypeError):
+    """There is no such parameter; a TypeError too, as Python's own word for it is."""
 
 
 class DataError(RankgroveError, ValueError):

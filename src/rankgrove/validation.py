@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -67,10 +69,30 @@ def check_choice(name: str, owner: str, value: Any, choices: Iterable[str]) -> s
     return value
 
 
+def check_output_file(name: str, owner: str, value: Any) -> Path:
+    """Return `value` as the path of a file that can be written, or refuse it before any work."""
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        refuse(name, owner, "the path of a file", value)
+    path = Path(value)
+    if path.is_dir():
+        refuse(name, owner, "the path of a file, and this is a folder", str(value))
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        refuse(name, owner, "in a folder that exists: make it first", str(value))
+    if not os.access(folder, os.W_OK):
+        refuse(name, owner, "in a folder that may be written to", str(value))
+    return path
+
+
 def nearest(value: object, names: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` where a name is close to `value`, else nothing."""
     close = difflib.get_close_matches(str(value), list(names), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: ``1 tree``, ``2,000 trees``; `many` where it is irregular."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def check_scores(scores: Any, n_rows: int, owner: str) -> np.ndarray:
@@ -85,14 +107,15 @@ def check_scores(scores: Any, n_rows: int, owner: str) -> np.ndarray:
         array = array[:, 0]
     if array.shape != (n_rows,):
         raise DataError(
-            f"{owner}: scores must be one number a row of the data set ({n_rows} rows). "
+            f"{owner}: scores must be one number a row of the data set ({counted(n_rows, 'row')}). "
             f"Got an array of shape {array.shape}."
         )
     array = np.ascontiguousarray(array, dtype=np.float64)
     bad = np.flatnonzero(np.isnan(array))
     if bad.size:
         raise DataError(
-            f"{owner}: {bad.size} of {n_rows} scores are NaN, the first at row {bad[0]}. "
+            f"{owner}: NaN stands for {counted(bad.size, 'score')} of {n_rows:,}, the first at row "
+            f"{bad[0]}. "
             "A document without a score cannot be ranked: give it a number, "
             "or minus infinity if it was not retrieved."
         )

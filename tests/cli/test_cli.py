@@ -8,24 +8,12 @@ import subprocess
 import sys
 import time
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rankgrove as rg
-
-COMMAND = Path(sys.executable).with_name("rankgrove")
-
-
-def run(*words, cwd=None, status=0):
-    """Run a command; return what it prints, and what it complains of."""
-    done = subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=300
-    )
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
+from tests.command import COMMAND, run
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +189,12 @@ def test_params():
         ("train test.txt --model m.rg --ranker lambdasmart", "did you mean 'lambdamart'"),
         ("train test.txt --model m.rg --measure ndgc", "did you mean 'ndcg'"),
         ("train test.txt --model m.rg --config words.txt", "words.txt: not a TOML file"),
-        ("train test.txt --model no/m.rg", "folder no for the model does not exist"),
+        ("train test.txt --model no/m.rg", "in a folder that exists: make it first. Got 'no/m.rg'"),
         ("train test.txt --model m.rg --set early_stopping=5", "needs validation data"),
         ("evaluate test.txt --feature 99", "features are numbered 1 to 50"),
         ("evaluate test.txt --feature 1 -m ndgc@10", "did you mean 'ndcg'"),
         ("evaluate test.txt --feature 1 --convention leter", "did you mean 'letor'"),
-        ("evaluate test.txt --scores short.txt", "2 scores for 1200 rows"),
+        ("evaluate test.txt --scores short.txt", "2 scores for 1,200 rows"),
         ("evaluate test.txt --scores words.txt", "words.txt:2: expected one score a line"),
         ("evaluate test.txt --scores test.txt", "test.txt:1: expected one score a line"),
         ("evaluate short.txt --feature 1", "short.txt:1"),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -14,17 +11,7 @@ import pytest
 import rankgrove as rg
 from rankgrove.cli.inputs import load_dataset, load_system
 from rankgrove.errors import ParameterError
-
-COMMAND = Path(sys.executable).with_name("rankgrove")
-
-
-def run(*words, cwd, status=0):
-    done = subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=300
-    )
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
+from tests.command import run
 
 
 @pytest.fixture(scope="module")

@@ -246,7 +246,7 @@ def test_pandas_missing_id():
         ({"X": np.zeros((2, 1), "M8[s]")}, "Features must be numbers"),
         ({"X": np.zeros((2, 1), complex)}, "Features must be numbers"),
         ({"X": [1.0, 2.0]}, "two dimensions"),
-        ({"X": [[1.0]]}, "X has 1 rows and y has 2"),
+        ({"X": [[1.0]]}, "X has 1 row and y has 2"),
         ({"X": [[1e300], [0]]}, "ends at 3.4e38. Got 1e\\+300"),
         ({"X": scipy.sparse.csr_matrix([[1e300], [0]])}, "ends at 3.4e38"),
         ({"X": scipy.sparse.csr_matrix((3, 1))}, "X has 3 rows and y has 2"),
@@ -260,8 +260,8 @@ def test_pandas_missing_id():
         ({"weight": ["x", "y"]}, "weight must be numbers"),
         ({"query_weight": [1, 2]}, "one number a query \\(1\\)"),
         ({"query_weight": {"z": 1}}, "no weight for the query 1"),
-        ({"docid": ["a"]}, "docid has 1 rows"),
-        ({"feature_names": ["a", "b"]}, "2 names for 1 features"),
+        ({"docid": ["a"]}, "docid has 1 row and y has 2"),
+        ({"feature_names": ["a", "b"]}, "2 names for 1 feature"),
     ],
 )
 def test_bad_input(changes, message):

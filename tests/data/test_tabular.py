@@ -156,7 +156,7 @@ def test_not_tables():
     twice = pandas.DataFrame([[1, 2, 3, 4]], columns=["qid", "label", "x", "x"])
     with pytest.raises(DataError, match="two columns named 'x'"):
         dataset_from_frame(twice)
-    with pytest.raises(DataError, match="'x' has 1 rows, the label 2"):
+    with pytest.raises(DataError, match="'x' has 1 row, the label 2"):
         dataset_from_frame({"qid": [1, 1], "label": [0, 1], "x": [1.0]})
 
 

@@ -147,7 +147,7 @@ def test_bad_input(scored):
         rg.evaluate([1.0, 2, 3], data, "map")
     bad = scores.copy()
     bad[5] = np.nan
-    with pytest.raises(rg.DataError, match=r"1 of .* scores are NaN, the first at row 5"):
+    with pytest.raises(rg.DataError, match=r"NaN stands for 1 score of .*, the first at row 5"):
         rg.evaluate(bad, data, "map")
     with pytest.raises(rg.DataError, match="must be numbers"):
         rg.evaluate(np.array(["a"] * data.n_rows), data, "map")

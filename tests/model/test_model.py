@@ -103,6 +103,31 @@ def test_foreign_and_newer_files(model, tmp_path):
         rg.load(path)
     with pytest.raises(rg.ModelFileError, match="no such file"):
         rg.load(tmp_path / "nowhere.rg")
+    with pytest.raises(rg.ModelFileError, match="is a folder: give the name of a model file"):
+        rg.load(tmp_path)
+
+
+def test_damaged_is_not_foreign(model, tmp_path):
+    path = tmp_path / "m.rg"
+    model[0].save(path)
+    whole = path.read_bytes()
+    for place in (0, len(whole) // 3, len(whole) // 2):
+        broken = bytearray(whole)
+        broken[place] ^= 0xFF
+        path.write_bytes(broken)
+        with pytest.raises(rg.ModelFileError, match=r"is damaged.*: copy it again") as caught:
+            rg.load(path)
+        assert "not a rankgrove model" not in str(caught.value)
+    path.write_bytes(whole[:200])
+    with pytest.raises(rg.ModelFileError, match="is damaged or cut short"):
+        rg.load(path)
+    for foreign in (b"not a model", b"P", b"PKK" + whole[3:100]):
+        path.write_bytes(foreign)
+        with pytest.raises(rg.ModelFileError, match=r"is not a rankgrove model\.$"):
+            rg.load(path)
+    path.write_bytes(b"")
+    with pytest.raises(rg.ModelFileError, match="is empty"):
+        rg.load(path)
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_going_on_from_a_checkpoint_gives_the_same_model(train, valid, tmp_path)
     same_model(whole, again)
     longer = rg.LambdaMART(**options | {"n_trees": 12}, checkpoint=path).fit(train, valid=valid)
     assert len(longer.history_["valid"]["ndcg@10"]) == 12
-    with pytest.raises(rg.DataError, match="valid data was"):
+    with pytest.raises(rg.DataError, match="validation data was"):
         rg.LambdaMART(**options, checkpoint=path).fit(train)
 
 

@@ -63,7 +63,8 @@ class Checkpoint:
             if before != value:
                 raise DataError(
                     f"{self.path} belongs to another run: there {name} was {before!r}, here it "
-                    f"is {value!r}. Train with the same data and parameters, or remove the file."
+                    f"is {value!r}. Train with the same data and parameters, remove the file, or "
+                    "give this run another one."
                 )
         ensemble = Ensemble.from_arrays(arrays)
         trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]

@@ -43,7 +43,7 @@ class Objective(Protocol):
         """Fill the direction in which every score should go, and the curvature there."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Progress:
     """Where training stands after a round; handed to every callback.
 
@@ -72,6 +72,15 @@ class Progress:
     def seconds(self) -> float:
         """Seconds since training began."""
         return time.monotonic() - self.started
+
+    def __repr__(self) -> str:
+        """Return the round, and the newest value of what decides."""
+        text = f"round {self.round} of {self.rounds}"
+        values = self.watch.deciding
+        if values:
+            name, measures = next(iter(self.watch.history.items()))
+            text += f", {name} {next(iter(measures))} {values[-1]:.4f}"
+        return f"Progress({text})"
 
 
 Callback = Callable[[Progress], bool | None]

@@ -17,6 +17,7 @@ from rankgrove.cli.options import (
     QidColumn,
     Qrels,
     Threads,
+    ZeroBased,
 )
 from rankgrove.errors import ParameterError
 
@@ -54,6 +55,7 @@ def compare(
     docid: DocidColumn = None,
     features: FeatureColumns = None,
     cache: Cache = False,
+    zero_based: ZeroBased = False,
     threads: Threads = None,
 ) -> None:
     """Compare systems query by query: wins and losses, t-test, Wilcoxon, randomisation.
@@ -65,22 +67,37 @@ def compare(
     rankgrove compare --qrels qrels.txt -s bm25=bm25.run -s lm=lm.run -m map
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_dataset, load_system
+    from rankgrove.cli.inputs import check_outputs, load_dataset, load_models, load_system
 
     convention = convention or ("papers" if qrels is None else "trec")
     rg.measure(measure, convention)
     sources = _named(system or [])
     if (qrels is None) == (not data):
         raise ParameterError("Give either the judged data or --qrels.")
+    files = [Path(source.removeprefix("model:")) for source in sources.values()]
+    check_outputs({"--json": json_file}, [*(data or []), qrels, *files])
+    # Models come first: they say how many features the data has.
+    systems: dict[str, Any] = dict.fromkeys(sources)
+    if qrels is None:
+        systems |= load_models(sources)
+    trained = [model.n_features_in_ for model in systems.values() if model is not None]
     dataset: Any = (
-        load_dataset(data or [], label=label, qid=qid, docid=docid, features=features, cache=cache)
+        load_dataset(
+            data or [],
+            label=label,
+            qid=qid,
+            docid=docid,
+            features=features,
+            cache=cache,
+            zero_based=zero_based,
+            n_features=max(trained, default=None),
+        )
         if qrels is None
         else rg.read_qrels(qrels)
     )
-    systems = {
-        name: load_system(source, dataset, is_run=qrels is not None)
-        for name, source in sources.items()
-    }
+    for name, source in sources.items():
+        if systems[name] is None:
+            systems[name] = load_system(source, dataset, is_run=qrels is not None)
     result = rg.compare(
         systems,
         dataset,

@@ -18,6 +18,7 @@ from rankgrove.cli.options import (
     QidColumn,
     Qrels,
     Threads,
+    ZeroBased,
 )
 from rankgrove.errors import ParameterError
 
@@ -60,6 +61,7 @@ def evaluate(
     docid: DocidColumn = None,
     features: FeatureColumns = None,
     cache: Cache = False,
+    zero_based: ZeroBased = False,
     threads: Threads = None,
 ) -> None:
     """Measure a ranking: a model's, scores from a file, one feature, or a TREC run.
@@ -75,10 +77,12 @@ def evaluate(
     rankgrove evaluate --run bm25.run --qrels qrels.txt -m map -m p@10
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_dataset, load_system
+    from rankgrove.cli.inputs import check_outputs, load_dataset, load_system
 
     measures = measure or list(DEFAULT_MEASURES)
     convention = convention or ("papers" if qrels is None else "trec")
+    read = [*(data or []), model, scores, run, qrels]
+    check_outputs({"--per-query": per_query, "--json": json_file}, read)
     for spec in measures:  # a mistyped name should not cost the reading of the data
         rg.measure(spec, convention)
     if run is not None or qrels is not None:
@@ -106,6 +110,7 @@ def evaluate(
             docid=docid,
             features=features,
             cache=cache,
+            zero_based=zero_based,
             n_features=trained.n_features_in_ if trained else None,
         )
         system = trained or load_system(sources[0], dataset, is_run=False)

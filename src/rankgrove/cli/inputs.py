@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rankgrove.data.queries import QueryDataset
+    from rankgrove.rankers.base import Ranker
 
 TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
@@ -26,19 +27,25 @@ def load_dataset(
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
     cache: bool = False,
+    zero_based: bool = False,
     n_features: int | None = None,
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
-    `features` are names, or one text with commas between them; `n_features` is how many LETOR text
-    has, where its last ones may not occur.
+    `features` are names, or one text with commas between them; `zero_based` says that LETOR text
+    counts features from 0, `n_features` how many it has, where its last ones may not occur.
     """
-    names = _names(features) if isinstance(features, str) else features
+    names = _names(features, "columns of --features") if isinstance(features, str) else features
     if any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths):
         from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
             raise ParameterError("Give one CSV or parquet file; only LETOR files can be several.")
+        if zero_based:
+            raise ParameterError(
+                f"--zero-based is for LETOR files, and {paths[0]} has columns with names. Leave it "
+                "out."
+            )
         return read_table(
             paths[0], label=label, qid=qid, docid=docid, features=names, weight=weight
         )
@@ -50,14 +57,61 @@ def load_dataset(
             )
     from rankgrove.data.letor import read_letor
 
-    return read_letor(list(paths), cache=cache, n_features=n_features)
+    return read_letor(list(paths), cache=cache, zero_based=zero_based, n_features=n_features)
 
 
-def _names(text: str) -> list[str]:
+def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
+    """Return the files of every data set by the set's name, which is made of its files' names.
+
+    A set is one file, or several with commas between them. Sets whose names would be the same
+    are named by their paths.
+    """
+    sets = [
+        [Path(text)]
+        if Path(text).exists()
+        else [Path(name) for name in _names(text, "files of --valid")]
+        for text in given
+    ]
+    for path in [path for paths in sets for path in paths]:
+        if not path.exists():  # said before any data is read
+            raise ParseError(path, None, "there is no such file.")
+    short = ["+".join(_stem(path) for path in paths) for paths in sets]
+    names = [
+        name if short.count(name) == 1 else text for name, text in zip(short, given, strict=True)
+    ]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"--valid {name} is given twice: leave one out.")
+    return dict(zip(names, sets, strict=True))
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
+    """Refuse a file to write that is also read, or written under two options.
+
+    `outputs` are files by the option that names them.
+    """
+    seen = {path.resolve(): "a file that is read" for path in inputs if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.resolve() in seen:
+            raise ParameterError(
+                f"{option} {path} would overwrite {seen[path.resolve()]}: give it another name."
+            )
+        seen[path.resolve()] = f"the file of {option}"
+
+
+def _stem(path: Path) -> str:
+    """Return a file's name without its ending, and without that of a packed file before it."""
+    return Path(path.name.removesuffix(".gz")).stem
+
+
+def _names(text: str, what: str) -> list[str]:
+    """Return the names between commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise ParameterError(
-            f"Write the columns of --features as A,B,C, with a name between commas. Got {text!r}."
+            f"Write the {what} as A,B,C, with a name between commas. Got {text!r}."
         )
     return names
 
@@ -67,6 +121,7 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
     import numpy as np
 
     from rankgrove.data.text_files import read_text_bytes
+    from rankgrove.validation import counted
 
     lines = read_text_bytes(path).split(b"\n")
     while lines and not lines[-1].strip():
@@ -86,14 +141,26 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
         raise ParseError(
             path,
             None,
-            f"{scores.size} scores for {n_rows} rows: write one score for each row of the data, "
-            "in its row order.",
+            f"{counted(scores.size, 'score')} for {counted(n_rows, 'row')}: write one score for "
+            "each row of the data, in its row order.",
         )
     return scores
 
 
+def load_models(sources: Mapping[str, str]) -> dict[str, Ranker]:
+    """Return the models among named systems: those written as model:FILE."""
+    from rankgrove.rankers.load import load
+
+    mark = "model:"
+    return {
+        name: load(source.removeprefix(mark))
+        for name, source in sources.items()
+        if source.startswith(mark)
+    }
+
+
 def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
-    """Return what `source` names: model:FILE, feature:N, a file of scores, or a TREC run."""
+    """Return what `source` names: feature:N, a file of scores, or a TREC run."""
     if is_run:
         from rankgrove.data.trec import read_run
 
@@ -101,10 +168,6 @@ def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
     kind, colon, feature = source.partition(":")
     if colon and kind == "feature":
         return _feature_scores(dataset.column(feature))
-    if colon and kind == "model":
-        from rankgrove.rankers.load import load
-
-        return load(feature)
     return read_scores(Path(source), dataset.n_rows)
 
 
@@ -118,9 +181,3 @@ def _feature_scores(column: np.ndarray) -> np.ndarray:
         # Just below, and not minus infinity: that would say that it was not retrieved.
         scores[missing] = 0.0 if missing.all() else np.nextafter(scores[~missing].min(), -np.inf)
     return scores
-
-
-def check_exists(path: Path) -> None:
-    """Refuse a file that is not there before any work is done."""
-    if not path.exists():
-        raise ParseError(path, None, "there is no such file.")

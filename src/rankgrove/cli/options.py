@@ -49,6 +49,13 @@ WeightColumn = Annotated[
 Cache = Annotated[
     bool, typer.Option("--cache", help="Keep a binary copy of LETOR files for the next time.")
 ]
+ZeroBased = Annotated[
+    bool,
+    typer.Option(
+        "--zero-based",
+        help="LETOR files count features from 0; their 0 is feature 1 here.",
+    ),
+]
 Qrels = Annotated[
     Path | None, typer.Option(help="TREC judgements, to evaluate runs against as trec_eval does.")
 ]

@@ -15,8 +15,8 @@ from rankgrove.cli.options import (
     LabelColumn,
     QidColumn,
     Threads,
+    ZeroBased,
 )
-from rankgrove.errors import ParameterError
 
 
 class Form(StrEnum):
@@ -45,6 +45,7 @@ def rank(
     docid: DocidColumn = None,
     features: FeatureColumns = None,
     cache: Cache = False,
+    zero_based: ZeroBased = False,
     threads: Threads = None,
 ) -> None:
     """Score documents by a trained model.
@@ -53,12 +54,14 @@ def rank(
 
     rankgrove rank test.txt --model web.rg --out scores.txt
 
-    rankgrove rank test.txt --model web.rg --format trec --out web.run
+    rankgrove rank test.txt --model web.rg --format trec > web.run
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_dataset
+    from rankgrove.cli.inputs import check_outputs, load_dataset
+    from rankgrove.data.trec_files import run_lines
     from rankgrove.files import write_atomically
 
+    check_outputs({"--out": out}, [*data, model])
     trained = rg.load(model)
     dataset = load_dataset(
         data,
@@ -67,15 +70,14 @@ def rank(
         docid=docid,
         features=features,
         cache=cache,
+        zero_based=zero_based,
         n_features=trained.n_features_in_,
     )
     scores = trained.predict(dataset, n_threads=threads)
     if form is Form.trec:
-        if out is None:
-            raise ParameterError("A TREC run is written to a file: give --out.")
-        rg.write_run((dataset, scores), out, name=run_name)
-        return
-    text = "".join(f"{score!r}\n" for score in scores.tolist())
+        text = "".join(run_lines((dataset, scores), run_name))
+    else:
+        text = "".join(f"{score!r}\n" for score in scores.tolist())
     if out is None:
         typer.echo(text, nl=False)
     else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from rankgrove.cli.options import (
     QidColumn,
     Threads,
     WeightColumn,
+    ZeroBased,
 )
 from rankgrove.errors import ParameterError, ParseError
 
@@ -30,9 +33,12 @@ def train(
     ],
     model: Annotated[Path, typer.Option("--model", help="Model file to write.")],
     valid: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
-            help="Validation data; the model keeps the best round there. Several files are one set."
+            help="Validation data; the model keeps the best round there. Repeat it for several "
+            "sets, named by their files: the first decides. A set of several LETOR files is "
+            "written A,B,C.",
+            metavar="FILE",
         ),
     ] = None,
     ranker: Annotated[str, typer.Option(help="What to train.")] = "lambdamart",
@@ -42,7 +48,12 @@ def train(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A parameter, NAME=VALUE; repeat for several."),
+        typer.Option(
+            "--set",
+            help="A parameter; repeat for several. A value is a number, a text, or none, true "
+            "or false.",
+            metavar="NAME=VALUE",
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
@@ -62,6 +73,7 @@ def train(
     features: FeatureColumns = None,
     weight: WeightColumn = None,
     cache: Cache = False,
+    zero_based: ZeroBased = False,
     threads: Threads = None,
 ) -> None:
     """Train a ranker and write it to a file.
@@ -75,7 +87,8 @@ def train(
     Ctrl-C keeps the best model so far. `rankgrove params` lists the parameters.
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_dataset
+    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
+    from rankgrove.validation import check_output_file
 
     given = _parameters(config, settings or [])
     if measure is not None:
@@ -90,21 +103,31 @@ def train(
         raise ParameterError("early_stopping needs validation data: give --valid too.")
     for spec in [made.measure, *(valid_measure or [])]:
         rg.measure(spec)
-    if model.parent and not model.parent.exists():
-        raise ParameterError(
-            f"The folder {model.parent} for the model does not exist: make it first."
-        )
-    columns: dict[str, Any] = {"label": label, "qid": qid, "docid": docid, "cache": cache}
+    if valid_measure and not valid:
+        raise ParameterError("--valid-measure needs validation data: give --valid too.")
+    valid_files = named_sets(valid or [])
+    read = [*data, *itertools.chain(*valid_files.values()), config]
+    state = None if made.checkpoint is None else Path(made.checkpoint)
+    check_outputs({"--model": model, "--checkpoint": state}, read)
+    check_output_file("--model", "train", model)
+    columns: dict[str, Any] = {
+        "label": label,
+        "qid": qid,
+        "docid": docid,
+        "cache": cache,
+        "zero_based": zero_based,
+    }
     train_data = load_dataset(data, **columns, features=features, weight=weight)
-    valid_data = None
-    if valid:
-        # Weights are for training: a validation file need not have them.
-        used = train_data.feature_names if weight else features
-        valid_data = load_dataset(valid, **columns, features=used, n_features=train_data.n_features)
+    # Weights are for training: a validation file need not have them.
+    used = train_data.feature_names if weight else features
+    valid_data = {
+        name: load_dataset(files, **columns, features=used, n_features=train_data.n_features)
+        for name, files in valid_files.items()
+    }
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
     with _one_interrupt():
-        made.fit(train_data, valid=valid_data, valid_measures=valid_measure or None)
+        made.fit(train_data, valid=valid_data or None, valid_measures=valid_measure or None)
         made.save(model)
     if not quiet:
         typer.echo(made.summary())
@@ -141,7 +164,7 @@ def params(
     for name in inspect.signature(type(made)).parameters:
         value = getattr(made, name)
         typer.echo(f"# {described.get(name, '')}")
-        typer.echo(f"# {name} = None" if value is None else f"{name} = {_toml(value)}")
+        typer.echo(f"{name} = {_toml(value)}")
 
 
 def new_ranker(name: str) -> Any:
@@ -175,7 +198,13 @@ def _parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
             given[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             given[name] = text  # a bare word is a text
-    return {name: None if value == "None" else value for name, value in given.items()}
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return none, true and false in any case as what they say; TOML has no word for none."""
+    words = {"none": None, "true": True, "false": False}
+    return words.get(value.lower(), value) if isinstance(value, str) else value
 
 
 def _descriptions(doc: str) -> dict[str, str]:
@@ -194,6 +223,7 @@ def _descriptions(doc: str) -> dict[str, str]:
 
 
 def _toml(value: Any) -> str:
+    """Return a parameter as TOML writes it; --config reads it back."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return str(value) if isinstance(value, int | float) else json.dumps(str(value))

@@ -24,7 +24,7 @@ import numpy as np
 
 from rankgrove.errors import DataError
 from rankgrove.parallel import threads
-from rankgrove.validation import check_integer
+from rankgrove.validation import check_integer, counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -101,7 +101,7 @@ class Binner:
 
         if features.shape[1] != self.n_features:
             raise DataError(
-                f"The data has {features.shape[1]} features; the bins were made for "
+                f"The data has {counted(features.shape[1], 'feature')}; the bins were made for "
                 f"{self.n_features}."
             )
         index = _row_index(features, rows)

@@ -15,7 +15,7 @@ from rankgrove.data.concatenate import concatenate, refuse_shared_queries
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.random import generator
-from rankgrove.validation import check_integer
+from rankgrove.validation import check_integer, counted
 
 
 class Fold(NamedTuple):
@@ -138,8 +138,8 @@ def assign_parts(
     n_queries = query_keys.size
     if k > n_queries:
         raise DataError(
-            f"{owner}: {n_queries} queries cannot be divided into {k} parts, one query at least in "
-            "each: choose fewer parts."
+            f"{owner}: {counted(n_queries, 'query', 'queries')} cannot be divided into {k} parts, "
+            "one query at least in each: choose fewer parts."
         )
     order = np.arange(n_queries)
     if seed is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
+from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -185,7 +186,9 @@ def is_null(value: Any) -> bool:
 
 def _check_rows(name: str, got: int, n_rows: int) -> None:
     if got != n_rows:
-        raise DataError(f"{name} has {got} rows and y has {n_rows}: they must be equal.")
+        raise DataError(
+            f"{name} has {counted(got, 'row')} and y has {n_rows:,}: they must be equal."
+        )
 
 
 def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | None:
@@ -233,7 +236,9 @@ def check_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[s
         return None
     texts = tuple(str(name) for name in names)
     if len(texts) != n_features:
-        raise DataError(f"feature_names has {len(texts)} names for {n_features} features.")
+        raise DataError(
+            f"feature_names has {counted(len(texts), 'name')} for {counted(n_features, 'feature')}."
+        )
     if len(set(texts)) != len(texts):
         twice = next(name for name in texts if texts.count(name) > 1)
         raise DataError(f"Feature names must differ. {twice!r} stands twice.")

@@ -13,6 +13,7 @@ from rankgrove.data.inputs import plain_ids
 from rankgrove.data.letor_source import Source, excerpt, group_sizes
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import ParseError
+from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -96,8 +97,9 @@ def side_queries(
             raise ParseError(
                 side,
                 None,
-                f"the group sizes add up to {sum(own.tolist())}, and {source.path} has {n_rows} "
-                "rows. Expected equal numbers: is it the side file of that data file?",
+                f"the group sizes add up to {sum(own.tolist())}, and {source.path} has "
+                f"{counted(n_rows, 'row')}. Expected equal numbers: is it the side file of that "
+                "data file?",
             )
         sizes.append(own)
     of_query = np.concatenate(sizes)

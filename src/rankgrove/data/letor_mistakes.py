@@ -38,7 +38,8 @@ def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
     elif code == BEYOND:
         message = (
             f"the feature index in {excerpt(token)} is beyond n_features={rules.limit}. "
-            "Leave n_features out, or make it larger."
+            "Leave n_features out, or make it larger; for a model, give the features it was "
+            "trained on."
         )
     elif has_bare_returns(line):
         message = bare_returns(line)
@@ -164,7 +165,7 @@ def _pair(token: bytes, rules: Rules) -> str:
     if int(index) < rules.base:
         return (
             f"the feature index in {excerpt(token)} is 0, and features count from 1. "
-            "If this file counts from 0, read it with zero_based=True."
+            "If this file counts from 0, read it with zero_based=True (--zero-based)."
         )
     if not value:
         return f"{excerpt(token)} has no value after the colon. Write a number, or NULL."

@@ -30,6 +30,7 @@ from rankgrove.data.letor_mistakes import (
 from rankgrove.data.letor_source import Segment, Source, excerpt
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParseError
+from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -214,7 +215,7 @@ def _physical_memory() -> float:
 
 def _too_wide(n_rows: int, width: int) -> str:
     return (
-        f"A dense matrix of {n_rows} rows and {width} features takes "
+        f"A dense matrix of {counted(n_rows, 'row')} and {counted(width, 'feature')} takes "
         f"{4 * n_rows * width / 2**30:.0f} GB, more than there is. "
         "Read the file with sparse=True and absent='zero', or check its feature indices."
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankgrove.data._letor_kernels import END, N_STATE, START
 from rankgrove.errors import ParameterError, ParseError
+from rankgrove.validation import counted
 
 GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -131,8 +132,8 @@ def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
                 raise ParseError(
                     path,
                     None,
-                    f"the gzip file is truncated: it ends after {len(out)} bytes of text, "
-                    "without its closing checksum. Copy or download it again.",
+                    f"the gzip file is truncated: it ends after {counted(len(out), 'byte')} of "
+                    "text, without its closing checksum. Copy or download it again.",
                 )
             try:
                 out += member.decompress(piece)
@@ -140,8 +141,8 @@ def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
                 raise ParseError(
                     path,
                     None,
-                    f"the gzip file is corrupt after {len(out)} bytes of text ({problem}). "
-                    "Copy or download it again.",
+                    f"the gzip file is corrupt after {counted(len(out), 'byte')} of text "
+                    f"({problem}). Copy or download it again.",
                 ) from None
             piece = member.unused_data if member.eof else read(_PIECE)
         if not piece.strip(b"\0"):  # padding, as tapes and some copies add

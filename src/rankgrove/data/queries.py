@@ -32,6 +32,7 @@ from rankgrove.data.inputs import (
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.random import string_keys
+from rankgrove.validation import counted, nearest
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -273,8 +274,6 @@ class QueryDataset:
         text = str(feature)
         if text.isdecimal() and 1 <= int(text) <= self.n_features:
             return int(text) - 1
-        from rankgrove.validation import nearest
-
         raise DataError(
             f"There is no feature {feature!r}: features are numbered 1 to {self.n_features}, or "
             f"named {self.feature_names[0]!r} to {self.feature_names[-1]!r}"
@@ -310,7 +309,8 @@ class QueryDataset:
         if chosen.dtype == bool:
             if chosen.shape != (self.n_queries,):
                 raise DataError(
-                    f"A mask of queries must have {self.n_queries} entries. Got {chosen.shape}."
+                    "A mask of queries must have "
+                    f"{counted(self.n_queries, 'entry', 'entries')}. Got {chosen.shape}."
                 )
             chosen = np.flatnonzero(chosen)
         if chosen.size == 0:
@@ -391,9 +391,9 @@ class QueryDataset:
             if there
         )
         return (
-            f"QueryDataset({_count(self.n_rows, 'row', 'rows')}, "
-            f"{_count(self.n_queries, 'query', 'queries')}, "
-            f"{_count(self.n_features, 'feature', 'features')}{extras}; labels {labels})"
+            f"QueryDataset({counted(self.n_rows, 'row')}, "
+            f"{counted(self.n_queries, 'query', 'queries')}, "
+            f"{counted(self.n_features, 'feature')}{extras}; labels {labels})"
         )
 
 
@@ -417,10 +417,6 @@ def _rebuild(
         feature_names=feature_names,
         query_weight=query_weight,
     )
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:

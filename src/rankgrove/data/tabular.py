@@ -19,7 +19,7 @@ import numpy as np
 from rankgrove.data.inputs import is_null, plain_ids
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, MissingExtraError, ParseError
-from rankgrove.validation import nearest
+from rankgrove.validation import counted, nearest
 
 _TABLE_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
@@ -300,7 +300,9 @@ def _matrix(frame: Any, names: list[Any], n_rows: int) -> np.ndarray:
     for j, name in enumerate(names):
         values = _numbers(frame, name, "Features")
         if values.size != n_rows:
-            raise DataError(f"The column {name!r} has {values.size} rows, the label {n_rows}.")
+            raise DataError(
+                f"The column {name!r} has {counted(values.size, 'row')}, the label {n_rows:,}."
+            )
         with np.errstate(over="ignore"):
             kept = values.astype(np.float32)
         lost = np.isinf(kept) & np.isfinite(values)

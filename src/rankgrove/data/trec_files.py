@@ -17,7 +17,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_files import read_text_bytes
 from rankgrove.errors import DataError, ParameterError, ParseError
 from rankgrove.files import atomic_output
-from rankgrove.validation import check_scores
+from rankgrove.validation import check_scores, counted
 
 Value = TypeVar("Value", int, float)
 
@@ -53,7 +53,7 @@ class Run(dict[str, dict[str, float]]):
         check_run(self)
 
     def __repr__(self) -> str:
-        return f"Run({self.name!r}, {len(self)} queries, {_documents(self)} documents)"
+        return f"Run({self.name!r}, {_counts(self, 'document')})"
 
 
 class Qrels(dict[str, dict[str, int]]):
@@ -71,7 +71,7 @@ class Qrels(dict[str, dict[str, int]]):
     Examples
     --------
     >>> Qrels({"7": {"d1": 0, "d2": 2}})
-    Qrels(1 queries, 2 judgements)
+    Qrels(1 query, 2 judgements)
     """
 
     def __init__(
@@ -81,11 +81,12 @@ class Qrels(dict[str, dict[str, int]]):
         check_qrels(self)
 
     def __repr__(self) -> str:
-        return f"Qrels({len(self)} queries, {_documents(self)} judgements)"
+        return f"Qrels({_counts(self, 'judgement')})"
 
 
-def _documents(table: Mapping[str, Mapping[str, float]]) -> int:
-    return sum(len(documents) for documents in table.values())
+def _counts(table: Mapping[str, Mapping[str, float]], entry: str) -> str:
+    n_entries = sum(len(documents) for documents in table.values())
+    return f"{counted(len(table), 'query', 'queries')}, {counted(n_entries, entry)}"
 
 
 def _pairs(given: Any, what: str, value: str) -> Any:
@@ -181,7 +182,7 @@ def read_run(path: str | Path, *, name: str | None = None) -> Run:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "bm25.txt"
     >>> _ = path.write_text("7 Q0 d2 1 1.5 bm25\\n7 Q0 d1 2 0.5 bm25\\n")
     >>> read_run(path)
-    Run('bm25', 1 queries, 2 documents)
+    Run('bm25', 1 query, 2 documents)
     """
     lines = _fields(path, 6, "qid Q0 docid rank score tag")
     run = Run(name=name or "")
@@ -295,6 +296,15 @@ def write_run(
     7 Q0 d1 2 0.5 mine
     """
     _check_arguments(run, path)
+    with atomic_output(path) as file:
+        for line in run_lines(run, name):
+            file.write(line.encode())
+
+
+def run_lines(
+    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, Any], name: str | None = None
+) -> Iterator[str]:
+    """Give the lines of a run file; `run` and `name` are those of `write_run`."""
     if isinstance(run, tuple):
         dataset, scores = run
         run = run_of_scores(dataset, scores)
@@ -303,11 +313,10 @@ def write_run(
         check_run(run)
         tag = name or getattr(run, "name", None) or "rankgrove"
     _check_token("run name", tag)
-    with atomic_output(path) as file:
-        for qid, documents in run.items():
-            _check_token("query id", str(qid))
-            for rank, (docid, score) in enumerate(_ranked(qid, documents), start=1):
-                file.write(f"{qid} Q0 {docid} {rank} {score!r} {tag}\n".encode())
+    for qid, documents in run.items():
+        _check_token("query id", str(qid))
+        for rank, (docid, score) in enumerate(_ranked(qid, documents), start=1):
+            yield f"{qid} Q0 {docid} {rank} {score!r} {tag}\n"
 
 
 def _check_arguments(run: Any, path: Any) -> None:

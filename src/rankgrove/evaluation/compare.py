@@ -21,7 +21,7 @@ from rankgrove.evaluation.evaluate import Evaluation, confidence_interval, evalu
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
-from rankgrove.validation import check_choice, check_integer
+from rankgrove.validation import check_choice, check_integer, counted
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,7 @@ class Comparison:
                 f"{t:>8}  {w:>8}  {r:>12}"
             )
         n = self.query_ids.size
-        counted = f"{n:,} queries" if n != 1 else "1 query"
-        lines.append(f"{counted}; convention: {self.convention}")
+        lines.append(f"{counted(n, 'query', 'queries')}; convention: {self.convention}")
         return "\n".join(lines)
 
     def rows(self) -> list[dict[str, Any]]:

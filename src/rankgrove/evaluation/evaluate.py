@@ -20,7 +20,7 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, rank
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.validation import check_scores
+from rankgrove.validation import check_scores, counted
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class Evaluation:
         parts = []
         for text, names in notes.items():
             whom = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
-            parts.append(f"; left out of {self.query_ids.size:,} queries: {text}{whom}")
+            total = counted(self.query_ids.size, "query", "queries")
+            parts.append(f"; left out of {total}: {text}{whom}")
         return "".join(parts)
 
     def rows(self) -> list[dict[str, Any]]:

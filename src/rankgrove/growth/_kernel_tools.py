@@ -1,4 +1,4 @@
-"""What several kernels of growth need: hashing, parts of a range, asking memory for rows ahead.
+"""What several kernels of growth need: parts of a range, asking memory for rows ahead.
 
 Kernels that go over rows come in twos: one does a part of the rows, ``..., part, n_parts)``, the
 other all parts in parallel, ``..., n_parts)``. :func:`run_parts` calls the right one: with a single
@@ -14,14 +14,6 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
-
-
-@njit(cache=True, inline="always")
-def mix(x):
-    """Return 64 well-mixed bits of a uint64: the finaliser of SplitMix64."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @njit(cache=True, inline="always")

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from rankgrove.growth._kernel_tools import bounds, mix, unsigned
+from rankgrove._random_kernels import mix
+from rankgrove.growth._kernel_tools import bounds, unsigned
 
 
 @njit(cache=True)

@@ -20,7 +20,14 @@ import numpy as np
 from rankgrove import parallel
 from rankgrove.compiling import announce
 from rankgrove.errors import DataError
-from rankgrove.validation import check_choice, check_integer, check_real, check_scores, refuse
+from rankgrove.validation import (
+    check_choice,
+    check_integer,
+    check_real,
+    check_scores,
+    counted,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -301,7 +308,8 @@ class PreparedMeasure:
         labels = np.ascontiguousarray(labels, np.float64)
         if query_ptr[-1] != labels.size or np.any(np.diff(query_ptr) < 1):
             raise DataError(
-                f"query_ptr must cut {labels.size} labels into queries of at least one document."
+                f"query_ptr must cut {counted(labels.size, 'label')} into queries of at least "
+                "one document."
             )
         queries = QueryPieces(query_ptr, n_threads)
         self.query_ptr = queries.ptr

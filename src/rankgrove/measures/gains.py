@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import DataError
-from rankgrove.validation import check_real, refuse
+from rankgrove.validation import check_real, counted, refuse
 
 DISCOUNTS = ("log2", "letor", "ln")
 Gain = str | tuple[float, ...]
@@ -35,8 +35,8 @@ def gains_of(labels: np.ndarray, gain: Gain) -> np.ndarray:
         bad = np.flatnonzero((index != labels) | (index >= len(gain)))
         if bad.size:
             raise DataError(
-                f"A gain table of {len(gain)} entries needs whole labels from 0 to "
-                f"{len(gain) - 1}. Got the label {labels[bad[0]]:g}."
+                f"A gain table of {counted(len(gain), 'entry', 'entries')} needs whole labels "
+                f"from 0 to {len(gain) - 1}. Got the label {labels[bad[0]]:g}."
             )
         return np.where(index >= 0, np.asarray(gain, np.float64)[np.maximum(index, 0)], 0.0)
     positive = np.maximum(labels, 0.0)

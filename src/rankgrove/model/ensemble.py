@@ -21,6 +21,7 @@ import numpy as np
 
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.model.tree import Tree
+from rankgrove.validation import check_integer, counted
 
 # The arrays that have one entry a node, and one a leaf; `count`, `weight` and `mean` of a Tree
 # are cut into a part for nodes and a part for leaves.
@@ -134,8 +135,11 @@ class Ensemble:
 
     def truncated(self, n_trees: int) -> Ensemble:
         """Return the ensemble of the first `n_trees` trees."""
+        check_integer("n_trees", "truncated", n_trees)
         if not 0 <= n_trees <= self.n_trees:
-            raise DataError(f"The model has {self.n_trees} trees. Got n_trees={n_trees}.")
+            raise DataError(
+                f"The model has {counted(self.n_trees, 'tree')}. Got n_trees={n_trees}."
+            )
         nodes, leaves = int(self.node_ptr[n_trees]), int(self.leaf_ptr[n_trees])
         return replace(
             self,

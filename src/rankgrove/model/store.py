@@ -25,6 +25,7 @@ FORMAT_VERSION = 1
 _HEADER = "header.json"
 # What reading a damaged zip, header or array may raise, BadZipFile apart.
 _DAMAGE = (KeyError, TypeError, ValueError, EOFError, NotImplementedError, OSError, zlib.error)
+_REMEDY = "copy it again, or train again."
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # zip files have no earlier time
 
 
@@ -50,10 +51,14 @@ def write_model(
 def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     """Return (kind, content, arrays) of a model file, or say what is wrong with it."""
     target = Path(path)
-    if not target.is_file():
+    if target.is_dir():
+        raise ModelFileError(f"{target} is a folder: give the name of a model file.")
+    if not target.exists():
         raise ModelFileError(f"{target}: there is no such file.")
     try:
         with zipfile.ZipFile(target) as archive:
+            if _HEADER not in archive.namelist():
+                raise ModelFileError(f"{target} is a zip file, but not a rankgrove model.")
             header = json.loads(archive.read(_HEADER))
             if not isinstance(header, dict) or header.get("format") != FORMAT:
                 raise ModelFileError(f"{target} is not a rankgrove model.")
@@ -69,13 +74,24 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
         return str(header["kind"]), dict(header["content"]), arrays
     except ModelFileError:
         raise
-    except zipfile.BadZipFile:
-        what = (
-            "is empty" if target.stat().st_size == 0 else "is not a rankgrove model, or cut short"
-        )
-        raise ModelFileError(f"{target} {what}.") from None
+    except PermissionError as error:
+        raise ModelFileError(f"{target} cannot be read: {error.strerror}.") from None
+    except zipfile.BadZipFile as error:
+        raise ModelFileError(f"{target} {_no_zip(target, error)}") from None
     except _DAMAGE as error:
-        raise ModelFileError(f"{target} is damaged or not a rankgrove model: {error}.") from None
+        raise ModelFileError(f"{target} is damaged ({error}): {_REMEDY}") from None
+
+
+def _no_zip(path: Path, error: zipfile.BadZipFile) -> str:
+    """Say what a file is that cannot be read as a zip: foreign, or once one of ours."""
+    with path.open("rb") as file:
+        begin = file.read(4)
+    if not begin:
+        return "is empty."
+    # A model begins with a zip's mark, and one that is whole ends with a zip's directory.
+    if begin == b"PK\x03\x04" or zipfile.is_zipfile(path):
+        return f"is damaged or cut short ({error}): {_REMEDY}"
+    return "is not a rankgrove model."
 
 
 def _npy(array: np.ndarray) -> bytes:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import DataError, ParameterError, UnknownParameterError
 from rankgrove.model.store import write_model
-from rankgrove.validation import nearest
+from rankgrove.validation import counted, nearest
 
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
@@ -36,24 +37,36 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "qid": True,
         "weight": True,
+        "sample_weight": True,
         "query_weight": True,
     }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
             KINDS[cls.kind] = cls
 
-    def set_params(self, **params: Any) -> Ranker:
-        """Set parameters by name; an unknown one is refused with the nearest name."""
-        known = self.get_params(deep=False)
-        for name in params:
-            if name.partition("__")[0] not in known:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, known)}. "
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuse an unknown parameter with the nearest name, where Python would name none."""
+        own = inspect.signature(cls.__init__).parameters.values()
+        if not any(one.kind is one.VAR_KEYWORD for one in own):
+            cls._refuse_unknown(given)
+        return super().__new__(cls)
+
+    @classmethod
+    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+        known = cls._get_param_names()
+        for name in names:
+            if name not in known:
+                raise UnknownParameterError(
+                    f"{cls.__name__} has no parameter {name!r}{nearest(name, known)}. "
                     f"It has: {', '.join(known)}."
                 )
+
+    def set_params(self, **params: Any) -> Ranker:
+        """Set parameters by name; an unknown one is refused with the nearest name."""
+        self._refuse_unknown(name.partition("__")[0] for name in params)
         super().set_params(**params)
         return self
 
@@ -70,8 +83,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         features, rows = features_of(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
-                f"{type(self).__name__} was trained on {self.n_features_in_} features; the data "
-                f"has {features.shape[1]}. Give it the same features in the same order."
+                f"{type(self).__name__} was trained on {counted(self.n_features_in_, 'feature')}; "
+                f"the data has {features.shape[1]}. Give it the same features in the same order."
             )
         given = frame_names(X)
         if isinstance(X, QueryDataset) and X.has_feature_names:
@@ -83,13 +96,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
 
-        `sample_weight` is there because scikit-learn's pipelines name it; it must be None, since
-        a measure is a mean over queries, not over rows.
+        `sample_weight` is there because scikit-learn hands it over wherever fit has it; as in
+        `evaluate`, weights are for training and change no figure.
         """
         from rankgrove.evaluation.evaluate import evaluate
 
-        if sample_weight is not None:
-            raise ParameterError(f"{type(self).__name__}.score takes no weights of rows.")
+        del sample_weight
         data = as_dataset(X, y, qid, f"{type(self).__name__}.score")
         measure = getattr(self, "measure", "ndcg@10")
         (value,) = evaluate(self, data, measure).mean.values()
@@ -177,6 +189,13 @@ def as_dataset(
         )
     names = frame_names(X)
     return QueryDataset(X, y, qid, weight=weight, query_weight=query_weight, feature_names=names)
+
+
+def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
+    """Return the weights of rows, by whichever of their two names they were given."""
+    if weight is not None and sample_weight is not None:
+        raise ParameterError(f"{owner}: weight and sample_weight are the same thing: give one.")
+    return sample_weight if weight is None else weight
 
 
 def frame_names(X: Any) -> list[str] | None:

@@ -23,10 +23,30 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import row_keys
-from rankgrove.rankers.base import Ranker, as_dataset, check_names, plain_parameters, valid_datasets
-from rankgrove.rankers.boosted_data import fingerprint, named_measures, query_order_rows, resume
+from rankgrove.rankers.base import (
+    Ranker,
+    as_dataset,
+    check_names,
+    one_weight,
+    plain_parameters,
+    valid_datasets,
+)
+from rankgrove.rankers.boosted_data import (
+    fingerprint,
+    listed_callbacks,
+    named_measures,
+    query_order_rows,
+    resume,
+)
 from rankgrove.scoring.walk import score as score_ensemble
-from rankgrove.validation import check_choice, check_integer, check_real, refuse
+from rankgrove.validation import (
+    check_choice,
+    check_integer,
+    check_output_file,
+    check_real,
+    counted,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -73,7 +93,8 @@ class BoostedRanker(Ranker):
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
         query_weight: Any = None,
-        callbacks: Sequence[Callback] = (),
+        sample_weight: Any = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
     ) -> Self:
         """Train.
 
@@ -84,11 +105,15 @@ class BoostedRanker(Ranker):
             the model keeps the trees up to the best round of the first
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         weight, query_weight : where `X` is not a data set
-        callbacks : called after every round with a ``Progress``; returning True ends training
+        sample_weight : scikit-learn's name of `weight`
+        callbacks : one function or several, called after every round with a ``Progress``;
+            returning True ends training
         """
         announce(*self._kernels())
         owner = type(self).__name__
         self.check_parameters()
+        called = listed_callbacks(callbacks, f"{owner}.fit")
+        weight = one_weight(weight, sample_weight, f"{owner}.fit")
         train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
         watched = valid_datasets(valid, f"{owner}.fit")
         measures = named_measures(valid_measures, parse_measure(self.measure))
@@ -100,7 +125,7 @@ class BoostedRanker(Ranker):
         objective = self._objective(train, keys)
         watch = self._watch(watched, binned.binner, measures, names, objective.n_columns)
         saver = self._saver(train, binned, watched, measures)
-        done = self._boost(train, binned, objective, keys, watch, saver, callbacks)
+        done = self._boost(train, binned, objective, keys, watch, saver, called)
         self._keep(train, done, objective.n_columns)
         return self
 
@@ -128,6 +153,8 @@ class BoostedRanker(Ranker):
         check_integer("max_bins", owner, self.max_bins, low=2, high=255)
         check_real("min_gain", owner, self.min_gain, low=0.0)
         check_real("l2", owner, self.l2, low=0.0)
+        if self.checkpoint is not None:
+            check_output_file("checkpoint", owner, self.checkpoint)
         check_integer("checkpoint_every", owner, self.checkpoint_every, low=1)
         check_integer("random_state", owner, self.random_state, low=0)
 
@@ -158,8 +185,8 @@ class BoostedRanker(Ranker):
         for name, data in watched.items():
             if data.n_features != binner.n_features:
                 raise DataError(
-                    f"{owner}: the {name} data has {data.n_features} features, the training data "
-                    f"{binner.n_features}."
+                    f"{owner}: the {name} data has {counted(data.n_features, 'feature')}, the "
+                    f"training data {binner.n_features}."
                 )
             check_names(names, data.feature_names if data.has_feature_names else None, owner)
             one = Watched(
@@ -192,8 +219,7 @@ class BoostedRanker(Ranker):
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
         run["measure"] = str(parse_measure(self.measure))
         run["training data"] = fingerprint(train, binned)
-        for name, data in watched.items():
-            run[f"{name} data"] = fingerprint(data)
+        run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
         run["valid_measures"] = [str(measure) for measure in measures.values()]
         return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
@@ -323,15 +349,17 @@ class BoostedRanker(Ranker):
         self._check_is_fitted()
         trees = self.ensemble_
         lines = [
-            f"{type(self).__name__} for {self.measure}: {trees.n_trees:,} trees, "
-            f"{trees.n_leaves:,} leaves, {self.n_features_in_:,} features "
+            f"{type(self).__name__} for {self.measure}: {counted(trees.n_trees, 'tree')}, "
+            f"{counted(trees.n_leaves, 'leaf', 'leaves')}, "
+            f"{counted(self.n_features_in_, 'feature')} "
             f"({np.unique(trees.feature).size:,} used)"
         ]
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
-                if values:
-                    at = (self.best_round_ or len(values)) - 1
-                    lines.append(f"{name} {measure_name}: {values[at]:.4f} after {at + 1} trees")
+                n = min(self.best_round_ or len(values), trees.n_trees // trees.n_columns)
+                if n:
+                    text = f"{values[n - 1]:.4f} after {counted(n, 'round')}"
+                    lines.append(f"{name} {measure_name}: {text}")
         names = getattr(self, "feature_names_", None) or tuple(
             f"f{i + 1}" for i in range(self.n_features_in_)
         )

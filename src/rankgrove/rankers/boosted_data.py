@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rankgrove.boosting.checkpoint import Checkpoint
+from rankgrove.boosting.loop import Callback
 from rankgrove.boosting.watch import Watch
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
@@ -17,6 +18,7 @@ from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.tree import Tree
+from rankgrove.validation import refuse
 
 
 def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
@@ -39,6 +41,16 @@ def named_measures(
     if not listed:
         raise ParameterError("valid_measures must name at least one measure.")
     return {str(spec): parse_measure(spec) for spec in listed}
+
+
+def listed_callbacks(given: Callback | Iterable[Callback] | None, owner: str) -> list[Callback]:
+    """Return callbacks as a list: of none, one function, or several."""
+    if given is None:
+        return []
+    listed = [given] if callable(given) else list(given) if isinstance(given, Iterable) else None
+    if listed is None or not all(map(callable, listed)):
+        refuse("callbacks", owner, "a function of a Progress, or a list of such", given)
+    return listed
 
 
 def resume(

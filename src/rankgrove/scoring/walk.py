@@ -9,6 +9,7 @@ import numpy as np
 from rankgrove import parallel
 from rankgrove.errors import DataError
 from rankgrove.model.ensemble import Ensemble
+from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -45,8 +46,8 @@ def _score_columns(
     """Return the scores of shape (columns, rows)."""
     if features.shape[1] != ensemble.n_features:
         raise DataError(
-            f"The model was trained on {ensemble.n_features} features; the data has "
-            f"{features.shape[1]}. Give it the same features in the same order."
+            f"The model was trained on {counted(ensemble.n_features, 'feature')}; the data "
+            f"has {features.shape[1]}. Give it the same features in the same order."
         )
     chosen = np.arange(features.shape[0])
     if rows is not None:
