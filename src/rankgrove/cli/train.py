@@ -146,10 +146,10 @@ def params(
 
 def new_ranker(name: str) -> Any:
     """Return an untrained ranker by its name."""
-    import rankgrove as rg
+    from rankgrove.rankers.load import trainable
     from rankgrove.validation import check_choice
 
-    rankers = {"lambdamart": rg.LambdaMART}
+    rankers = trainable()
     return rankers[check_choice("ranker", "train", name, rankers)]()
 
 

@@ -113,6 +113,11 @@ class Ensemble:
         return int(self.node_ptr.size - 1)
 
     @property
+    def n_rounds(self) -> int:
+        """Number of rounds: a round has one tree a column."""
+        return self.n_trees // self.n_columns
+
+    @property
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
         return int(self.value.size)
@@ -132,10 +137,16 @@ class Ensemble:
             },
         )
 
-    def truncated(self, n_trees: int) -> Ensemble:
-        """Return the ensemble of the first `n_trees` trees."""
-        if not 0 <= n_trees <= self.n_trees:
-            raise DataError(f"The model has {self.n_trees} trees. Got n_trees={n_trees}.")
+    def size_text(self) -> str:
+        """Return the number of trees in words: ``200 trees``, or ``200 rounds of 5 trees``."""
+        of = "trees" if self.n_columns == 1 else f"rounds of {self.n_columns} trees"
+        return f"{self.n_rounds:,} {of}"
+
+    def truncated(self, n_rounds: int) -> Ensemble:
+        """Return the ensemble of the first `n_rounds` rounds: so many trees a column."""
+        if not 0 <= n_rounds <= self.n_rounds:
+            raise DataError(f"The model has {self.size_text()}. Got n_trees={n_rounds}.")
+        n_trees = n_rounds * self.n_columns
         nodes, leaves = int(self.node_ptr[n_trees]), int(self.leaf_ptr[n_trees])
         return replace(
             self,
