@@ -139,8 +139,10 @@ class Ensemble:
 
     def size_text(self) -> str:
         """Return the number of trees in words: ``200 trees``, or ``200 rounds of 5 trees``."""
-        of = "trees" if self.n_columns == 1 else f"rounds of {self.n_columns} trees"
-        return f"{self.n_rounds:,} {of}"
+        many = "" if self.n_rounds == 1 else "s"
+        if self.n_columns == 1:
+            return f"{self.n_rounds:,} tree{many}"
+        return f"{self.n_rounds:,} round{many} of {self.n_columns} trees"
 
     def truncated(self, n_rounds: int) -> Ensemble:
         """Return the ensemble of the first `n_rounds` rounds: so many trees a column."""

@@ -159,7 +159,7 @@ def class_totals(signs: np.ndarray, weight: np.ndarray | None) -> tuple[float, f
         raise DataError(
             "There is nothing to learn from: all rows (that have a weight) are of one class, "
             f"{'relevant' if positive else 'not relevant'}. Labels of at least 'relevant' are "
-            "relevant: choose it between the lowest and the highest label."
+            "relevant: choose it above the lowest label, and no higher than the highest."
         )
     return positive, negative
 

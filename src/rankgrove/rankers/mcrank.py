@@ -9,6 +9,7 @@ import numpy as np
 
 from rankgrove.boosting.loop import Objective
 from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.objectives.classes import FORMS, find_classes
 from rankgrove.rankers.boosted import BoostedRanker
@@ -152,3 +153,9 @@ class McRank(BoostedRanker):
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._restore(content, arrays)
         self.classes_ = np.array(content["classes"], np.float64)
+        columns = self.classes_.size - (self.form == "ordinal")
+        if self.ensemble_.n_columns != columns:
+            raise ModelFileError(
+                f"{self.classes_.size} classes do not fit {self.ensemble_.n_columns} columns of "
+                "trees: the file is damaged."
+            )
