@@ -44,6 +44,8 @@ _HOME = {
     "compare": "evaluation.compare",
     "QueryKFold": "rankers.folds",
     "LambdaMART": "rankers.lambdamart",
+    "MART": "rankers.mart",
+    "McRank": "rankers.mcrank",
     "load": "rankers.load",
 }
 
@@ -83,6 +85,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.load import load as load
+    from rankgrove.rankers.mart import MART as MART
+    from rankgrove.rankers.mcrank import McRank as McRank
 
 
 def __getattr__(name: str) -> Any:

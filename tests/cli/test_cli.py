@@ -165,6 +165,32 @@ def test_ctrl_c_keeps_the_model(folder):
     assert rg.load(folder / "cut.rg").ensemble_.n_trees >= 25
 
 
+def test_every_ranker_is_trained_and_used_alike(folder):
+    from rankgrove.rankers.load import trainable
+
+    assert sorted(trainable()) == ["lambdamart", "mart", "mcrank"]
+    for name, settings, text in (
+        ("mart.rg", "--set loss=logistic --set relevant=2 -m map", "MART for map: "),
+        ("mcrank.rg", "--set form=ordinal", "McRank for ndcg@10: 3 rounds of 4 trees"),
+    ):
+        words = f"train test.txt --ranker {name[:-3]} {settings} --set n_trees=3 --model {name}"
+        assert text in run(*words.split(), cwd=folder)[0]
+        model = rg.load(folder / name)
+        assert model.kind == name[:-3]
+        run(*f"rank test.txt --model {name} --out kind.scores".split(), cwd=folder)
+        scores = model.predict(rg.read_letor(folder / "test.txt"))
+        np.testing.assert_array_equal(np.loadtxt(folder / "kind.scores"), scores)
+    for command in ("train", "params"):
+        help_text, _ = run(command, "--help")
+        assert all(kind in help_text for kind in trainable())
+
+
+def test_params_of_other_rankers():
+    mart, mcrank = (tomllib.loads(run("params", kind)[0]) for kind in ("mart", "mcrank"))
+    assert (mart["loss"], mart["relevant"], mart["split"]) == ("squared", 1.0, "mse")
+    assert mcrank["form"] == "classes"
+
+
 def test_params():
     out, _ = run("params")
     assert "n_leaves = 31" in out
@@ -188,6 +214,13 @@ def test_params():
         ("train test.txt --model m.rg --set n_leaves=many", "'n_leaves' parameter of LambdaMART"),
         ("train test.txt --model m.rg --ranker lambdasmart", "did you mean 'lambdamart'"),
         ("train test.txt --model m.rg --measure ndgc", "did you mean 'ndcg'"),
+        ("train test.txt --model m.rg --ranker mart --set loss=log", "'loss' parameter of MART"),
+        ("train test.txt --model m.rg --ranker mart --set form=classes", "MART has no parameter"),
+        (
+            "train test.txt --quiet --model m --ranker mart --set loss=logistic --set relevant=9",
+            "all rows (that have a weight) are of one class",
+        ),
+        ("params marts", "did you mean 'mart'"),
         ("train test.txt --model m.rg --config words.txt", "words.txt: not a TOML file"),
         ("train test.txt --model no/m.rg", "in a folder that exists: make it first. Got 'no/m.rg'"),
         ("train test.txt --model m.rg --set early_stopping=5", "needs validation data"),

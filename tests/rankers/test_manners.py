@@ -186,7 +186,7 @@ def test_the_summary_counts_and_speaks_of_the_trees_it_has(train, valid):
     model = rg.LambdaMART(**SMALL).fit(train, valid=valid)
     text = model.truncated(1).summary()
     assert "1 tree, 5 leaves, 6 features" in text
-    assert f"valid ndcg@10: {model.history_['valid']['ndcg@10'][0]:.4f} after 1 round\n" in text
+    assert f"valid ndcg@10: {model.history_['valid']['ndcg@10'][0]:.4f} after 1 tree\n" in text
     assert "after" not in model.truncated(0).summary()
     assert model.truncated(0).summary().startswith("LambdaMART for ndcg@10: 0 trees, 0 leaves")
     with pytest.raises(rg.DataError, match=r"has 1 tree\. Got n_trees=2"):

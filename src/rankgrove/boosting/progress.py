@@ -56,7 +56,7 @@ class ProgressBar:
 def _note(progress: Progress) -> str:
     """Return the rate and, where there is validation data, its value now and at best."""
     rate = (progress.round - progress.first) / max(progress.seconds, 1e-9)
-    text = f"{rate:.1f} trees/s"
+    text = f"{rate:.1f} rounds/s"
     values, best = progress.watch.deciding, progress.watch.best_round
     if values and best:
         name = next(iter(next(iter(progress.watch.history.values()))))

@@ -96,6 +96,13 @@ class Watch:
             for t, tree in enumerate(trees):
                 one.add(tree, t % len(one.scores))
 
+    def cut(self, rounds: int) -> None:
+        """Forget what came after so many rounds."""
+        self.history = {
+            name: {measure: values[:rounds] for measure, values in one.items()}
+            for name, one in self.history.items()
+        }
+
     @property
     def deciding(self) -> list[float] | None:
         """The values that decide, one a round, or None where nothing is watched."""

@@ -41,10 +41,17 @@ def train(
             metavar="FILE",
         ),
     ] = None,
-    ranker: Annotated[str, typer.Option(help="What to train.")] = "lambdamart",
+    ranker: Annotated[
+        str, typer.Option(help="What to train: lambdamart, mart or mcrank.")
+    ] = "lambdamart",
     measure: Annotated[
         str | None,
-        typer.Option("--measure", "-m", help="What to maximise.", show_default="ndcg@10"),
+        typer.Option(
+            "--measure",
+            "-m",
+            help="What to maximise; mart and mcrank only look at it on the validation data.",
+            show_default="ndcg@10",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -84,7 +91,9 @@ def train(
 
     rankgrove train train.txt --config web.toml --set learning_rate=0.05 --model web.rg
 
-    Ctrl-C keeps the best model so far. `rankgrove params` lists the parameters.
+    rankgrove train train.txt --ranker mart --set loss=logistic --set relevant=2 --model two.rg
+
+    Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
@@ -156,7 +165,9 @@ def _one_interrupt() -> Iterator[None]:
 
 
 def params(
-    ranker: Annotated[str, typer.Argument(help="Which ranker.")] = "lambdamart",
+    ranker: Annotated[
+        str, typer.Argument(help="Which ranker: lambdamart, mart or mcrank.")
+    ] = "lambdamart",
 ) -> None:
     """List the parameters of a ranker with their defaults and meaning, as a TOML file."""
     made = new_ranker(ranker)
@@ -169,10 +180,10 @@ def params(
 
 def new_ranker(name: str) -> Any:
     """Return an untrained ranker by its name."""
-    import rankgrove as rg
+    from rankgrove.rankers.load import trainable
     from rankgrove.validation import check_choice
 
-    rankers = {"lambdamart": rg.LambdaMART}
+    rankers = trainable()
     return rankers[check_choice("ranker", "train", name, rankers)]()
 
 

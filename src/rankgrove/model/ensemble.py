@@ -114,6 +114,11 @@ class Ensemble:
         return int(self.node_ptr.size - 1)
 
     @property
+    def n_rounds(self) -> int:
+        """Number of rounds: a round has one tree a column."""
+        return self.n_trees // self.n_columns
+
+    @property
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
         return int(self.value.size)
@@ -133,13 +138,18 @@ class Ensemble:
             },
         )
 
-    def truncated(self, n_trees: int) -> Ensemble:
-        """Return the ensemble of the first `n_trees` trees."""
-        check_integer("n_trees", "truncated", n_trees)
-        if not 0 <= n_trees <= self.n_trees:
-            raise DataError(
-                f"The model has {counted(self.n_trees, 'tree')}. Got n_trees={n_trees}."
-            )
+    def size_text(self) -> str:
+        """Return the number of trees in words: ``200 trees``, or ``200 rounds of 5 trees``."""
+        if self.n_columns == 1:
+            return counted(self.n_rounds, "tree")
+        return f"{counted(self.n_rounds, 'round')} of {self.n_columns} trees"
+
+    def truncated(self, n_rounds: int) -> Ensemble:
+        """Return the ensemble of the first `n_rounds` rounds: so many trees a column."""
+        check_integer("n_trees", "truncated", n_rounds)
+        if not 0 <= n_rounds <= self.n_rounds:
+            raise DataError(f"The model has {self.size_text()}. Got n_trees={n_rounds}.")
+        n_trees = n_rounds * self.n_columns
         nodes, leaves = int(self.node_ptr[n_trees]), int(self.leaf_ptr[n_trees])
         return replace(
             self,

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import DataError
-from rankgrove.measures.base import FULL_DEPTH, Measure, QueryPieces
+from rankgrove.measures.base import FULL_DEPTH, Measure
 from rankgrove.measures.custom import CustomMeasure
+from rankgrove.objectives.over_queries import over_queries
 
 # Pairs whose better-ranked document stands at most so far below the measure's cutoff count too.
 BEYOND_CUTOFF = 5
@@ -94,18 +95,15 @@ class LambdaObjective:
 
         The gradient points up: adding a little of it to the scores raises the measure.
         """
-        chosen = np.arange(self.query_ptr.size - 1) if queries is None else queries
-        sizes = self.query_ptr[chosen + 1] - self.query_ptr[chosen]
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         kernel = self._kernel()
 
-        def work(first: int, last: int) -> None:
+        def work(some: np.ndarray) -> None:
             kernel(
                 self.rule,
                 self.sigma,
                 self.truncation,
                 self.normalise,
-                chosen[first:last],
+                some,
                 self.query_ptr,
                 self.shuffle,
                 self.has_pairs,
@@ -118,7 +116,7 @@ class LambdaObjective:
                 hessian,
             )
 
-        QueryPieces(ends, n_threads).run(work)
+        over_queries(work, self.query_ptr, queries, n_threads)
 
     def _kernel(self) -> Any:
         from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for

@@ -33,6 +33,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # parameters that are rankers or data: they are kept by _state, not as plain values
     held: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
+    trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
     # scikit-learn routes these by itself where metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "qid": True,
@@ -78,8 +79,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X : a data set, or features as in training
         n_threads : threads to use; None takes the ranker's own `n_threads`
         """
+        return self._scores(*self._checked_input(X, "predict", n_threads))
+
+    def _checked_input(
+        self, X: Any, method: str, n_threads: int | None
+    ) -> tuple[Any, np.ndarray | slice | None, int | None]:
+        """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
-        owner = f"{type(self).__name__}.predict"
+        owner = f"{type(self).__name__}.{method}"
         features, rows = features_of(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
@@ -91,7 +98,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             given = list(X.feature_names)
         check_names(getattr(self, "feature_names_", None), given, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
-        return self._scores(features, rows, threads)
+        return features, rows, threads
 
     def score(self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -80,6 +80,9 @@ class BoostedRanker(Ranker):
     random_state: int
     n_threads: int | None
     progress: bool
+
+    trainable: ClassVar[bool] = True
+    _start: float = 0.0  # what every score begins with; an objective may say otherwise
 
     # -- training -------------------------------------------------------------------------------
 
@@ -195,7 +198,7 @@ class BoostedRanker(Ranker):
                 data.query_ptr,
                 measures,
                 self._starting_scores(data, n_columns),
-                None if n_columns == 1 else self._rank_by,
+                self._rank_by,
                 self.n_threads,
             )
             for measure_name, value in one.values().items():
@@ -239,11 +242,11 @@ class BoostedRanker(Ranker):
 
     def _starting_scores(self, data: QueryDataset, n_columns: int) -> np.ndarray:
         """Return the scores before the first tree, of shape (columns, rows), in query order."""
-        return np.zeros((n_columns, data.n_rows))
+        return np.full((n_columns, data.n_rows), self._start)
 
-    def _rank_by(self, columns: np.ndarray) -> np.ndarray:
-        """Return the one score a row that ranks, of the columns of a ranker with classes."""
-        raise NotImplementedError
+    def _rank_by(self, columns: np.ndarray, n_threads: int | None = None) -> np.ndarray:
+        """Return the one score a row that ranks, of scores of shape (columns, rows)."""
+        return np.asarray(columns[0])
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -311,7 +314,7 @@ class BoostedRanker(Ranker):
         rounds = done.round if self.best_round_ is None else self.best_round_
         self.steps_ = done.steps[: rounds * n_columns]
         self.ensemble_ = Ensemble.from_trees(
-            done.trees[: rounds * n_columns], train.n_features, n_columns=n_columns
+            done.trees[: rounds * n_columns], train.n_features, self._start, n_columns
         )
         self.n_features_in_ = train.n_features
         if train.has_feature_names:
@@ -333,15 +336,20 @@ class BoostedRanker(Ranker):
         return np.asarray(found / total if total > 0 else found)
 
     def truncated(self, n_trees: int) -> Self:
-        """Return the ranker of the first `n_trees` trees."""
+        """Return the ranker of the first `n_trees` rounds: so many trees, or so many a class."""
         self._check_is_fitted()
+        shorter = self.ensemble_.truncated(n_trees)
         content, arrays = self._state()
         made = type(self)(**self.get_params(deep=False))
         made.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_"):
             made.feature_names_ = self.feature_names_
         made._restore(content, arrays)
-        made.ensemble_ = self.ensemble_.truncated(n_trees)
+        made.ensemble_ = shorter
+        made.steps_ = self.steps_[: shorter.n_trees]
+        watch = Watch({}, history=self.history_)
+        watch.cut(n_trees)
+        made.history_, made.best_round_ = watch.history, watch.best_round
         return made
 
     def summary(self, n_features: int = 10) -> str:
@@ -349,16 +357,15 @@ class BoostedRanker(Ranker):
         self._check_is_fitted()
         trees = self.ensemble_
         lines = [
-            f"{type(self).__name__} for {self.measure}: {counted(trees.n_trees, 'tree')}, "
+            f"{type(self).__name__} for {self.measure}: {trees.size_text()}, "
             f"{counted(trees.n_leaves, 'leaf', 'leaves')}, "
             f"{counted(self.n_features_in_, 'feature')} "
             f"({np.unique(trees.feature).size:,} used)"
         ]
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
-                n = min(self.best_round_ or len(values), trees.n_trees // trees.n_columns)
-                if n:
-                    text = f"{values[n - 1]:.4f} after {counted(n, 'round')}"
+                if trees.n_rounds:
+                    text = f"{values[trees.n_rounds - 1]:.4f} after {trees.size_text()}"
                     lines.append(f"{name} {measure_name}: {text}")
         names = getattr(self, "feature_names_", None) or tuple(
             f"f{i + 1}" for i in range(self.n_features_in_)
@@ -376,7 +383,7 @@ class BoostedRanker(Ranker):
         self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
     ) -> np.ndarray:
         found = score_ensemble(self.ensemble_, features, rows, n_threads)
-        return found if self.ensemble_.n_columns == 1 else self._rank_by(found)
+        return self._rank_by(np.atleast_2d(found), n_threads)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content = {

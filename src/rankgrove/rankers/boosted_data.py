@@ -31,6 +31,16 @@ def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
     return np.asarray(every[data.rows][data.order])
 
 
+def row_weights(data: QueryDataset) -> np.ndarray | None:
+    """Return a row's weight times its query's, in query order; None where there are none."""
+    if data.weight is None and data.query_weight is None:
+        return None
+    weight = np.ones(data.n_rows) if data.weight is None else data.grouped(data.weight)
+    if data.query_weight is None:
+        return weight
+    return weight * np.repeat(data.query_weight, np.diff(data.query_ptr))
+
+
 def named_measures(
     given: str | Measure | Iterable[str | Measure] | None, target: Measure
 ) -> dict[str, Measure]:
@@ -71,10 +81,8 @@ def resume(
     for t, tree in enumerate(trees):
         leaf_of = leaves_of(tree, binned, n_threads=n_threads)
         add_leaf_values(scores[t % n_columns], tree.value, leaf_of, n_threads=n_threads)
-    watch.history = {
-        name: {measure: values[:most_rounds] for measure, values in one.items()}
-        for name, one in history.items()
-    }
+    watch.history = history
+    watch.cut(most_rounds)
     watch.catch_up(trees)
     return trees, steps
 

@@ -1,4 +1,4 @@
-"""Reading a trained ranker back, whatever its kind."""
+"""All kinds of rankers: which can be trained, and reading a trained one back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from pathlib import Path
 
 from rankgrove.errors import ModelFileError
 from rankgrove.model.store import read_model
-from rankgrove.rankers import lambdamart  # noqa: F401  (rankers enter themselves)
+from rankgrove.rankers import lambdamart, mart, mcrank  # noqa: F401  (they enter themselves)
 from rankgrove.rankers.base import KINDS, Ranker
+
+
+def trainable() -> dict[str, type[Ranker]]:
+    """Return the rankers that are trained from parameters and data alone, by kind."""
+    return {kind: ranker for kind, ranker in KINDS.items() if ranker.trainable}
 
 
 def load(path: str | Path) -> Ranker:

@@ -1,0 +1,174 @@
+"""Losses of single rows, as MART follows them: squared error, and two classes by the log odds.
+
+Every objective has ``start``, the constant score of least loss, which boosting begins with.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankgrove.errors import DataError
+from rankgrove.objectives.over_queries import over_queries
+
+
+class SquaredError:
+    """Half the squared difference of label and score (overview paper, section 5).
+
+    The gradient is the residual, the second derivative 1, so a leaf's Newton step is the mean
+    residual of its rows; both times the row's weight.
+
+    Parameters
+    ----------
+    labels : one a row, in query order
+    query_ptr : the borders of queries
+    weight : one a row; None: all 1
+    """
+
+    n_columns = 1
+
+    def __init__(
+        self, labels: np.ndarray, query_ptr: np.ndarray, weight: np.ndarray | None = None
+    ) -> None:
+        self.labels = np.array(labels, np.float64)
+        self.query_ptr = query_ptr
+        self.weight = _weight(weight)
+        counted = self.labels if weight is None else self.labels[weight > 0]
+        if counted.size == 0 or counted.min() == counted.max():
+            raise DataError(
+                "There is nothing to learn from: the labels of all rows (that have a weight) "
+                "are equal."
+            )
+        if weight is None:
+            self.start = _sum(self.labels) / self.labels.size
+        else:
+            self.start = _sum(weight * self.labels) / _sum(weight)
+
+    def gradients(
+        self,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+        queries: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
+        from rankgrove.objectives._pointwise_kernels import squared_queries
+
+        def work(some: np.ndarray) -> None:
+            squared_queries(
+                some, self.query_ptr, self.labels, self.weight, scores, gradient, hessian
+            )
+
+        over_queries(work, self.query_ptr, queries, n_threads)
+
+
+class Logistic:
+    """The cross entropy of two classes (overview paper, section 6).
+
+    With P+ = 1 / (1 + exp(-2 sigma F)) the loss is log(1 + exp(-2 y sigma F)) (equation 14). The
+    gradient is g = 2 y sigma / (1 + exp(2 y sigma F)), the second derivative |g| (2 sigma - |g|),
+    and a leaf's Newton step their sums' ratio; both times the row's weight.
+
+    Boosting starts from the log odds of the classes, F = log(n+ / n-) / (2 sigma), as Friedman's
+    does (the paper's own reference [8]).
+
+    Parameters
+    ----------
+    signs : 1 or -1 a row, in query order
+    query_ptr : the borders of queries
+    sigma : slope of the sigmoid; the scores scale by 1 / sigma, and the model stays the same
+    weight : one a row; None: all 1
+    """
+
+    n_columns = 1
+
+    def __init__(
+        self,
+        signs: np.ndarray,
+        query_ptr: np.ndarray,
+        sigma: float = 1.0,
+        weight: np.ndarray | None = None,
+    ) -> None:
+        self.signs = signs.astype(np.int8)
+        self.query_ptr = query_ptr
+        self.sigma = float(sigma)
+        self.weight = _weight(weight)
+        positive, negative = class_totals(self.signs, weight)
+        self.start = math.log(positive / negative) / (2.0 * self.sigma)
+
+    def gradients(
+        self,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+        queries: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
+        from rankgrove.objectives._pointwise_kernels import logistic_queries
+
+        def work(some: np.ndarray) -> None:
+            logistic_queries(
+                some,
+                self.query_ptr,
+                self.signs,
+                self.sigma,
+                self.weight,
+                scores,
+                gradient,
+                hessian,
+            )
+
+        over_queries(work, self.query_ptr, queries, n_threads)
+
+
+class Balanced(Logistic):
+    """The logistic loss with both classes of equal weight (overview paper, section 6.1).
+
+    The loss is (I+ / n+ + I- / n-) log(1 + exp(-2 y sigma F)), so its derivatives are those of the
+    logistic loss times I+ / n+ + I- / n-, and the Newton step is equation 15. Here the loss is
+    multiplied by n / 2: the mean weight of a row is then 1, as without balancing, and the Newton
+    step stays the same. n+ and n- are the sums of the weights in the classes, where rows have
+    weights. The score of least loss is 0 then.
+    """
+
+    def __init__(
+        self,
+        signs: np.ndarray,
+        query_ptr: np.ndarray,
+        sigma: float = 1.0,
+        weight: np.ndarray | None = None,
+    ) -> None:
+        positive, negative = class_totals(signs, weight)
+        half = (positive + negative) / 2.0
+        balance = np.where(signs > 0, half / positive, half / negative)
+        super().__init__(signs, query_ptr, sigma, balance if weight is None else balance * weight)
+        self.start = 0.0
+
+
+def class_totals(signs: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Return the total weight of the rows of sign 1 and of those of sign -1."""
+    if weight is None:
+        positive = float(np.count_nonzero(signs > 0))
+        negative = signs.size - positive
+    else:
+        positive, negative = _sum(weight[signs > 0]), _sum(weight[signs <= 0])
+    if not (positive and negative):
+        raise DataError(
+            "There is nothing to learn from: all rows (that have a weight) are of one class, "
+            f"{'relevant' if positive else 'not relevant'}. Labels of at least 'relevant' are "
+            "relevant: choose it above the lowest label, and no higher than the highest."
+        )
+    return positive, negative
+
+
+def _weight(weight: np.ndarray | None) -> np.ndarray:
+    """Return the weights for a kernel: empty where there are none."""
+    return np.empty(0) if weight is None else np.array(weight, np.float64)
+
+
+def _sum(values: np.ndarray) -> float:
+    """Return the sum rounded once: the order of the rows does not matter."""
+    return math.fsum(values.tolist())
