@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rankgrove.cli.options import (
+    BaseScore,
     Cache,
     Convention,
     DocidColumn,
@@ -53,6 +54,7 @@ def compare(
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
     features: FeatureColumns = None,
+    base_score: BaseScore = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -73,7 +75,15 @@ def compare(
     if (qrels is None) == (not data):
         raise ParameterError("Give either the judged data or --qrels.")
     dataset: Any = (
-        load_dataset(data or [], label=label, qid=qid, docid=docid, features=features, cache=cache)
+        load_dataset(
+            data or [],
+            label=label,
+            qid=qid,
+            docid=docid,
+            features=features,
+            base_score=base_score,
+            cache=cache,
+        )
         if qrels is None
         else rg.read_qrels(qrels)
     )

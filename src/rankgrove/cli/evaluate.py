@@ -9,6 +9,7 @@ import typer
 
 from rankgrove.cli.options import (
     DEFAULT_MEASURES,
+    BaseScore,
     Cache,
     Convention,
     DocidColumn,
@@ -59,6 +60,7 @@ def evaluate(
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
     features: FeatureColumns = None,
+    base_score: BaseScore = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -105,6 +107,7 @@ def evaluate(
             qid=qid,
             docid=docid,
             features=features,
+            base_score=base_score,
             cache=cache,
             n_features=trained.n_features_in_ if trained else None,
         )

@@ -25,22 +25,30 @@ def load_dataset(
     docid: str | None = None,
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
+    base_score: str | None = None,
     cache: bool = False,
     n_features: int | None = None,
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
     `features` are names, or one text with commas between them; `n_features` is how many LETOR text
-    has, where its last ones may not occur.
+    has, where its last ones may not occur. `base_score` is a column of a table; for LETOR text, the
+    name of a file with one score a line.
     """
     names = _names(features) if isinstance(features, str) else features
-    if any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths):
+    if is_table(paths):
         from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
             raise ParameterError("Give one CSV or parquet file; only LETOR files can be several.")
         return read_table(
-            paths[0], label=label, qid=qid, docid=docid, features=names, weight=weight
+            paths[0],
+            label=label,
+            qid=qid,
+            docid=docid,
+            features=names,
+            weight=weight,
+            base_score=base_score,
         )
     for option, given in [("--docid", docid), ("--features", features), ("--weight", weight)]:
         if given is not None:
@@ -50,7 +58,15 @@ def load_dataset(
             )
     from rankgrove.data.letor import read_letor
 
-    return read_letor(list(paths), cache=cache, n_features=n_features)
+    data = read_letor(list(paths), cache=cache, n_features=n_features)
+    if base_score is None:
+        return data
+    return data.with_base_score(read_scores(Path(base_score), data.n_rows))
+
+
+def is_table(paths: Sequence[Path]) -> bool:
+    """Return whether the files are tables, by their ending."""
+    return any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths)
 
 
 def _names(text: str) -> list[str]:

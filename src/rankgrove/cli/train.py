@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rankgrove.cli.options import (
+    BaseScore,
     Cache,
     DocidColumn,
     FeatureColumns,
@@ -47,6 +48,10 @@ def train(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
     ] = None,
+    submodel: Annotated[
+        str | None,
+        typer.Option(help="Model file to go on from: its scores, with new trees added."),
+    ] = None,
     valid_measure: Annotated[
         list[str] | None,
         typer.Option(help="What to measure on the validation data; the first decides."),
@@ -61,6 +66,11 @@ def train(
     docid: DocidColumn = None,
     features: FeatureColumns = None,
     weight: WeightColumn = None,
+    base_score: BaseScore = None,
+    valid_base_score: Annotated[
+        str | None,
+        typer.Option(help="As --base-score, of validation data in LETOR text."),
+    ] = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -72,20 +82,27 @@ def train(
 
     rankgrove train train.txt --config web.toml --set learning_rate=0.05 --model web.rg
 
+    rankgrove train small.txt --submodel big.rg --set row_fraction=0.7 --model new.rg
+
     Ctrl-C keeps the best model so far. `rankgrove params` lists the parameters.
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_dataset
+    from rankgrove.cli.inputs import is_table, load_dataset
 
     given = _parameters(config, settings or [])
     if measure is not None:
         given["measure"] = measure
+    if submodel is not None:
+        given["submodel"] = submodel
     if checkpoint is not None:
         given["checkpoint"] = str(checkpoint)
     if threads is not None:
         given["n_threads"] = threads
     made = new_ranker(ranker).set_params(**({"progress": not quiet} | given))
     made.check_parameters()
+    n_features = _go_on_from(made, base_score)
+    if base_score is not None and valid and not is_table(valid) and valid_base_score is None:
+        raise ParameterError("The validation data needs base scores too: give --valid-base-score.")
     if made.early_stopping is not None and not valid:
         raise ParameterError("early_stopping needs validation data: give --valid too.")
     for spec in [made.measure, *(valid_measure or [])]:
@@ -95,12 +112,25 @@ def train(
             f"The folder {model.parent} for the model does not exist: make it first."
         )
     columns: dict[str, Any] = {"label": label, "qid": qid, "docid": docid, "cache": cache}
-    train_data = load_dataset(data, **columns, features=features, weight=weight)
+    train_data = load_dataset(
+        data,
+        **columns,
+        features=features,
+        weight=weight,
+        base_score=base_score,
+        n_features=n_features,
+    )
     valid_data = None
     if valid:
         # Weights are for training: a validation file need not have them.
         used = train_data.feature_names if weight else features
-        valid_data = load_dataset(valid, **columns, features=used, n_features=train_data.n_features)
+        valid_data = load_dataset(
+            valid,
+            **columns,
+            features=used,
+            base_score=valid_base_score or (base_score if is_table(valid) else None),
+            n_features=train_data.n_features,
+        )
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
     with _one_interrupt():
@@ -112,6 +142,25 @@ def train(
     if made.interrupted_:
         typer.echo(f"interrupted: {model} holds the best model so far.", err=True)
         raise typer.Exit(130)
+
+
+def _go_on_from(made: Any, base_score: str | None) -> int | None:
+    """Load the submodel of a ranker; return its number of features, where it has one."""
+    from rankgrove.rankers.boosted_data import BASE_SCORE
+    from rankgrove.rankers.submodel import needs_base_score, resolve
+
+    if base_score is not None and getattr(made, "submodel", None) is None:
+        made.set_params(submodel=BASE_SCORE)
+    found = resolve(getattr(made, "submodel", None), "train")
+    if needs_base_score(found) and base_score is None:
+        raise ParameterError(
+            "The ranker goes on from scores that come with the data: give --base-score."
+        )
+    if base_score is not None and not needs_base_score(found):
+        raise ParameterError("Give either a submodel or --base-score.")
+    if found is not None:
+        made.set_params(submodel=found)
+    return getattr(found, "n_features_in_", None)
 
 
 @contextmanager

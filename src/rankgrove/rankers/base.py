@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,24 +32,37 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     kind: ClassVar[str]
     # parameters that are rankers or data: they are kept by _state, not as plain values
     held: ClassVar[frozenset[str]] = frozenset()
+    # parameters that are trained models: clone keeps them as they are, and they are not looked into
+    trained: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     # scikit-learn routes these by itself where metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "qid": True,
         "weight": True,
         "query_weight": True,
+        "base_score": True,
     }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "base_score": True}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
             KINDS[cls.kind] = cls
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with `deep` also those of rankers to be trained."""
+        params: dict[str, Any] = super().get_params(deep)
+        return {k: v for k, v in params.items() if not self._is_inside_a_trained_one(k)}
+
     def set_params(self, **params: Any) -> Ranker:
         """Set parameters by name; an unknown one is refused with the nearest name."""
         known = self.get_params(deep=False)
         for name in params:
+            if self._is_inside_a_trained_one(name):
+                raise ParameterError(
+                    f"{name!r} cannot be set: the {name.partition('__')[0]} of "
+                    f"{type(self).__name__} is a trained model."
+                )
             if name.partition("__")[0] not in known:
                 raise ParameterError(
                     f"{type(self).__name__} has no parameter {name!r}{nearest(name, known)}. "
@@ -56,6 +70,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 )
         super().set_params(**params)
         return self
+
+    def _is_inside_a_trained_one(self, name: str) -> bool:
+        outer, inside, _ = name.partition("__")
+        return bool(inside) and outer in self.trained
+
+    def __sklearn_clone__(self) -> Ranker:
+        bare = copy.copy(self)
+        for name in self.trained:
+            setattr(bare, name, None)
+        made: Ranker = BaseEstimator.__sklearn_clone__(bare)
+        for name in self.trained:
+            setattr(made, name, getattr(self, name))
+        return made
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score a row, in the caller's order: the higher, the better.
@@ -65,8 +92,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X : a data set, or features as in training
         n_threads : threads to use; None takes the ranker's own `n_threads`
         """
+        return self._scores(*self._checked_input(X, "predict", n_threads))
+
+    def _checked_input(
+        self, X: Any, method: str, n_threads: int | None
+    ) -> tuple[Any, np.ndarray | slice | None, int | None]:
+        """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
-        owner = f"{type(self).__name__}.predict"
+        owner = f"{type(self).__name__}.{method}"
         features, rows = features_of(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
@@ -78,9 +111,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             given = list(X.feature_names)
         check_names(getattr(self, "feature_names_", None), given, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
-        return self._scores(features, rows, threads)
+        return features, rows, threads
 
-    def score(self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        base_score: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
 
         `sample_weight` is there because scikit-learn's pipelines name it; it must be None, since
@@ -90,7 +131,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         if sample_weight is not None:
             raise ParameterError(f"{type(self).__name__}.score takes no weights of rows.")
-        data = as_dataset(X, y, qid, f"{type(self).__name__}.score")
+        data = as_dataset(X, y, qid, f"{type(self).__name__}.score", base_score=base_score)
         measure = getattr(self, "measure", "ndcg@10")
         (value,) = evaluate(self, data, measure).mean.values()
         return value
@@ -117,7 +158,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
         """Build the trained ranker of a model file."""
         known = cls().get_params(deep=False)
-        made = cls(**{k: v for k, v in content["parameters"].items() if k in known})
+        given = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()
+        }
+        made = cls(**{k: v for k, v in given.items() if k in known})
         made.n_features_in_ = int(content["n_features"])
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
@@ -159,14 +203,20 @@ def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
 
 
 def as_dataset(
-    X: Any, y: Any, qid: Any, owner: str, weight: Any = None, query_weight: Any = None
+    X: Any,
+    y: Any,
+    qid: Any,
+    owner: str,
+    weight: Any = None,
+    query_weight: Any = None,
+    base_score: Any = None,
 ) -> QueryDataset:
     """Return the data set that a caller gave as one, or as features, labels and query ids."""
     if isinstance(X, QueryDataset):
-        if any(given is not None for given in (y, qid, weight, query_weight)):
+        if any(given is not None for given in (y, qid, weight, query_weight, base_score)):
             raise DataError(
-                f"{owner}: a QueryDataset has its own labels, query ids and weights: give them "
-                "to it."
+                f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
+                "scores: give them to it."
             )
         return X
     if y is None or qid is None:
@@ -176,7 +226,15 @@ def as_dataset(
             "searches and pipelines enable metadata routing, and pass qid."
         )
     names = frame_names(X)
-    return QueryDataset(X, y, qid, weight=weight, query_weight=query_weight, feature_names=names)
+    return QueryDataset(
+        X,
+        y,
+        qid,
+        weight=weight,
+        query_weight=query_weight,
+        feature_names=names,
+        base_score=base_score,
+    )
 
 
 def frame_names(X: Any) -> list[str] | None:
@@ -228,7 +286,13 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
     for name, value in ranker.get_params(deep=False).items():
         if name in OF_THE_RUN or name in ranker.held:
             continue
-        if isinstance(value, np.generic):
-            value = value.item()
-        plain[name] = value if isinstance(value, str | int | float | bool | None) else str(value)
+        plain[name] = _plain(value)
     return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

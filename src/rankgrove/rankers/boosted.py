@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from rankgrove.boosting.checkpoint import Checkpoint
 from rankgrove.boosting.loop import Callback, Objective, Progress, boost
 from rankgrove.boosting.progress import ProgressBar
 from rankgrove.boosting.sampling import Sampler
-from rankgrove.boosting.step import ConstantStep
+from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.boosting.watch import History, Watch, Watched
 from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
@@ -24,7 +25,14 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import Ranker, as_dataset, check_names, plain_parameters, valid_datasets
-from rankgrove.rankers.boosted_data import fingerprint, named_measures, query_order_rows, resume
+from rankgrove.rankers.boosted_data import (
+    check_takes_base_score,
+    digest_of,
+    fingerprint,
+    named_measures,
+    query_order_rows,
+    resume,
+)
 from rankgrove.scoring.walk import score as score_ensemble
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
@@ -48,6 +56,7 @@ class BoostedRanker(Ranker):
     learning_rate: float
     min_leaf: int | float
     query_fraction: float
+    row_fraction: float = 1.0
     feature_fraction: float
     split: str
     early_stopping: int | None
@@ -73,6 +82,7 @@ class BoostedRanker(Ranker):
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
         query_weight: Any = None,
+        base_score: Any = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train.
@@ -83,13 +93,16 @@ class BoostedRanker(Ranker):
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, looked at every round;
             the model keeps the trees up to the best round of the first
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
-        weight, query_weight : where `X` is not a data set
+        weight, query_weight, base_score : as in a QueryDataset, where `X` is none
         callbacks : called after every round with a ``Progress``; returning True ends training
         """
         announce(*self._kernels())
         owner = type(self).__name__
         self.check_parameters()
-        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
+        self._begin()
+        if base_score is not None:
+            check_takes_base_score(self._takes_base_score, f"{owner}.fit")
+        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight, base_score)
         watched = valid_datasets(valid, f"{owner}.fit")
         measures = named_measures(valid_measures, parse_measure(self.measure))
         if train.n_features == 0:
@@ -98,16 +111,22 @@ class BoostedRanker(Ranker):
         names = train.feature_names if train.has_feature_names else None
         keys = row_keys(train.query_keys, train.query_ptr)
         objective = self._objective(train, keys)
+        scores = self._starting_scores(train, objective.n_columns)
         watch = self._watch(watched, binned.binner, measures, names, objective.n_columns)
         saver = self._saver(train, binned, watched, measures)
-        done = self._boost(train, binned, objective, keys, watch, saver, callbacks)
+        if saver is not None and self._goes_on:
+            saver.run["submodel's rounds"] = self._rounds_before()
+            saver.run["submodel's scores"] = digest_of(
+                [scores, *(one.scores for one in watch.watched.values())]
+            )
+        done = self._boost(train, binned, objective, keys, scores, watch, saver, callbacks)
         self._keep(train, done, objective.n_columns)
         return self
 
     def check_parameters(self) -> None:
         """Refuse values that a parameter cannot have."""
         owner = type(self).__name__
-        check_integer("n_trees", owner, self.n_trees, low=1)
+        check_integer("n_trees", owner, self.n_trees, low=0 if self._goes_on else 1)
         check_integer("n_leaves", owner, self.n_leaves, low=2)
         check_real("learning_rate", owner, self.learning_rate, above=0.0)
         if isinstance(self.min_leaf, int | np.integer):
@@ -120,6 +139,7 @@ class BoostedRanker(Ranker):
                 self.min_leaf,
             )
         check_real("query_fraction", owner, self.query_fraction, above=0.0, high=1.0)
+        check_real("row_fraction", owner, self.row_fraction, above=0.0, high=1.0)
         check_real("feature_fraction", owner, self.feature_fraction, above=0.0, high=1.0)
         check_choice("split", owner, self.split, ["mse", "newton"])
         for name in ("early_stopping", "max_depth"):
@@ -154,7 +174,7 @@ class BoostedRanker(Ranker):
             raise ParameterError(
                 f"{owner}: early_stopping needs validation data: give fit a valid=."
             )
-        looked_at = {}
+        looked_at, before = {}, {}
         for name, data in watched.items():
             if data.n_features != binner.n_features:
                 raise DataError(
@@ -171,14 +191,16 @@ class BoostedRanker(Ranker):
                 None if n_columns == 1 else self._rank_by,
                 self.n_threads,
             )
-            for measure_name, value in one.values().items():
+            before[name] = one.values()
+            for measure_name, value in before[name].items():
                 if np.isnan(value):
                     raise DataError(
                         f"{owner}: {measure_name} leaves out every query of the {name} data "
                         "(nothing relevant, or all labels equal)."
                     )
             looked_at[name] = one
-        return Watch(looked_at, self.early_stopping)
+        start = before if self._goes_on else None
+        return Watch(looked_at, self.early_stopping, start=start)
 
     def _saver(
         self,
@@ -198,6 +220,27 @@ class BoostedRanker(Ranker):
         return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
     # -- what a subclass defines or may change ----------------------------------------------------
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there is something to go on from, so that no tree at all can be the best."""
+        return False
+
+    @property
+    def _takes_base_score(self) -> bool:
+        """Whether the data's base scores are what training goes on from."""
+        return False
+
+    def _begin(self) -> None:
+        """Called when training begins."""
+
+    def _rounds_before(self) -> int:
+        """Return the number of rounds that random draws go on from."""
+        return 0
+
+    def _step(self, train: QueryDataset, watch: Watch) -> Step:
+        """Return how far to go along a tree."""
+        return ConstantStep(self.learning_rate)
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         raise NotImplementedError
@@ -227,39 +270,27 @@ class BoostedRanker(Ranker):
         binned: BinnedMatrix,
         objective: Objective,
         keys: np.ndarray,
+        scores: np.ndarray,
         watch: Watch,
         saver: Checkpoint | None,
         callbacks: Sequence[Callback],
     ) -> Progress:
-        grower = Grower(
-            binned,
-            n_leaves=self.n_leaves,
-            row_keys=keys,
-            seed=self.random_state,
-            n_threads=self.n_threads,
-            split=self.split,
-            min_leaf=self._min_leaf(train.n_rows),
-            min_gain=self.min_gain,
-            max_depth=self.max_depth,
-            l2=self._leaf_l2(),
-            feature_fraction=self.feature_fraction,
-        )
-        scores = self._starting_scores(train, objective.n_columns)
+        grower, sampler = self._grower(binned, keys), self._sampler(train, keys)
         trees, steps = resume(saver, binned, scores, watch, self.n_trees, self.n_threads)
         bar = ProgressBar(type(self).__name__) if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else []), *callbacks]
-        sampler = Sampler(train.query_keys, train.query_ptr, self.query_fraction, self.random_state)
         try:
             done = boost(
                 objective,
                 grower,
                 scores,
                 rounds=self.n_trees,
-                step=ConstantStep(self.learning_rate),
+                step=self._step(train, watch),
                 sampler=sampler,
                 watch=watch,
                 trees=trees,
                 steps=steps,
+                rounds_before=self._rounds_before(),
                 callbacks=wanted,
                 n_threads=self.n_threads,
             )
@@ -272,6 +303,31 @@ class BoostedRanker(Ranker):
             saver.write(done)
         return done
 
+    def _grower(self, binned: BinnedMatrix, keys: np.ndarray) -> Grower:
+        return Grower(
+            binned,
+            n_leaves=self.n_leaves,
+            row_keys=keys,
+            seed=self.random_state,
+            n_threads=self.n_threads,
+            split=self.split,
+            min_leaf=self._min_leaf(binned.n_rows),
+            min_gain=self.min_gain,
+            max_depth=self.max_depth,
+            l2=self._leaf_l2(),
+            feature_fraction=self.feature_fraction,
+        )
+
+    def _sampler(self, train: QueryDataset, keys: np.ndarray) -> Sampler:
+        return Sampler(
+            train.query_keys,
+            keys,
+            train.query_ptr,
+            query_fraction=self.query_fraction,
+            row_fraction=self.row_fraction,
+            seed=self.random_state,
+        )
+
     def _min_leaf(self, n_rows: int) -> int:
         if isinstance(self.min_leaf, float):
             return max(1, round(self.min_leaf * n_rows))
@@ -280,6 +336,7 @@ class BoostedRanker(Ranker):
     def _keep(self, train: QueryDataset, done: Progress, n_columns: int) -> None:
         """Put what was learned into the attributes."""
         self.history_: History = done.watch.history
+        self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
         self.best_round_ = done.watch.best_round
         self.interrupted_ = done.interrupted
         rounds = done.round if self.best_round_ is None else self.best_round_
@@ -309,13 +366,9 @@ class BoostedRanker(Ranker):
     def truncated(self, n_trees: int) -> Self:
         """Return the ranker of the first `n_trees` trees."""
         self._check_is_fitted()
-        content, arrays = self._state()
-        made = type(self)(**self.get_params(deep=False))
-        made.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_"):
-            made.feature_names_ = self.feature_names_
-        made._restore(content, arrays)
+        made = copy.copy(self)
         made.ensemble_ = self.ensemble_.truncated(n_trees)
+        made.steps_ = self.steps_[: made.ensemble_.n_trees]
         return made
 
     def summary(self, n_features: int = 10) -> str:
@@ -325,13 +378,14 @@ class BoostedRanker(Ranker):
         lines = [
             f"{type(self).__name__} for {self.measure}: {trees.n_trees:,} trees, "
             f"{trees.n_leaves:,} leaves, {self.n_features_in_:,} features "
-            f"({np.unique(trees.feature).size:,} used)"
+            f"({np.unique(trees.feature).size:,} used)",
+            *self._about(),
         ]
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
-                if values:
-                    at = (self.best_round_ or len(values)) - 1
-                    lines.append(f"{name} {measure_name}: {values[at]:.4f} after {at + 1} trees")
+                n = len(values) if self.best_round_ is None else self.best_round_
+                value = values[n - 1] if n else self.start_values_[name][measure_name]
+                lines.append(f"{name} {measure_name}: {value:.4f} after {n} trees")
         names = getattr(self, "feature_names_", None) or tuple(
             f"f{i + 1}" for i in range(self.n_features_in_)
         )
@@ -341,6 +395,10 @@ class BoostedRanker(Ranker):
         lines.append(f"{'feature':<{width}}  {'gain':>6}  {'splits':>7}")
         lines += [f"{names[j]:<{width}}  {gain[j]:6.1%}  {split[j]:7,.0f}" for j in best]
         return "\n".join(lines)
+
+    def _about(self) -> list[str]:
+        """Return further lines of the summary."""
+        return []
 
     # -- for the base class -----------------------------------------------------------------------
 
@@ -353,6 +411,7 @@ class BoostedRanker(Ranker):
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content = {
             "history": self.history_,
+            "start_values": self.start_values_,
             "best_round": self.best_round_,
             "interrupted": self.interrupted_,
             "steps": self.steps_,
@@ -361,6 +420,7 @@ class BoostedRanker(Ranker):
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.history_ = content["history"]
+        self.start_values_ = content["start_values"]
         self.best_round_ = content["best_round"]
         self.interrupted_ = content["interrupted"]
         self.steps_ = content["steps"]

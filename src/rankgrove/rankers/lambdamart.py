@@ -12,12 +12,12 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
-from rankgrove.rankers.boosted import BoostedRanker
+from rankgrove.rankers.submodel import SubmodelRanker
 from rankgrove.validation import check_integer, check_real, refuse
 
 
-class LambdaMART(BoostedRanker):
-    """Boosted regression trees on lambda gradients.
+class LambdaMART(SubmodelRanker):
+    """Boosted regression trees on lambda gradients; with a submodel, LambdaSMART.
 
     Every tree fits the lambdas of all documents (the least-squares tree of the papers, or a Newton
     one), and every leaf takes the Newton step: sum of lambdas over sum of weights (overview paper,
@@ -33,6 +33,8 @@ class LambdaMART(BoostedRanker):
     learning_rate : factor of every leaf's step
     min_leaf : least number of rows of a leaf; below 1, a share of the rows
     query_fraction : share of the queries a round sees, drawn anew every round
+    row_fraction : share of those queries' documents that a round's tree is grown on, drawn anew
+        every round; the lambdas are those of all of their documents
     feature_fraction : share of the features a split may use, drawn anew at every split
     split : how splits are valued: ``"mse"`` (least squares on the lambdas) or ``"newton"``
         (gradient and hessian)
@@ -41,6 +43,10 @@ class LambdaMART(BoostedRanker):
     sigma : slope of the sigmoid; it changes the scale of the scores, not the ranking
     normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
         papers' own
+    submodel : what to go on from: a trained ranker, the path of a model file, any object with
+        ``predict`` (it is given the float32 feature matrix), or ``"base_score"``: the data set's
+        base scores
+    submodel_weight : factor of the submodel's scores
     early_stopping : stop when so many rounds have not bettered the validation measure
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
@@ -55,8 +61,12 @@ class LambdaMART(BoostedRanker):
 
     Attributes
     ----------
-    ensemble_ : the trees, up to the best round where there was validation data
-    best_round_ : the round with the best validation value, or None
+    ensemble_ : the trees, up to the best round where there was validation data; a submodel's own
+        are not among them (see ``flat_ensemble``)
+    best_round_ : the round with the best validation value, or None; 0: the submodel alone
+    submodel_, submodel_weight_ : what was gone on from, loaded and ready, and its weight
+    start_values_ : as history_, the submodel's own values
+    steps_ : the weight of every tree, learning rate included
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
     feature_importances_ : gains by feature, adding up to 1
@@ -81,11 +91,14 @@ class LambdaMART(BoostedRanker):
         learning_rate: float = 0.1,
         min_leaf: int | float = 20,
         query_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         split: str = "newton",
         truncation: int | str | None = "auto",
         sigma: float = 1.0,
         normalise: bool = True,
+        submodel: Any = None,
+        submodel_weight: float = 1.0,
         early_stopping: int | None = None,
         max_bins: int = 255,
         max_depth: int | None = None,
@@ -103,11 +116,14 @@ class LambdaMART(BoostedRanker):
         self.learning_rate = learning_rate
         self.min_leaf = min_leaf
         self.query_fraction = query_fraction
+        self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
         self.split = split
         self.truncation = truncation
         self.sigma = sigma
         self.normalise = normalise
+        self.submodel = submodel
+        self.submodel_weight = submodel_weight
         self.early_stopping = early_stopping
         self.max_bins = max_bins
         self.max_depth = max_depth
