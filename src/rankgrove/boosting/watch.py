@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
-from rankgrove.evaluation.evaluate import exact_mean
 from rankgrove.growth.leaves import add_leaf_values
 from rankgrove.growth.partition import leaves_of
-from rankgrove.measures.base import Measure, PreparedMeasure, rank
+from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.model.tree import Tree
 
 History = dict[str, dict[str, list[float]]]
