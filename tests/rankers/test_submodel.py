@@ -69,6 +69,8 @@ OPTIONS = [
     {"query_fraction": 0.5, "row_fraction": 0.7, "feature_fraction": 0.3},
     {"split": "mse", "measure": "map", "row_fraction": 0.5},
     {"normalise": False, "sigma": 2.0, "query_fraction": 0.6},
+    {"step": "optimal", "learning_rate": 1.0, "row_fraction": 0.7},
+    {"step": "optimal-newton", "learning_rate": 0.5},
 ]
 
 

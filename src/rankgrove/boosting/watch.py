@@ -37,6 +37,7 @@ class Watched:
         n_threads: int | None = None,
     ) -> None:
         self.binned = binned
+        self.labels = labels
         self.query_ptr = query_ptr
         self.scores = scores
         self.ranked = ranked

@@ -103,8 +103,7 @@ def train(
     n_features = _go_on_from(made, base_score)
     if base_score is not None and valid and not is_table(valid) and valid_base_score is None:
         raise ParameterError("The validation data needs base scores too: give --valid-base-score.")
-    if made.early_stopping is not None and not valid:
-        raise ParameterError("early_stopping needs validation data: give --valid too.")
+    made.check_valid(bool(valid))
     for spec in [made.measure, *(valid_measure or [])]:
         rg.measure(spec)
     if model.parent and not model.parent.exists():
@@ -245,4 +244,6 @@ def _descriptions(doc: str) -> dict[str, str]:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        value = list(value)
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -104,6 +104,7 @@ class BoostedRanker(Ranker):
             check_takes_base_score(self._takes_base_score, f"{owner}.fit")
         train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight, base_score)
         watched = valid_datasets(valid, f"{owner}.fit")
+        self.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure))
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
@@ -151,6 +152,14 @@ class BoostedRanker(Ranker):
         check_integer("checkpoint_every", owner, self.checkpoint_every, low=1)
         check_integer("random_state", owner, self.random_state, low=0)
 
+    def check_valid(self, given: bool) -> None:
+        """Refuse training without validation data where a parameter asks for it."""
+        if self._needs_valid and not given:
+            raise ParameterError(
+                f"{type(self).__name__}: {self._needs_valid} needs validation data: give fit a "
+                "valid= (--valid on the command line)."
+            )
+
     def _bin(self, train: QueryDataset) -> BinnedMatrix:
         """Bin the rows in query order."""
         rows = query_order_rows(train)
@@ -170,10 +179,6 @@ class BoostedRanker(Ranker):
         n_columns: int,
     ) -> Watch:
         owner = type(self).__name__
-        if self.early_stopping is not None and not watched:
-            raise ParameterError(
-                f"{owner}: early_stopping needs validation data: give fit a valid=."
-            )
         looked_at, before = {}, {}
         for name, data in watched.items():
             if data.n_features != binner.n_features:
@@ -220,6 +225,11 @@ class BoostedRanker(Ranker):
         return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
     # -- what a subclass defines or may change ----------------------------------------------------
+
+    @property
+    def _needs_valid(self) -> str | None:
+        """The parameter that asks for validation data."""
+        return None if self.early_stopping is None else "early_stopping"
 
     @property
     def _goes_on(self) -> bool:

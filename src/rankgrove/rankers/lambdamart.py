@@ -8,12 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankgrove.boosting.loop import Objective
+from rankgrove.boosting.step import Step
+from rankgrove.boosting.watch import Watch
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.rankers.submodel import SubmodelRanker
-from rankgrove.validation import check_integer, check_real, refuse
+from rankgrove.validation import check_choice, check_integer, check_real, refuse
+
+STEPS = ("newton", "optimal", "optimal-newton")
 
 
 class LambdaMART(SubmodelRanker):
@@ -46,7 +50,14 @@ class LambdaMART(SubmodelRanker):
     submodel : what to go on from: a trained ranker, the path of a model file, any object with
         ``predict`` (it is given the float32 feature matrix), or ``"base_score"``: the data set's
         base scores
-    submodel_weight : factor of the submodel's scores
+    submodel_weight : factor of the submodel's scores; ``"optimal"``: found exactly, so that the
+        measure of weight * submodel + tree is highest for a first tree on the submodel's lambdas
+    step : ``"newton"``: every leaf takes its own Newton step; ``"optimal"``: a leaf's value is the
+        mean lambda of its rows, and the tree gets one weight, at which the measure is highest;
+        ``"optimal-newton"``: Newton's leaves times one such weight
+    step_on : data the exact weights are found on: ``"train"`` or ``"valid"``, the first
+        validation data
+    step_bounds : lowest and highest exact weight
     early_stopping : stop when so many rounds have not bettered the validation measure
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
@@ -98,7 +109,10 @@ class LambdaMART(SubmodelRanker):
         sigma: float = 1.0,
         normalise: bool = True,
         submodel: Any = None,
-        submodel_weight: float = 1.0,
+        submodel_weight: float | str = 1.0,
+        step: str = "newton",
+        step_on: str = "train",
+        step_bounds: tuple[float, float] = (0.1, 100.0),
         early_stopping: int | None = None,
         max_bins: int = 255,
         max_depth: int | None = None,
@@ -124,6 +138,9 @@ class LambdaMART(SubmodelRanker):
         self.normalise = normalise
         self.submodel = submodel
         self.submodel_weight = submodel_weight
+        self.step = step
+        self.step_on = step_on
+        self.step_bounds = step_bounds
         self.early_stopping = early_stopping
         self.max_bins = max_bins
         self.max_depth = max_depth
@@ -144,6 +161,7 @@ class LambdaMART(SubmodelRanker):
         check_real("sigma", owner, self.sigma, above=0.0)
         if not isinstance(self.normalise, bool):
             refuse("normalise", owner, "True or False", self.normalise)
+        check_choice("step", owner, self.step, STEPS)
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         target = parse_measure(self.measure)
@@ -159,6 +177,15 @@ class LambdaMART(SubmodelRanker):
             query_weight=train.query_weight,
             n_threads=self.n_threads,
         )
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.step != "newton" or super()._is_exact
+
+    def _step(self, train: QueryDataset, watch: Watch) -> Step:
+        if self.step == "newton":
+            return super()._step(train, watch)
+        return self._optimal_step(train, watch, mean_response=self.step == "optimal")
 
     def _kernels(self) -> list[Any]:
         from rankgrove.objectives._lambda_kernels import lambda_queries

@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.loop import Progress
+from rankgrove.boosting.loop import Objective, Progress
+from rankgrove.boosting.step import OptimalStep
+from rankgrove.boosting.watch import Watch
+from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import BASE_SCORE, check_takes_base_score
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.scoring.walk import score as score_ensemble
-from rankgrove.validation import check_real, check_scores, refuse
+from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
 if TYPE_CHECKING:
     from rankgrove.model.tree import Tree
 
+OPTIMAL = "optimal"
 _NO_BASE_SCORE = (
     "the ranker goes on from scores that come with the data, and this data has none: give them by "
     "QueryDataset(..., base_score=...) or data.with_base_score(scores), with plain features by "
@@ -34,14 +39,16 @@ _NO_BASE_SCORE = (
 
 
 class SubmodelRanker(BoostedRanker):
-    """Base of the boosted rankers that can go on from a submodel."""
+    """Base of the boosted rankers that can go on from a submodel, and find weights exactly."""
 
     held: ClassVar[frozenset[str]] = frozenset({"submodel"})
     trained: ClassVar[frozenset[str]] = frozenset({"submodel"})
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"base_score": True}
 
     submodel: Any
-    submodel_weight: float
+    submodel_weight: float | str
+    step_on: str
+    step_bounds: tuple[float, float]
     submodel_: Any
     submodel_weight_: float
 
@@ -52,14 +59,24 @@ class SubmodelRanker(BoostedRanker):
     def check_parameters(self) -> None:
         """Refuse values that a parameter cannot have."""
         super().check_parameters()
-        check_real("submodel_weight", type(self).__name__, self.submodel_weight, above=0.0)
+        owner = type(self).__name__
+        if self.submodel_weight != OPTIMAL:
+            if isinstance(self.submodel_weight, str):
+                refuse("submodel_weight", owner, f"a number or {OPTIMAL!r}", self.submodel_weight)
+            check_real("submodel_weight", owner, self.submodel_weight, above=0.0)
+        check_choice("step_on", owner, self.step_on, ["train", "valid"])
+        bounds = self.step_bounds
+        if not (isinstance(bounds, tuple | list) and len(bounds) == 2):
+            refuse("step_bounds", owner, "two numbers, the lowest and the highest weight", bounds)
+        low = check_real("step_bounds", owner, bounds[0], above=0.0)
+        check_real("step_bounds", owner, bounds[1], above=low)
 
     # -- training -------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         # kept apart until training has ended well: a ranker trained before stays as it was
         self._found = resolve(self.submodel, type(self).__name__)
-        self._found_weight = float(self.submodel_weight)
+        self._found_weight = 1.0 if self.submodel_weight == OPTIMAL else float(self.submodel_weight)
 
     @property
     def _takes_base_score(self) -> bool:
@@ -74,6 +91,69 @@ class SubmodelRanker(BoostedRanker):
         owner = f"{type(self).__name__}.fit"
         found = scores_of(self._found, data, None, self.n_threads, owner)
         return np.array(self._found_weight * data.grouped(found), ndmin=2)
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether some weight is found exactly."""
+        return self._goes_on and self.submodel_weight == OPTIMAL
+
+    @property
+    def _needs_valid(self) -> str | None:
+        if self._is_exact and self.step_on == "valid":
+            return "step_on='valid'"
+        return super()._needs_valid
+
+    def _optimal_step(self, train: QueryDataset, watch: Watch, mean_response: bool) -> OptimalStep:
+        """Return what finds the weight at which the training measure is highest."""
+        watched = next(iter(watch.watched.values())) if self.step_on == "valid" else None
+        labels = train.grouped(train.y) if watched is None else watched.labels
+        query_ptr = train.query_ptr if watched is None else watched.query_ptr
+        target = parse_measure(self.measure).with_(ties="expected")
+        low, high = self.step_bounds
+        return OptimalStep(
+            target.prepare(labels, query_ptr, self.n_threads),
+            (float(low), float(high)),
+            self.learning_rate,
+            watched=watched,
+            mean_response=mean_response,
+            l2=self._leaf_l2(),
+            n_threads=self.n_threads,
+        )
+
+    def _boost(
+        self,
+        train: QueryDataset,
+        binned: BinnedMatrix,
+        objective: Objective,
+        keys: np.ndarray,
+        scores: np.ndarray,
+        watch: Watch,
+        *others: Any,
+    ) -> Progress:
+        if self._found is not None and self.submodel_weight == OPTIMAL and self.n_trees > 0:
+            self._scale_submodel(train, binned, objective, keys, scores, watch)
+        return super()._boost(train, binned, objective, keys, scores, watch, *others)
+
+    def _scale_submodel(
+        self,
+        train: QueryDataset,
+        binned: BinnedMatrix,
+        objective: Objective,
+        keys: np.ndarray,
+        scores: np.ndarray,
+        watch: Watch,
+    ) -> None:
+        """Find the submodel's weight by a tree grown for the purpose; scale all scores by it."""
+        queries, rows = self._sampler(train, keys).draw(self._rounds_before())
+        gradient, hessian = np.zeros(train.n_rows), np.zeros(train.n_rows)
+        objective.gradients(scores[0], gradient, hessian, queries, self.n_threads)
+        grower = self._grower(binned, keys)
+        tree, leaf_of = grower.grow(gradient, hessian, self._rounds_before(), rows)
+        step = self._optimal_step(train, watch, mean_response=False)
+        weight = step.weight_of_scores(tree, leaf_of, scores[0])
+        for one in (scores, *(one.scores for one in watch.watched.values())):
+            one *= weight
+        self._found_weight = weight
 
     def _keep(self, train: QueryDataset, done: Progress, n_columns: int) -> None:
         super()._keep(train, done, n_columns)
