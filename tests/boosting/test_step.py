@@ -178,19 +178,22 @@ def test_weights_are_recorded_saved_and_resumed(train, valid, tmp_path):
 def test_the_submodel_is_scaled_to_the_best(train, valid, step_on, tmp_path):
     big = rg.LambdaMART(n_trees=20, n_leaves=6).fit(rg.make_web(60, n_docs=15, n_features=10))
     options = SMALL | {"learning_rate": 0.1, "submodel": big, "step_on": step_on}
-    fixed = rg.LambdaMART(**options | {"n_trees": 1, "learning_rate": 1.0}).fit(train)
     model = rg.LambdaMART(**options, submodel_weight="optimal").fit(train, valid=valid)
-    # the tree that it is found by is the first one that would be grown at weight 1
-    tree = fixed.ensemble_.tree(0)
+    # the tree that it is found by is the first one that would be grown at a spread of about 1
+    scores = big.predict(train)
+    squares = [(part - part.mean()) ** 2 for part in np.split(scores, train.query_ptr[1:-1])]
+    spread = 2.0 ** np.round(np.log2(np.sqrt(np.concatenate(squares).mean())))
+    fixed = rg.LambdaMART(**options | {"n_trees": 1, "learning_rate": 1.0})
+    tree = fixed.set_params(submodel_weight=1 / spread).fit(train).ensemble_.tree(0)
     data = {"train": train, "valid": valid}[step_on]
-    values = tree.predict(data.X)
-    scores = big.predict(data)
+    values, scores = tree.predict(data.X), big.predict(data) / spread
 
     def reached(weight):
         return rg.evaluate(weight * scores + values, data, "ndcg@10").mean["ndcg@10"]
 
-    assert 0.1 <= model.submodel_weight_ <= 100
-    best = reached(model.submodel_weight_)
+    found = model.submodel_weight_ * spread
+    assert 0.1 <= found <= 100
+    best = reached(found)
     for other in np.geomspace(0.1, 100, 200):
         assert reached(other) <= best + 1e-9
     # it is as if that number had been given
@@ -201,6 +204,14 @@ def test_the_submodel_is_scaled_to_the_best(train, valid, step_on, tmp_path):
     assert loaded.submodel_weight_ == model.submodel_weight_
     assert loaded.submodel_weight == "optimal"
     np.testing.assert_array_equal(loaded.predict(valid), model.predict(valid))
+    # the scale of the submodel's scores has no part in it
+    for scale in (2.0**-9, 2.0**9):
+        scaled = [data.with_base_score(scale * big.predict(data)) for data in (train, valid)]
+        one = [data.with_base_score(big.predict(data)) for data in (train, valid)]
+        by_scores = rg.LambdaMART(**options | {"submodel": "base_score"}, submodel_weight="optimal")
+        expected = by_scores.fit(one[0], valid=one[1]).predict(one[1])
+        by_scores.fit(scaled[0], valid=scaled[1])
+        np.testing.assert_array_equal(by_scores.predict(scaled[1]), expected)
     none = rg.LambdaMART(**options | {"n_trees": 0}, submodel_weight="optimal")
     none.fit(train, valid=valid)
     np.testing.assert_array_equal(none.predict(valid), big.predict(valid))

@@ -87,10 +87,12 @@ class OptimalStep:
         weight = alpha if is_free else self.learning_rate * alpha
         return replace(tree, value=weight * value), weight
 
-    def weight_of_scores(self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray) -> float:
-        """Return the weight at which the measure of weight * scores + tree is highest."""
+    def weight_of_scores(
+        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, spread: float
+    ) -> float:
+        """Return the weight at which the measure of weight * scores / spread + tree is highest."""
         leaf_of, scores = self._looked_at(tree, leaf_of, scores)
-        return self._best(tree.value[leaf_of], scores, 1.0)[0]
+        return self._best(tree.value[leaf_of], scores / spread, 1.0)[0]
 
     def direction(self, tree: Tree) -> tuple[np.ndarray, float]:
         """Return the leaves' values before they are weighted, and Newton's weight of the tree.

@@ -51,13 +51,13 @@ class LambdaMART(SubmodelRanker):
         ``predict`` (it is given the float32 feature matrix), or ``"base_score"``: the data set's
         base scores
     submodel_weight : factor of the submodel's scores; ``"optimal"``: found exactly, so that the
-        measure of weight * submodel + tree is highest for a first tree on the submodel's lambdas
+        measure of weight * submodel + tree is highest for a tree on the submodel's lambdas
     step : ``"newton"``: every leaf takes its own Newton step; ``"optimal"``: a leaf's value is the
         mean lambda of its rows, and the tree gets one weight, at which the measure is highest;
         ``"optimal-newton"``: Newton's leaves times one such weight
     step_on : data the exact weights are found on: ``"train"`` or ``"valid"``, the first
         validation data
-    step_bounds : lowest and highest exact weight
+    step_bounds : lowest and highest exact weight; of a submodel, once its scores have a spread of 1
     early_stopping : stop when so many rounds have not bettered the validation measure
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit

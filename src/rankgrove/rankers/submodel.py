@@ -7,6 +7,7 @@ data. Its scores are what boosting starts with; the trees are added to them.
 from __future__ import annotations
 
 import copy
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -143,14 +144,19 @@ class SubmodelRanker(BoostedRanker):
         scores: np.ndarray,
         watch: Watch,
     ) -> None:
-        """Find the submodel's weight by a tree grown for the purpose; scale all scores by it."""
+        """Find the submodel's weight by a tree grown for the purpose; scale all scores by it.
+
+        Lambdas know the scale of scores, rankings do not: the tree is grown on the lambdas of the
+        submodel's scores brought to a spread of about 1, so that the weight makes up for any scale.
+        """
+        spread = _spread(scores[0], train.query_ptr)
         queries, rows = self._sampler(train, keys).draw(self._rounds_before())
         gradient, hessian = np.zeros(train.n_rows), np.zeros(train.n_rows)
-        objective.gradients(scores[0], gradient, hessian, queries, self.n_threads)
+        objective.gradients(scores[0] / spread, gradient, hessian, queries, self.n_threads)
         grower = self._grower(binned, keys)
         tree, leaf_of = grower.grow(gradient, hessian, self._rounds_before(), rows)
         step = self._optimal_step(train, watch, mean_response=False)
-        weight = step.weight_of_scores(tree, leaf_of, scores[0])
+        weight = step.weight_of_scores(tree, leaf_of, scores[0], spread) / spread
         for one in (scores, *(one.scores for one in watch.watched.values())):
             one *= weight
         self._found_weight = weight
@@ -309,6 +315,15 @@ def scores_of(
             f"{bad[0]}."
         )
     return scores
+
+
+def _spread(scores: np.ndarray, query_ptr: np.ndarray) -> float:
+    """Return the power of two nearest to the standard deviation of scores within queries."""
+    starts, sizes = query_ptr[:-1], np.diff(query_ptr)
+    means = np.add.reduceat(scores, starts) / sizes
+    squares = np.add.reduceat((scores - np.repeat(means, sizes)) ** 2, starts)
+    deviation = math.sqrt(math.fsum(squares.tolist()) / scores.size)
+    return math.ldexp(1.0, round(math.log2(deviation))) if deviation > 0.0 else 1.0
 
 
 def describe(submodel: Any) -> str:
