@@ -57,8 +57,8 @@ def _note(progress: Progress) -> str:
     """Return the rate and, where there is validation data, its value now and at best."""
     rate = (progress.round - progress.first) / max(progress.seconds, 1e-9)
     text = f"{rate:.1f} rounds/s"
-    values, best = progress.watch.deciding, progress.watch.best_round
-    if values and best:
+    values, best = progress.watch.deciding, progress.watch.best_value
+    if values and best is not None:
         name = next(iter(next(iter(progress.watch.history.values()))))
-        text += f"  {name} {values[-1]:.4f}, best {values[best - 1]:.4f}"
+        text += f"  {name} {values[-1]:.4f}, best {best:.4f}"
     return text

@@ -7,7 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from rankgrove.boosting.watch import Watch
+from rankgrove.boosting.watch import Watch, Watched
+from rankgrove.growth.partition import leaves_of
+from rankgrove.measures.base import PreparedMeasure
 from rankgrove.model.tree import Tree
 
 
@@ -31,3 +33,107 @@ class ConstantStep:
     ) -> tuple[Tree, float]:
         """Return the tree with its values times the learning rate."""
         return replace(tree, value=self.learning_rate * tree.value), self.learning_rate
+
+
+class OptimalStep:
+    """One weight a tree: the one at which a measure is highest, times the learning rate.
+
+    LambdaMART paper, sections 4 and 5.6: of all weights alpha between two bounds, the one that
+    maximises the measure of scores + alpha * tree is found exactly. Newton's weight is taken where
+    it is among the best, the middle of the best stretch otherwise.
+
+    A ranking does not know the scale of its scores, so a weight is good only beside the scores so
+    far. On the first round, where all scores are equal and every weight is as good as any other,
+    the tree gets the whole of Newton's weight: the learning rate would shrink not the step but the
+    scale, and every later step with it.
+
+    Parameters
+    ----------
+    prepared : the measure on the data that the weight is found on
+    bounds : lowest and highest alpha
+    learning_rate : factor of alpha
+    watched : data that the weight is found on; None: the training data
+    mean_response : give every leaf the mean gradient of its rows (the least-squares tree of the
+        paper) instead of its own Newton step
+    l2 : what was added to the weight of a leaf
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedMeasure,
+        bounds: tuple[float, float],
+        learning_rate: float,
+        *,
+        watched: Watched | None = None,
+        mean_response: bool = True,
+        l2: float = 0.0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.prepared = prepared
+        self.bounds = bounds
+        self.learning_rate = learning_rate
+        self.watched = watched
+        self.mean_response = mean_response
+        self.l2 = l2
+        self.n_threads = n_threads
+
+    def __call__(
+        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, watch: Watch
+    ) -> tuple[Tree, float]:
+        """Return the tree with its values times the best weight."""
+        value, newton = self.direction(tree)
+        leaf_of, scores = self._looked_at(tree, leaf_of, scores)
+        alpha, is_free = self._best(scores, value[leaf_of], newton)
+        weight = alpha if is_free else self.learning_rate * alpha
+        return replace(tree, value=weight * value), weight
+
+    def weight_of_scores(
+        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, spread: float
+    ) -> float:
+        """Return the weight at which the measure of weight * scores / spread + tree is highest."""
+        leaf_of, scores = self._looked_at(tree, leaf_of, scores)
+        return self._best(tree.value[leaf_of], scores / spread, 1.0)[0]
+
+    def direction(self, tree: Tree) -> tuple[np.ndarray, float]:
+        """Return the leaves' values before they are weighted, and Newton's weight of the tree.
+
+        Newton's step along values v is sum G v / sum H v^2, over leaves with the sums G and H of
+        their rows' gradients and hessians; it is 1 where v = G / H.
+        """
+        curvature = tree.weight[tree.n_nodes :] + self.l2
+        gradient = tree.value * curvature
+        value = gradient / tree.count[tree.n_nodes :] if self.mean_response else tree.value
+        along = float(curvature @ value**2)
+        return value, float(gradient @ value) / along if along > 0.0 else 1.0
+
+    def _looked_at(
+        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return leaves and scores of the data that weights are found on."""
+        if self.watched is None:
+            return leaf_of, scores
+        leaf_of = leaves_of(tree, self.watched.binned, n_threads=self.n_threads)
+        return leaf_of, self.watched.scores[0]
+
+    def _best(self, start: np.ndarray, other: np.ndarray, usual: float) -> tuple[float, bool]:
+        """Return the best weight of `other`, and whether all weights are alike.
+
+        It is the usual one where that is among the best.
+        """
+        from rankgrove.sweep.sweep import sweep
+
+        low, high = self.bounds
+        usual = min(max(usual, low), high)
+        found = sweep(
+            self.prepared,
+            start,
+            other,
+            form="additive",
+            low=low,
+            high=high,
+            keep_curve=False,
+            n_threads=self.n_threads,
+        )
+        is_free = found.n_changes == 0
+        is_best = found.stretch[0] < usual < found.stretch[1]
+        return usual if is_free or is_best else found.alpha, is_free

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
-from rankgrove.evaluation.evaluate import exact_mean
 from rankgrove.growth.leaves import add_leaf_values
 from rankgrove.growth.partition import leaves_of
-from rankgrove.measures.base import Measure, PreparedMeasure, rank
+from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.model.tree import Tree
 
 History = dict[str, dict[str, list[float]]]
@@ -38,6 +37,7 @@ class Watched:
         n_threads: int | None = None,
     ) -> None:
         self.binned = binned
+        self.labels = labels
         self.query_ptr = query_ptr
         self.scores = scores
         self.ranked = ranked
@@ -65,7 +65,15 @@ class Watched:
 class Watch:
     """All watched data sets, their history, the best round, and when patience ends.
 
-    The first measure of the first data set decides. Rounds are counted from 1; 0 is no tree.
+    The first measure of the first data set decides. Rounds are counted from 1. Where `start` has
+    the values before the first tree, 0 can be the best round: no tree at all bettered them.
+
+    Parameters
+    ----------
+    watched : the data sets by name
+    patience : number of rounds without a better value after which to stop; None: never
+    history : of the rounds already done
+    start : data set -> measure -> its value before the first tree; None: a tree there must be
     """
 
     def __init__(
@@ -73,9 +81,11 @@ class Watch:
         watched: Mapping[str, Watched],
         patience: int | None = None,
         history: History | None = None,
+        start: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         self.watched = dict(watched)
         self.patience = patience
+        self.start = start
         self.history: History = {
             name: {measure: [] for measure in one.measures} for name, one in self.watched.items()
         }
@@ -114,8 +124,19 @@ class Watch:
     @property
     def best_round(self) -> int | None:
         """The earliest round with the best value."""
-        values = self.deciding
-        return int(np.argmax(values)) + 1 if values else None
+        before = self._before_the_first()
+        values = [*before, *(self.deciding or [])]
+        return int(np.argmax(values)) + 1 - len(before) if values else None
+
+    @property
+    def best_value(self) -> float | None:
+        """The best value that decides."""
+        return max([*self._before_the_first(), *(self.deciding or [])], default=None)
+
+    def _before_the_first(self) -> list[float]:
+        for values in (self.start or {}).values():
+            return [*values.values()][:1]
+        return []
 
     @property
     def out_of_patience(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rankgrove.cli.options import (
+    BaseScore,
     Cache,
     Convention,
     DocidColumn,
@@ -54,6 +55,7 @@ def compare(
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
     features: FeatureColumns = None,
+    base_score: BaseScore = None,
     cache: Cache = False,
     zero_based: ZeroBased = False,
     threads: Threads = None,
@@ -88,6 +90,7 @@ def compare(
             qid=qid,
             docid=docid,
             features=features,
+            base_score=base_score,
             cache=cache,
             zero_based=zero_based,
             n_features=max(trained, default=None),

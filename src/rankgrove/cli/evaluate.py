@@ -9,6 +9,7 @@ import typer
 
 from rankgrove.cli.options import (
     DEFAULT_MEASURES,
+    BaseScore,
     Cache,
     Convention,
     DocidColumn,
@@ -60,6 +61,7 @@ def evaluate(
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
     features: FeatureColumns = None,
+    base_score: BaseScore = None,
     cache: Cache = False,
     zero_based: ZeroBased = False,
     threads: Threads = None,
@@ -109,6 +111,7 @@ def evaluate(
             qid=qid,
             docid=docid,
             features=features,
+            base_score=base_score,
             cache=cache,
             zero_based=zero_based,
             n_features=trained.n_features_in_ if trained else None,

@@ -26,6 +26,7 @@ def load_dataset(
     docid: str | None = None,
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
+    base_score: str | None = None,
     cache: bool = False,
     zero_based: bool = False,
     n_features: int | None = None,
@@ -34,9 +35,10 @@ def load_dataset(
 
     `features` are names, or one text with commas between them; `zero_based` says that LETOR text
     counts features from 0, `n_features` how many it has, where its last ones may not occur.
+    `base_score` is a column of a table; for LETOR text, the name of a file with one score a line.
     """
     names = _names(features, "columns of --features") if isinstance(features, str) else features
-    if any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths):
+    if is_table(paths):
         from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
@@ -47,7 +49,13 @@ def load_dataset(
                 "out."
             )
         return read_table(
-            paths[0], label=label, qid=qid, docid=docid, features=names, weight=weight
+            paths[0],
+            label=label,
+            qid=qid,
+            docid=docid,
+            features=names,
+            weight=weight,
+            base_score=base_score,
         )
     for option, given in [("--docid", docid), ("--features", features), ("--weight", weight)]:
         if given is not None:
@@ -57,7 +65,15 @@ def load_dataset(
             )
     from rankgrove.data.letor import read_letor
 
-    return read_letor(list(paths), cache=cache, zero_based=zero_based, n_features=n_features)
+    data = read_letor(list(paths), cache=cache, zero_based=zero_based, n_features=n_features)
+    if base_score is None:
+        return data
+    return data.with_base_score(read_scores(Path(base_score), data.n_rows))
+
+
+def is_table(paths: Sequence[Path]) -> bool:
+    """Return whether the files are tables, by their ending."""
+    return any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths)
 
 
 def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:

@@ -46,6 +46,14 @@ WeightColumn = Annotated[
     str | None,
     typer.Option("--weight", help="Column of the rows' weights, in CSV and parquet files."),
 ]
+BaseScore = Annotated[
+    str | None,
+    typer.Option(
+        "--base-score",
+        help="Scores for a model to go on from: a column of a CSV or parquet file; for LETOR text "
+        "a file with one score a line.",
+    ),
+]
 Cache = Annotated[
     bool, typer.Option("--cache", help="Keep a binary copy of LETOR files for the next time.")
 ]

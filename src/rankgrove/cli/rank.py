@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rankgrove.cli.options import (
+    BaseScore,
     Cache,
     DocidColumn,
     FeatureColumns,
@@ -44,6 +45,7 @@ def rank(
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
     features: FeatureColumns = None,
+    base_score: BaseScore = None,
     cache: Cache = False,
     zero_based: ZeroBased = False,
     threads: Threads = None,
@@ -69,6 +71,7 @@ def rank(
         qid=qid,
         docid=docid,
         features=features,
+        base_score=base_score,
         cache=cache,
         zero_based=zero_based,
         n_features=trained.n_features_in_,

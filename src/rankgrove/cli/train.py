@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from rankgrove.cli.options import (
+    BaseScore,
     Cache,
     DocidColumn,
     FeatureColumns,
@@ -65,6 +66,10 @@ def train(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
     ] = None,
+    submodel: Annotated[
+        str | None,
+        typer.Option(help="Model file to go on from: its scores, with new trees added."),
+    ] = None,
     valid_measure: Annotated[
         list[str] | None,
         typer.Option(help="What to measure on the validation data; the first decides."),
@@ -79,6 +84,13 @@ def train(
     docid: DocidColumn = None,
     features: FeatureColumns = None,
     weight: WeightColumn = None,
+    base_score: BaseScore = None,
+    valid_base_score: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="As --base-score, of validation data in LETOR text; one for each --valid."
+        ),
+    ] = None,
     cache: Cache = False,
     zero_based: ZeroBased = False,
     threads: Threads = None,
@@ -93,29 +105,36 @@ def train(
 
     rankgrove train train.txt --ranker mart --set loss=logistic --set relevant=2 --model two.rg
 
+    rankgrove train small.txt --submodel big.rg --set row_fraction=0.7 --model new.rg
+
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
+    from rankgrove.cli.inputs import check_outputs, is_table, load_dataset, named_sets
     from rankgrove.validation import check_output_file
 
     given = _parameters(config, settings or [])
     if measure is not None:
         given["measure"] = measure
+    if submodel is not None:
+        given["submodel"] = submodel
     if checkpoint is not None:
         given["checkpoint"] = str(checkpoint)
     if threads is not None:
         given["n_threads"] = threads
     made = new_ranker(ranker).set_params(**({"progress": not quiet} | given))
     made.check_parameters()
-    if made.early_stopping is not None and not valid:
-        raise ParameterError("early_stopping needs validation data: give --valid too.")
+    n_features = _go_on_from(made, base_score)
+    made.check_valid(bool(valid))
     for spec in [made.measure, *(valid_measure or [])]:
         rg.measure(spec)
     if valid_measure and not valid:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
     valid_files = named_sets(valid or [])
+    valid_scores = _valid_base_scores(base_score, list(valid_files.values()), valid_base_score)
+    score_files = [*valid_scores, None if is_table(data) else base_score]
     read = [*data, *itertools.chain(*valid_files.values()), config]
+    read += [Path(name) for name in score_files if name is not None]
     state = None if made.checkpoint is None else Path(made.checkpoint)
     check_outputs({"--model": model, "--checkpoint": state}, read)
     check_output_file("--model", "train", model)
@@ -126,12 +145,25 @@ def train(
         "cache": cache,
         "zero_based": zero_based,
     }
-    train_data = load_dataset(data, **columns, features=features, weight=weight)
+    train_data = load_dataset(
+        data,
+        **columns,
+        features=features,
+        weight=weight,
+        base_score=base_score,
+        n_features=n_features,
+    )
     # Weights are for training: a validation file need not have them.
     used = train_data.feature_names if weight else features
     valid_data = {
-        name: load_dataset(files, **columns, features=used, n_features=train_data.n_features)
-        for name, files in valid_files.items()
+        name: load_dataset(
+            files,
+            **columns,
+            features=used,
+            base_score=scores,
+            n_features=train_data.n_features,
+        )
+        for (name, files), scores in zip(valid_files.items(), valid_scores, strict=True)
     }
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
@@ -144,6 +176,42 @@ def train(
     if made.interrupted_:
         typer.echo(f"interrupted: {model} holds the best model so far.", err=True)
         raise typer.Exit(130)
+
+
+def _go_on_from(made: Any, base_score: str | None) -> int | None:
+    """Load the submodel of a ranker; return its number of features, where it has one."""
+    from rankgrove.rankers.boosted_data import BASE_SCORE
+    from rankgrove.rankers.submodel import needs_base_score, resolve
+
+    if base_score is not None and getattr(made, "submodel", None) is None:
+        made.set_params(submodel=BASE_SCORE)
+    found = resolve(getattr(made, "submodel", None), "train")
+    if needs_base_score(found) and base_score is None:
+        raise ParameterError(
+            "The ranker goes on from scores that come with the data: give --base-score."
+        )
+    if base_score is not None and not needs_base_score(found):
+        raise ParameterError("Give either a submodel or --base-score.")
+    if found is not None:
+        made.set_params(submodel=found)
+    return getattr(found, "n_features_in_", None)
+
+
+def _valid_base_scores(
+    base_score: str | None, valid: list[list[Path]], given: list[str] | None
+) -> list[str | None]:
+    """Return where the base scores of every validation set are: a column, or a file of scores."""
+    from rankgrove.cli.inputs import is_table
+
+    if given is not None:
+        if len(given) != len(valid):
+            raise ParameterError(
+                f"Give one --valid-base-score for each --valid. Got {len(given)} for {len(valid)}."
+            )
+        return list(given)
+    if base_score is not None and not all(is_table(files) for files in valid):
+        raise ParameterError("The validation data needs base scores too: give --valid-base-score.")
+    return [base_score] * len(valid)
 
 
 @contextmanager
@@ -237,4 +305,6 @@ def _toml(value: Any) -> str:
     """Return a parameter as TOML writes it; --config reads it back."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return str(list(value))
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))

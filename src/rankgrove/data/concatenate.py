@@ -17,7 +17,7 @@ def concatenate(
     """Return the rows of several data sets as one, in the order given.
 
     Where only some have weights, the others' rows (or queries) weigh 1; where only some have
-    document ids, the others' are empty.
+    document ids, the others' are empty. Base scores must be in all of them, or in none.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ def concatenate(
         docid=_docids(given),
         feature_names=_names(given),
         query_weight=_query_weights(given),
+        base_score=_base_scores(given),
     )
 
 
@@ -129,6 +130,18 @@ def _query_weights(given: list[QueryDataset]) -> np.ndarray | None:
                 "another."
             )
     return np.array(list(of_query.values()))
+
+
+def _base_scores(given: list[QueryDataset]) -> np.ndarray | None:
+    scores = [data.base_score for data in given]
+    there = [one for one in scores if one is not None]
+    if there and len(there) < len(given):
+        i = next(i for i, one in enumerate(scores) if one is None)
+        raise DataError(
+            f"Data set {i} (counted from 0) has no base scores, and another one has: give them to "
+            "all (with_base_score), or take them away with with_base_score(None)."
+        )
+    return np.concatenate(there) if there else None
 
 
 def _docids(given: list[QueryDataset]) -> TextColumn | None:

@@ -195,12 +195,7 @@ def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | Non
     """Return a float64 copy of `n` weights."""
     if weight is None:
         return None
-    try:
-        array = np.array(weight, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{name} must be numbers: {error}.") from None
-    if array.shape != (n,):
-        raise DataError(f"{name} must have one number a {unit} ({n}). Got shape {array.shape}.")
+    array = _numbers(name, weight, n, unit)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
         raise DataError(
@@ -208,6 +203,30 @@ def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | Non
         )
     if not array.any():
         raise DataError(f"{name} must not be 0 everywhere.")
+    return array
+
+
+def check_base_score(scores: Any, n_rows: int) -> np.ndarray | None:
+    """Return a float64 copy of `n_rows` scores."""
+    if scores is None:
+        return None
+    array = _numbers("base_score", scores, n_rows, "row")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise DataError(
+            f"base_score must be finite numbers. Got {array[bad[0]]} at row {bad[0]}: give a "
+            "document that has no score one below all others."
+        )
+    return array
+
+
+def _numbers(name: str, values: Any, n: int, unit: str) -> np.ndarray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} must be numbers: {error}.") from None
+    if array.shape != (n,):
+        raise DataError(f"{name} must have one number a {unit} ({n}). Got shape {array.shape}.")
     return array
 
 

@@ -13,12 +13,13 @@ Where the caller's rows already stand so, ``order`` is None and nothing is ever 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankgrove.data.inputs import (
+    check_base_score,
     check_docids,
     check_feature_names,
     check_features,
@@ -60,6 +61,8 @@ class QueryDataset:
     feature_names : sequence of n_features names, optional (``f1``, ``f2``, ... by default)
     query_weight : array of non-negative weights, one a query in order of first appearance,
         or a mapping from query id to weight, optional
+    base_score : array of n_rows finite scores that a ranker may go on from (``submodel=
+        "base_score"``), optional
 
     Examples
     --------
@@ -78,6 +81,7 @@ class QueryDataset:
     query_of_row: np.ndarray
     weight: np.ndarray | None
     query_weight: np.ndarray | None
+    base_score: np.ndarray | None
     docid_column: TextColumn | None
     query_ptr: np.ndarray
     order: np.ndarray | None
@@ -93,6 +97,7 @@ class QueryDataset:
         docid: Any = None,
         feature_names: Sequence[str] | None = None,
         query_weight: Any = None,
+        base_score: Any = None,
     ) -> None:
         labels = check_labels(y)
         n_rows = labels.size
@@ -108,6 +113,7 @@ class QueryDataset:
             docid=check_docids(docid, n_rows),
             feature_names=check_feature_names(feature_names, features.shape[1]),
             query_weight=check_query_weights(query_weight, query_ids),
+            base_score=check_base_score(base_score, n_rows),
         )
 
     @classmethod
@@ -119,24 +125,14 @@ class QueryDataset:
         query_of_row: np.ndarray,
         *,
         rows: Rows = None,
-        weight: np.ndarray | None = None,
-        docid: TextColumn | None = None,
-        feature_names: tuple[str, ...] | None = None,
-        query_weight: np.ndarray | None = None,
+        **columns: Any,
     ) -> QueryDataset:
-        """Build from parts already in their final form, unchecked: for readers and views."""
+        """Build from parts already in their final form, unchecked: for readers and views.
+
+        `columns` are those of :meth:`_assemble`.
+        """
         self = cls.__new__(cls)
-        self._assemble(
-            features,
-            rows,
-            y,
-            query_ids,
-            query_of_row,
-            weight=weight,
-            docid=docid,
-            feature_names=feature_names,
-            query_weight=query_weight,
-        )
+        self._assemble(features, rows, y, query_ids, query_of_row, **columns)
         return self
 
     @classmethod
@@ -149,6 +145,7 @@ class QueryDataset:
         features: Sequence[str] | None = None,
         weight: str | None = None,
         docid: str | None = None,
+        base_score: str | None = None,
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
@@ -158,7 +155,13 @@ class QueryDataset:
         from rankgrove.data.tabular import dataset_from_frame
 
         return dataset_from_frame(
-            frame, label=label, qid=qid, features=features, weight=weight, docid=docid
+            frame,
+            label=label,
+            qid=qid,
+            features=features,
+            weight=weight,
+            docid=docid,
+            base_score=base_score,
         )
 
     def _assemble(
@@ -169,10 +172,11 @@ class QueryDataset:
         query_ids: np.ndarray,
         query_of_row: np.ndarray,
         *,
-        weight: np.ndarray | None,
-        docid: TextColumn | None,
-        feature_names: tuple[str, ...] | None,
-        query_weight: np.ndarray | None,
+        weight: np.ndarray | None = None,
+        docid: TextColumn | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        query_weight: np.ndarray | None = None,
+        base_score: np.ndarray | None = None,
     ) -> None:
         sizes = np.bincount(query_of_row, minlength=query_ids.size)
         adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
@@ -184,6 +188,7 @@ class QueryDataset:
             query_of_row=frozen(query_of_row),
             weight=None if weight is None else frozen(weight),
             query_weight=None if query_weight is None else frozen(query_weight),
+            base_score=None if base_score is None else frozen(base_score),
             docid_column=docid,
             _feature_names=feature_names,
             query_ptr=frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])),
@@ -347,6 +352,7 @@ class QueryDataset:
             docid=None if self.docid_column is None else self.docid_column.take(own),
             feature_names=self._feature_names,
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
+            base_score=None if self.base_score is None else self.base_score[own],
         )
 
     def select_ids(self, ids: Any) -> QueryDataset:
@@ -357,18 +363,38 @@ class QueryDataset:
         except KeyError as missing:
             raise DataError(f"There is no query with the id {missing.args[0]!r}.") from None
 
+    def with_base_score(self, scores: Any) -> QueryDataset:
+        """Return the data set with these base scores, one a row (None: without any).
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> data = rg.QueryDataset([[0.1], [0.7]], [0, 2], qid=["a", "a"])
+        >>> data.with_base_score([1.5, 0.5]).base_score
+        array([1.5, 0.5])
+        """
+        columns = self._columns() | {"base_score": check_base_score(scores, self.n_rows)}
+        return QueryDataset.from_parts(
+            self.features, self.y, self.query_ids, self.query_of_row, rows=self.rows, **columns
+        )
+
+    def _columns(self) -> dict[str, Any]:
+        """Return what :meth:`_assemble` takes by name."""
+        return {
+            "weight": self.weight,
+            "docid": self.docid_column,
+            "feature_names": self._feature_names,
+            "query_weight": self.query_weight,
+            "base_score": self.base_score,
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the rows a view shows, and come back frozen."""
-        return _rebuild, (
-            self.X,
-            np.array(self.y),
-            np.array(self.query_ids),
-            np.array(self.query_of_row),
-            self.weight,
-            None if self.docid_column is None else self.docid_column.compact(),
-            self._feature_names,
-            self.query_weight,
-        )
+        columns = self._columns()
+        if self.docid_column is not None:
+            columns["docid"] = self.docid_column.compact()
+        parts = (self.X, np.array(self.y), np.array(self.query_ids), np.array(self.query_of_row))
+        return partial(QueryDataset.from_parts, **columns), parts
 
     # -- how it looks -----------------------------------------------------------------------
 
@@ -386,6 +412,7 @@ class QueryDataset:
             for name, there in [
                 ("weighted rows", self.weight is not None),
                 ("weighted queries", self.query_weight is not None),
+                ("base scores", self.base_score is not None),
                 ("sparse", self.is_sparse),
             ]
             if there
@@ -395,28 +422,6 @@ class QueryDataset:
             f"{counted(self.n_queries, 'query', 'queries')}, "
             f"{counted(self.n_features, 'feature')}{extras}; labels {labels})"
         )
-
-
-def _rebuild(
-    features: Matrix,
-    y: np.ndarray,
-    query_ids: np.ndarray,
-    query_of_row: np.ndarray,
-    weight: np.ndarray | None,
-    docid: TextColumn | None,
-    feature_names: tuple[str, ...] | None,
-    query_weight: np.ndarray | None,
-) -> QueryDataset:
-    return QueryDataset.from_parts(
-        features,
-        y,
-        query_ids,
-        query_of_row,
-        weight=weight,
-        docid=docid,
-        feature_names=feature_names,
-        query_weight=query_weight,
-    )
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:

@@ -44,13 +44,14 @@ def dataset_from_frame(
     features: Sequence[str] | None = None,
     weight: str | None = None,
     docid: str | None = None,
+    base_score: str | None = None,
 ) -> QueryDataset:
     """Return the data set of a pandas, polars or pyarrow table.
 
     Parameters
     ----------
     frame : the table; also a mapping from column name to array
-    label, qid, weight : the columns with these roles
+    label, qid, weight, base_score : the columns with these roles
     docid : the column of the document ids; None takes the column ``docid``, where there is one
         that is not named for something else
     features : the feature columns, in this order; None takes every column without another role.
@@ -73,9 +74,10 @@ def dataset_from_frame(
     names = _column_names(frame)
     if isinstance(features, str):
         features = [features]
-    if docid is None and _DOCID in names and _DOCID not in (label, qid, weight, *(features or [])):
+    named = (label, qid, weight, base_score, *(features or []))
+    if docid is None and _DOCID in names and _DOCID not in named:
         docid = _DOCID
-    roles = {"label": label, "qid": qid, "weight": weight, "docid": docid}
+    roles = {"label": label, "qid": qid, "weight": weight, "docid": docid, "base_score": base_score}
     taken = {name: role for role, name in roles.items() if name is not None}
     for name, role in taken.items():
         _check_column(name, f"the {role}", names)
@@ -100,6 +102,7 @@ def dataset_from_frame(
         weight=None if weight is None else _numbers(frame, weight, "Weights"),
         docid=None if docid is None else _tokens(frame, docid, nulls=True),
         feature_names=[str(name) for name in wanted],
+        base_score=None if base_score is None else _numbers(frame, base_score, "Base scores"),
     )
 
 
@@ -111,6 +114,7 @@ def read_table(
     features: Sequence[str] | None = None,
     weight: str | None = None,
     docid: str | None = None,
+    base_score: str | None = None,
 ) -> QueryDataset:
     """Read a data set from a ``.parquet``, ``.csv``, ``.csv.gz`` or ``.tsv`` file.
 
@@ -130,14 +134,20 @@ def read_table(
     path = Path(path)
     if isinstance(features, str):
         features = [features]
-    used = [label, qid, *(one for one in (weight, docid) if one), *(features or [])]
+    used = [label, qid, *(one for one in (weight, docid, base_score) if one), *(features or [])]
     document = docid if docid or _DOCID in used else _DOCID
     table = _load(path, None if features is None else used, qid, document)
     try:
         if not path.name.lower().endswith(".parquet"):
             table = _with_plain_ids(table, qid)
         return dataset_from_frame(
-            table, label=label, qid=qid, features=features, weight=weight, docid=docid
+            table,
+            label=label,
+            qid=qid,
+            features=features,
+            weight=weight,
+            docid=docid,
+            base_score=base_score,
         )
     except DataError as error:
         line = _line_of_row(path, error.row) if isinstance(error, _CellError) else None

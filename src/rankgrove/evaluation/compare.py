@@ -17,10 +17,10 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.trec import Qrels
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.evaluation.evaluate import Evaluation, confidence_interval, evaluate, exact_mean
+from rankgrove.evaluation.evaluate import Evaluation, confidence_interval, evaluate
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
-from rankgrove.measures.base import Measure
+from rankgrove.measures.base import Measure, exact_mean
 from rankgrove.validation import check_choice, check_integer, counted
 
 

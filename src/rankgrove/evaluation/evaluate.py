@@ -18,7 +18,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.trec import Qrels, pool
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
-from rankgrove.measures.base import Measure, rank
+from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.validation import check_scores, counted
 
@@ -217,12 +217,6 @@ def value_range(measure: Measure) -> tuple[float, float]:
     """Return the least and the largest value a measure can have, as far as is known."""
     unbounded = measure.name == "dcg" or measure.rule < 0
     return (-math.inf, math.inf) if unbounded else (0.0, 1.0)
-
-
-def exact_mean(values: np.ndarray) -> float:
-    """Return the mean of what is not NaN, rounded once: the order of queries does not matter."""
-    kept = values[~np.isnan(values)]
-    return math.fsum(kept.tolist()) / kept.size if kept.size else math.nan
 
 
 def confidence_interval(

@@ -10,6 +10,7 @@ convention a named parameter. It never sees a data set, only arrays::
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -378,3 +379,9 @@ class PreparedMeasure:
         measure = self.measure
         gain = self.gain[order]
         return float(measure.run(measure.kernels.ranked_value, measure.rule, gain, self.weight))
+
+
+def exact_mean(values: np.ndarray) -> float:
+    """Return the mean of what is not NaN, rounded once: the order of queries does not matter."""
+    kept = values[~np.isnan(values)]
+    return math.fsum(kept.tolist()) / kept.size if kept.size else math.nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     kind: ClassVar[str]
     # parameters that are rankers or data: they are kept by _state, not as plain values
     held: ClassVar[frozenset[str]] = frozenset()
+    # parameters that are trained models: clone keeps them as they are, and they are not looked into
+    trained: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
     # scikit-learn routes these by itself where metadata routing is enabled.
@@ -40,8 +43,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         "weight": True,
         "sample_weight": True,
         "query_weight": True,
+        "base_score": True,
     }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {
+        "qid": True,
+        "sample_weight": True,
+        "base_score": True,
+    }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -54,6 +62,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not any(one.kind is one.VAR_KEYWORD for one in own):
             cls._refuse_unknown(given)
         return super().__new__(cls)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with `deep` also those of rankers to be trained."""
+        params: dict[str, Any] = super().get_params(deep)
+        return {k: v for k, v in params.items() if not self._is_inside_a_trained_one(k)}
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:
@@ -68,8 +81,27 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Ranker:
         """Set parameters by name; an unknown one is refused with the nearest name."""
         self._refuse_unknown(name.partition("__")[0] for name in params)
+        for name in params:
+            if self._is_inside_a_trained_one(name):
+                raise ParameterError(
+                    f"{name!r} cannot be set: the {name.partition('__')[0]} of "
+                    f"{type(self).__name__} is a trained model."
+                )
         super().set_params(**params)
         return self
+
+    def _is_inside_a_trained_one(self, name: str) -> bool:
+        outer, inside, _ = name.partition("__")
+        return bool(inside) and outer in self.trained
+
+    def __sklearn_clone__(self) -> Ranker:
+        bare = copy.copy(self)
+        for name in self.trained:
+            setattr(bare, name, None)
+        made: Ranker = BaseEstimator.__sklearn_clone__(bare)
+        for name in self.trained:
+            setattr(made, name, getattr(self, name))
+        return made
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score a row, in the caller's order: the higher, the better.
@@ -100,7 +132,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
 
-    def score(self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        base_score: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
 
         `sample_weight` is there because scikit-learn hands it over wherever fit has it; as in
@@ -109,7 +149,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         from rankgrove.evaluation.evaluate import evaluate
 
         del sample_weight
-        data = as_dataset(X, y, qid, f"{type(self).__name__}.score")
+        data = as_dataset(X, y, qid, f"{type(self).__name__}.score", base_score=base_score)
         measure = getattr(self, "measure", "ndcg@10")
         (value,) = evaluate(self, data, measure).mean.values()
         return value
@@ -136,7 +176,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
         """Build the trained ranker of a model file."""
         known = cls().get_params(deep=False)
-        made = cls(**{k: v for k, v in content["parameters"].items() if k in known})
+        given = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()
+        }
+        made = cls(**{k: v for k, v in given.items() if k in known})
         made.n_features_in_ = int(content["n_features"])
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
@@ -178,14 +221,20 @@ def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
 
 
 def as_dataset(
-    X: Any, y: Any, qid: Any, owner: str, weight: Any = None, query_weight: Any = None
+    X: Any,
+    y: Any,
+    qid: Any,
+    owner: str,
+    weight: Any = None,
+    query_weight: Any = None,
+    base_score: Any = None,
 ) -> QueryDataset:
     """Return the data set that a caller gave as one, or as features, labels and query ids."""
     if isinstance(X, QueryDataset):
-        if any(given is not None for given in (y, qid, weight, query_weight)):
+        if any(given is not None for given in (y, qid, weight, query_weight, base_score)):
             raise DataError(
-                f"{owner}: a QueryDataset has its own labels, query ids and weights: give them "
-                "to it."
+                f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
+                "scores: give them to it."
             )
         return X
     if y is None or qid is None:
@@ -195,7 +244,15 @@ def as_dataset(
             "searches and pipelines enable metadata routing, and pass qid."
         )
     names = frame_names(X)
-    return QueryDataset(X, y, qid, weight=weight, query_weight=query_weight, feature_names=names)
+    return QueryDataset(
+        X,
+        y,
+        qid,
+        weight=weight,
+        query_weight=query_weight,
+        feature_names=names,
+        base_score=base_score,
+    )
 
 
 def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
@@ -254,7 +311,13 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
     for name, value in ranker.get_params(deep=False).items():
         if name in OF_THE_RUN or name in ranker.held:
             continue
-        if isinstance(value, np.generic):
-            value = value.item()
-        plain[name] = value if isinstance(value, str | int | float | bool | None) else str(value)
+        plain[name] = _plain(value)
     return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +13,7 @@ from rankgrove.boosting.checkpoint import Checkpoint
 from rankgrove.boosting.loop import Callback, Objective, Progress, boost
 from rankgrove.boosting.progress import ProgressBar
 from rankgrove.boosting.sampling import Sampler
-from rankgrove.boosting.step import ConstantStep
+from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.boosting.watch import History, Watch, Watched
 from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
@@ -32,6 +33,8 @@ from rankgrove.rankers.base import (
     valid_datasets,
 )
 from rankgrove.rankers.boosted_data import (
+    check_takes_base_score,
+    digest_of,
     fingerprint,
     listed_callbacks,
     named_measures,
@@ -68,6 +71,7 @@ class BoostedRanker(Ranker):
     learning_rate: float
     min_leaf: int | float
     query_fraction: float
+    row_fraction: float = 1.0
     feature_fraction: float
     split: str
     early_stopping: int | None
@@ -97,6 +101,7 @@ class BoostedRanker(Ranker):
         weight: Any = None,
         query_weight: Any = None,
         sample_weight: Any = None,
+        base_score: Any = None,
         callbacks: Callback | Iterable[Callback] | None = None,
     ) -> Self:
         """Train.
@@ -107,7 +112,7 @@ class BoostedRanker(Ranker):
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, looked at every round;
             the model keeps the trees up to the best round of the first
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
-        weight, query_weight : where `X` is not a data set
+        weight, query_weight, base_score : as in a QueryDataset, where `X` is none
         sample_weight : scikit-learn's name of `weight`
         callbacks : one function or several, called after every round with a ``Progress``;
             returning True ends training
@@ -117,8 +122,12 @@ class BoostedRanker(Ranker):
         self.check_parameters()
         called = listed_callbacks(callbacks, f"{owner}.fit")
         weight = one_weight(weight, sample_weight, f"{owner}.fit")
-        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
+        self._begin()
+        if base_score is not None:
+            check_takes_base_score(self._takes_base_score, f"{owner}.fit")
+        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight, base_score)
         watched = valid_datasets(valid, f"{owner}.fit")
+        self.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure))
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
@@ -126,16 +135,22 @@ class BoostedRanker(Ranker):
         names = train.feature_names if train.has_feature_names else None
         keys = row_keys(train.query_keys, train.query_ptr)
         objective = self._objective(train, keys)
+        scores = self._starting_scores(train, objective.n_columns)
         watch = self._watch(watched, binned.binner, measures, names, objective.n_columns)
         saver = self._saver(train, binned, watched, measures)
-        done = self._boost(train, binned, objective, keys, watch, saver, called)
+        if saver is not None and self._goes_on:
+            saver.run["submodel's rounds"] = self._rounds_before()
+            saver.run["submodel's scores"] = digest_of(
+                [scores, *(one.scores for one in watch.watched.values())]
+            )
+        done = self._boost(train, binned, objective, keys, scores, watch, saver, called)
         self._keep(train, done, objective.n_columns)
         return self
 
     def check_parameters(self) -> None:
         """Refuse values that a parameter cannot have."""
         owner = type(self).__name__
-        check_integer("n_trees", owner, self.n_trees, low=1)
+        check_integer("n_trees", owner, self.n_trees, low=0 if self._goes_on else 1)
         check_integer("n_leaves", owner, self.n_leaves, low=2)
         check_real("learning_rate", owner, self.learning_rate, above=0.0)
         if isinstance(self.min_leaf, int | np.integer):
@@ -148,6 +163,7 @@ class BoostedRanker(Ranker):
                 self.min_leaf,
             )
         check_real("query_fraction", owner, self.query_fraction, above=0.0, high=1.0)
+        check_real("row_fraction", owner, self.row_fraction, above=0.0, high=1.0)
         check_real("feature_fraction", owner, self.feature_fraction, above=0.0, high=1.0)
         check_choice("split", owner, self.split, ["mse", "newton"])
         for name in ("early_stopping", "max_depth"):
@@ -160,6 +176,14 @@ class BoostedRanker(Ranker):
             check_output_file("checkpoint", owner, self.checkpoint)
         check_integer("checkpoint_every", owner, self.checkpoint_every, low=1)
         check_integer("random_state", owner, self.random_state, low=0)
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse training without validation data where a parameter asks for it."""
+        if self._needs_valid and not given:
+            raise ParameterError(
+                f"{type(self).__name__}: {self._needs_valid} needs validation data: give fit a "
+                "valid= (--valid on the command line)."
+            )
 
     def _bin(self, train: QueryDataset) -> BinnedMatrix:
         """Bin the rows in query order."""
@@ -180,11 +204,7 @@ class BoostedRanker(Ranker):
         n_columns: int,
     ) -> Watch:
         owner = type(self).__name__
-        if self.early_stopping is not None and not watched:
-            raise ParameterError(
-                f"{owner}: early_stopping needs validation data: give fit a valid=."
-            )
-        looked_at = {}
+        looked_at, before = {}, {}
         for name, data in watched.items():
             if data.n_features != binner.n_features:
                 raise DataError(
@@ -201,14 +221,16 @@ class BoostedRanker(Ranker):
                 self._rank_by,
                 self.n_threads,
             )
-            for measure_name, value in one.values().items():
+            before[name] = one.values()
+            for measure_name, value in before[name].items():
                 if np.isnan(value):
                     raise DataError(
                         f"{owner}: {measure_name} leaves out every query of the {name} data "
                         "(nothing relevant, or all labels equal)."
                     )
             looked_at[name] = one
-        return Watch(looked_at, self.early_stopping)
+        start = before if self._goes_on else None
+        return Watch(looked_at, self.early_stopping, start=start)
 
     def _saver(
         self,
@@ -227,6 +249,32 @@ class BoostedRanker(Ranker):
         return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
     # -- what a subclass defines or may change ----------------------------------------------------
+
+    @property
+    def _needs_valid(self) -> str | None:
+        """The parameter that asks for validation data."""
+        return None if self.early_stopping is None else "early_stopping"
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there is something to go on from, so that no tree at all can be the best."""
+        return False
+
+    @property
+    def _takes_base_score(self) -> bool:
+        """Whether the data's base scores are what training goes on from."""
+        return False
+
+    def _begin(self) -> None:
+        """Called when training begins."""
+
+    def _rounds_before(self) -> int:
+        """Return the number of rounds that random draws go on from."""
+        return 0
+
+    def _step(self, train: QueryDataset, watch: Watch) -> Step:
+        """Return how far to go along a tree."""
+        return ConstantStep(self.learning_rate)
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         raise NotImplementedError
@@ -256,39 +304,27 @@ class BoostedRanker(Ranker):
         binned: BinnedMatrix,
         objective: Objective,
         keys: np.ndarray,
+        scores: np.ndarray,
         watch: Watch,
         saver: Checkpoint | None,
         callbacks: Sequence[Callback],
     ) -> Progress:
-        grower = Grower(
-            binned,
-            n_leaves=self.n_leaves,
-            row_keys=keys,
-            seed=self.random_state,
-            n_threads=self.n_threads,
-            split=self.split,
-            min_leaf=self._min_leaf(train.n_rows),
-            min_gain=self.min_gain,
-            max_depth=self.max_depth,
-            l2=self._leaf_l2(),
-            feature_fraction=self.feature_fraction,
-        )
-        scores = self._starting_scores(train, objective.n_columns)
+        grower, sampler = self._grower(binned, keys), self._sampler(train, keys)
         trees, steps = resume(saver, binned, scores, watch, self.n_trees, self.n_threads)
         bar = ProgressBar(type(self).__name__) if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else []), *callbacks]
-        sampler = Sampler(train.query_keys, train.query_ptr, self.query_fraction, self.random_state)
         try:
             done = boost(
                 objective,
                 grower,
                 scores,
                 rounds=self.n_trees,
-                step=ConstantStep(self.learning_rate),
+                step=self._step(train, watch),
                 sampler=sampler,
                 watch=watch,
                 trees=trees,
                 steps=steps,
+                rounds_before=self._rounds_before(),
                 callbacks=wanted,
                 n_threads=self.n_threads,
             )
@@ -301,6 +337,31 @@ class BoostedRanker(Ranker):
             saver.write(done)
         return done
 
+    def _grower(self, binned: BinnedMatrix, keys: np.ndarray) -> Grower:
+        return Grower(
+            binned,
+            n_leaves=self.n_leaves,
+            row_keys=keys,
+            seed=self.random_state,
+            n_threads=self.n_threads,
+            split=self.split,
+            min_leaf=self._min_leaf(binned.n_rows),
+            min_gain=self.min_gain,
+            max_depth=self.max_depth,
+            l2=self._leaf_l2(),
+            feature_fraction=self.feature_fraction,
+        )
+
+    def _sampler(self, train: QueryDataset, keys: np.ndarray) -> Sampler:
+        return Sampler(
+            train.query_keys,
+            keys,
+            train.query_ptr,
+            query_fraction=self.query_fraction,
+            row_fraction=self.row_fraction,
+            seed=self.random_state,
+        )
+
     def _min_leaf(self, n_rows: int) -> int:
         if isinstance(self.min_leaf, float):
             return max(1, round(self.min_leaf * n_rows))
@@ -309,6 +370,7 @@ class BoostedRanker(Ranker):
     def _keep(self, train: QueryDataset, done: Progress, n_columns: int) -> None:
         """Put what was learned into the attributes."""
         self.history_: History = done.watch.history
+        self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
         self.best_round_ = done.watch.best_round
         self.interrupted_ = done.interrupted
         rounds = done.round if self.best_round_ is None else self.best_round_
@@ -338,15 +400,9 @@ class BoostedRanker(Ranker):
     def truncated(self, n_trees: int) -> Self:
         """Return the ranker of the first `n_trees` rounds: so many trees, or so many a class."""
         self._check_is_fitted()
-        shorter = self.ensemble_.truncated(n_trees)
-        content, arrays = self._state()
-        made = type(self)(**self.get_params(deep=False))
-        made.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_"):
-            made.feature_names_ = self.feature_names_
-        made._restore(content, arrays)
-        made.ensemble_ = shorter
-        made.steps_ = self.steps_[: shorter.n_trees]
+        made = copy.copy(self)
+        made.ensemble_ = self.ensemble_.truncated(n_trees)
+        made.steps_ = self.steps_[: made.ensemble_.n_trees]
         watch = Watch({}, history=self.history_)
         watch.cut(n_trees)
         made.history_, made.best_round_ = watch.history, watch.best_round
@@ -360,13 +416,16 @@ class BoostedRanker(Ranker):
             f"{type(self).__name__} for {self.measure}: {trees.size_text()}, "
             f"{counted(trees.n_leaves, 'leaf', 'leaves')}, "
             f"{counted(self.n_features_in_, 'feature')} "
-            f"({np.unique(trees.feature).size:,} used)"
+            f"({np.unique(trees.feature).size:,} used)",
+            *self._about(),
         ]
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
-                if trees.n_rounds:
-                    text = f"{values[trees.n_rounds - 1]:.4f} after {trees.size_text()}"
-                    lines.append(f"{name} {measure_name}: {text}")
+                n = trees.n_rounds
+                start = self.start_values_.get(name, {}).get(measure_name)
+                value = values[n - 1] if n else start
+                if value is not None:
+                    lines.append(f"{name} {measure_name}: {value:.4f} after {trees.size_text()}")
         names = getattr(self, "feature_names_", None) or tuple(
             f"f{i + 1}" for i in range(self.n_features_in_)
         )
@@ -376,6 +435,10 @@ class BoostedRanker(Ranker):
         lines.append(f"{'feature':<{width}}  {'gain':>6}  {'splits':>7}")
         lines += [f"{names[j]:<{width}}  {gain[j]:6.1%}  {split[j]:7,.0f}" for j in best]
         return "\n".join(lines)
+
+    def _about(self) -> list[str]:
+        """Return further lines of the summary."""
+        return []
 
     # -- for the base class -----------------------------------------------------------------------
 
@@ -388,6 +451,7 @@ class BoostedRanker(Ranker):
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content = {
             "history": self.history_,
+            "start_values": self.start_values_,
             "best_round": self.best_round_,
             "interrupted": self.interrupted_,
             "steps": self.steps_,
@@ -396,6 +460,7 @@ class BoostedRanker(Ranker):
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.history_ = content["history"]
+        self.start_values_ = content["start_values"]
         self.best_round_ = content["best_round"]
         self.interrupted_ = content["interrupted"]
         self.steps_ = content["steps"]

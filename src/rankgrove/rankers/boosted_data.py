@@ -20,6 +20,17 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.tree import Tree
 from rankgrove.validation import refuse
 
+BASE_SCORE = "base_score"  # the submodel that is a column of the data
+
+
+def check_takes_base_score(needed: bool, owner: str) -> None:
+    """Refuse base scores that would not be looked at."""
+    if not needed:
+        raise ParameterError(
+            f"{owner} was given base scores, and the ranker does not go on from any: set submodel="
+            f"{BASE_SCORE!r}, or leave them out."
+        )
+
 
 def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
     """Return the rows of ``data.features`` in query order."""
@@ -89,7 +100,6 @@ def resume(
 
 def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
     """Return a hash of what training sees of a data set."""
-    digest = hashlib.blake2b(digest_size=16)
     features = data.features if binned is None else binned.codes
     arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
     arrays += [a for a in (data.weight, data.query_weight) if a is not None]
@@ -99,6 +109,12 @@ def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
         arrays += [features.data, features.indices, features.indptr]
     if binned is not None:
         arrays += [binned.binner.columns, *binned.binner.thresholds]
+    return digest_of(arrays)
+
+
+def digest_of(arrays: Iterable[np.ndarray]) -> str:
+    """Return a hash of the bytes of arrays."""
+    digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

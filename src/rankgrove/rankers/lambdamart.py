@@ -8,16 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankgrove.boosting.loop import Objective
+from rankgrove.boosting.step import Step
+from rankgrove.boosting.watch import Watch
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
-from rankgrove.rankers.boosted import BoostedRanker
-from rankgrove.validation import check_integer, check_real, refuse
+from rankgrove.rankers.submodel import SubmodelRanker
+from rankgrove.validation import check_choice, check_integer, check_real, refuse
+
+STEPS = ("newton", "optimal", "optimal-newton")
 
 
-class LambdaMART(BoostedRanker):
-    """Boosted regression trees on lambda gradients.
+class LambdaMART(SubmodelRanker):
+    """Boosted regression trees on lambda gradients; with a submodel, LambdaSMART.
 
     Every tree fits the lambdas of all documents (the least-squares tree of the papers, or a Newton
     one), and every leaf takes the Newton step: sum of lambdas over sum of weights (overview paper,
@@ -33,6 +37,8 @@ class LambdaMART(BoostedRanker):
     learning_rate : factor of every leaf's step
     min_leaf : least number of rows of a leaf; below 1, a share of the rows
     query_fraction : share of the queries a round sees, drawn anew every round
+    row_fraction : share of those queries' documents that a round's tree is grown on, drawn anew
+        every round; the lambdas are those of all of their documents
     feature_fraction : share of the features a split may use, drawn anew at every split
     split : how splits are valued: ``"mse"`` (least squares on the lambdas) or ``"newton"``
         (gradient and hessian)
@@ -41,6 +47,17 @@ class LambdaMART(BoostedRanker):
     sigma : slope of the sigmoid; it changes the scale of the scores, not the ranking
     normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
         papers' own
+    submodel : what to go on from: a trained ranker, the path of a model file, any object with
+        ``predict`` (it is given the float32 feature matrix), or ``"base_score"``: the data set's
+        base scores
+    submodel_weight : factor of the submodel's scores; ``"optimal"``: found exactly, so that the
+        measure of weight * submodel + tree is highest for a tree on the submodel's lambdas
+    step : ``"newton"``: every leaf takes its own Newton step; ``"optimal"``: a leaf's value is the
+        mean lambda of its rows, and the tree gets one weight, at which the measure is highest;
+        ``"optimal-newton"``: Newton's leaves times one such weight
+    step_on : data the exact weights are found on: ``"train"`` or ``"valid"``, the first
+        validation data
+    step_bounds : lowest and highest exact weight; of a submodel, once its scores have a spread of 1
     early_stopping : stop when so many rounds have not bettered the validation measure
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
@@ -55,8 +72,12 @@ class LambdaMART(BoostedRanker):
 
     Attributes
     ----------
-    ensemble_ : the trees, up to the best round where there was validation data
-    best_round_ : the round with the best validation value, or None
+    ensemble_ : the trees, up to the best round where there was validation data; a submodel's own
+        are not among them (see ``flat_ensemble``)
+    best_round_ : the round with the best validation value, or None; 0: the submodel alone
+    submodel_, submodel_weight_ : what was gone on from, loaded and ready, and its weight
+    start_values_ : as history_, the submodel's own values
+    steps_ : the weight of every tree, learning rate included
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
     feature_importances_ : gains by feature, adding up to 1
@@ -81,11 +102,17 @@ class LambdaMART(BoostedRanker):
         learning_rate: float = 0.1,
         min_leaf: int | float = 20,
         query_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         split: str = "newton",
         truncation: int | str | None = "auto",
         sigma: float = 1.0,
         normalise: bool = True,
+        submodel: Any = None,
+        submodel_weight: float | str = 1.0,
+        step: str = "newton",
+        step_on: str = "train",
+        step_bounds: tuple[float, float] = (0.1, 100.0),
         early_stopping: int | None = None,
         max_bins: int = 255,
         max_depth: int | None = None,
@@ -103,11 +130,17 @@ class LambdaMART(BoostedRanker):
         self.learning_rate = learning_rate
         self.min_leaf = min_leaf
         self.query_fraction = query_fraction
+        self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
         self.split = split
         self.truncation = truncation
         self.sigma = sigma
         self.normalise = normalise
+        self.submodel = submodel
+        self.submodel_weight = submodel_weight
+        self.step = step
+        self.step_on = step_on
+        self.step_bounds = step_bounds
         self.early_stopping = early_stopping
         self.max_bins = max_bins
         self.max_depth = max_depth
@@ -128,6 +161,7 @@ class LambdaMART(BoostedRanker):
         check_real("sigma", owner, self.sigma, above=0.0)
         if not isinstance(self.normalise, bool):
             refuse("normalise", owner, "True or False", self.normalise)
+        check_choice("step", owner, self.step, STEPS)
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         target = parse_measure(self.measure)
@@ -143,6 +177,15 @@ class LambdaMART(BoostedRanker):
             query_weight=train.query_weight,
             n_threads=self.n_threads,
         )
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.step != "newton" or super()._is_exact
+
+    def _step(self, train: QueryDataset, watch: Watch) -> Step:
+        if self.step == "newton":
+            return super()._step(train, watch)
+        return self._optimal_step(train, watch, mean_response=self.step == "optimal")
 
     def _kernels(self) -> list[Any]:
         from rankgrove.objectives._lambda_kernels import lambda_queries

@@ -53,8 +53,8 @@ def _score_columns(
     if rows is not None:
         chosen = chosen[rows]
     scores = np.full((ensemble.n_columns, chosen.size), ensemble.base)
-    if start is not None:
-        scores += start
+    if start is not None:  # as it is, where there is no base: not even -0.0 becomes 0.0
+        scores[...] = start + ensemble.base if ensemble.base else start
     if isinstance(features, np.ndarray):
         _add_dense(ensemble, features, chosen, n_threads, scores)
         return scores

@@ -1,0 +1,69 @@
+"""Newton's leaf steps against one exact weight a tree: trees needed, and time a round.
+
+    python -m benchmarks.steps [--queries 1000] [--trees 150] [--data artificial]
+
+Trees needed are the first round at which NDCG@10 of the test queries reaches a value; "best" is the
+test value at the best round of the validation data, half as many queries as in training. Exact
+weights are found on the validation data (LambdaMART paper, section 5.6). Time a round is that of
+rounds 6 to 25, the best of four runs, taking turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+import rankgrove as rg
+from benchmarks.timing import best_times
+
+MAKE = {"artificial": rg.make_artificial, "web": rg.make_web}
+GOALS = {"artificial": (0.5, 0.55, 0.6, 0.65, 0.7), "web": (0.48, 0.5, 0.52, 0.54, 0.56)}
+
+
+def contenders(rates: list[float]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for rate in rates:
+        for step in ("newton", "optimal", "optimal-newton"):
+            found[f"{step}, rate {rate:g}"] = {"step": step, "learning_rate": rate}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--trees", type=int, default=150)
+    parser.add_argument("--leaves", type=int, default=10)
+    parser.add_argument("--data", choices=MAKE, default="artificial")
+    parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 0.3, 0.1])
+    given = parser.parse_args()
+    make, n = MAKE[given.data], given.queries
+    train, valid, test = make(n, seed=1), make(max(1, n // 2), seed=2), make(n, seed=3)
+    print(f"{train!r}, {given.leaves} leaves")
+    common = {"n_leaves": given.leaves, "step_on": "valid"}
+    goals = GOALS[given.data]
+    head = "  ".join(f"{goal:5g}" for goal in goals)
+    print(f"  {'trees for NDCG@10 of':<26}{head}   best  at")
+    for name, options in contenders(given.rates).items():
+        model = rg.LambdaMART(n_trees=given.trees, **common, **options)
+        model.fit(train, valid={"valid": valid, "test": test})
+        values = np.array(model.history_["test"]["ndcg@10"])
+        needed = [np.flatnonzero(values >= goal) for goal in goals]
+        cells = "  ".join(f"{rounds[0] + 1 if rounds.size else '-':>5}" for rounds in needed)
+        best = model.best_round_
+        print(f"  {name:<26}{cells}  {values[best - 1]:.4f}  {best}", flush=True)
+
+    def work(step: str, rounds: int) -> object:
+        model = rg.LambdaMART(n_trees=rounds, **common, step=step, learning_rate=1.0)
+        return model.fit(train, valid=valid)
+
+    names = ("newton", "optimal", "optimal-newton")
+    runs = {(s, r): (lambda s=s, r=r: work(s, r)) for s in names for r in (5, 25)}
+    seconds = best_times(runs, 4)
+    for step in names:
+        each = (seconds[step, 25] - seconds[step, 5]) / 20
+        print(f"  {step:<16}{1000 * each:7.1f} ms a round")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The measure of two rankers' combination as an exact function of its weight."""

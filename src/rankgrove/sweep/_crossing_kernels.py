@@ -1,0 +1,217 @@
+# mypy: ignore-errors
+"""The lines of one query: which documents go together, and where their lines cross.
+
+Every document is a line, its combined score as a function of the weight alpha: (1-alpha) s +
+alpha t (convex), or s + alpha t. Documents of equal s and t are one group: they are tied all the
+way. Two groups cross at most once, at::
+
+    c = (s_i - s_j) / ((t_j - t_i) + (s_i - s_j))   convex
+    c = (s_i - s_j) / (t_j - t_i)                   additive
+
+What order two groups have just after alpha follows from c alone: the one with the lesser slope is
+above before c, the other one from c on. Nothing else is ever compared, so that no rounding of
+combined scores can contradict the order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
+
+LINEAR_BUCKET = 16  # with at most so many crossings in a bucket, insertion sorts them all
+
+
+@njit(cache=True, nogil=True)
+def sort_documents(s, t, convex, low, key, order, above, taken, other_key, other_index):
+    """Fill `order` with the documents by score at `low`, then t, then s, all descending.
+
+    key, other_key, other_index : scratch of n; above, taken : scratch of MOST_COUNTED
+    """
+    n = s.size
+    for i in range(n):
+        key[i] = (1.0 - low) * s[i] + low * t[i] if convex else s[i] + low * t[i]
+        order[i] = i
+    if n <= MOST_COUNTED:
+        count_order(key[:n], 0, above, taken, order)
+    else:
+        sort_descending(key[:n], order, other_key, other_index)
+        for i in range(n):
+            key[i] = (1.0 - low) * s[i] + low * t[i] if convex else s[i] + low * t[i]
+    for r in range(1, n):
+        i = order[r]
+        k = r - 1
+        while k >= 0:
+            j = order[k]
+            if key[j] != key[i] or t[j] > t[i] or (t[j] == t[i] and s[j] >= s[i]):
+                break
+            order[k + 1] = j
+            k -= 1
+        order[k + 1] = i
+
+
+@njit(cache=True, nogil=True)
+def group_documents(s, t, order, gs, gt, size, member):
+    """Put documents of equal s and t together; return the number of groups.
+
+    gs, gt, size, member : out, a group's scores, its number of documents, and the place in
+        `order` of the first of them
+    """
+    groups = 0
+    for r in range(order.size):
+        i = order[r]
+        if groups > 0 and gs[groups - 1] == s[i] and gt[groups - 1] == t[i]:
+            size[groups - 1] += 1
+        else:
+            gs[groups] = s[i]
+            gt[groups] = t[i]
+            size[groups] = 1
+            member[groups] = r
+            groups += 1
+    return groups
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def crossings_with(gs, gt, size, n, s, t, convex, low, high, c):
+    """Fill `c` with where the first `n` groups cross the line (s, t), which begins below them.
+
+    Returns how many documents of theirs are above the line from `low` to `high`, and how many of
+    the groups are, by rounding of the scores at `low`, not above it just after `low`.
+    """
+    above = 0
+    wrong = 0
+    for a in range(n):
+        difference = gs[a] - s
+        turn = t - gt[a]
+        if convex:
+            turn += difference
+        x = difference / turn
+        c[a] = x
+        stays = ((x >= high) & (turn >= 0.0)) | ((x <= low) & (turn < 0.0))
+        above += size[a] * np.int64(stays)
+        wrong += np.int64(((x <= low) & (turn > 0.0)) | ((x > low) & (turn < 0.0)))
+    return above, wrong
+
+
+@njit(cache=True, nogil=True)
+def grown(array, least):
+    """Return a copy of `array` with room for at least `least` entries."""
+    larger = np.empty(max(least, 2 * array.size), array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def find_crossings(
+    gs, gt, size, member, n_groups, convex, low, high, depth, start, end, rank, c, bins, keys, codes
+):
+    """Find the crossings c of all groups with low < c < high and start < c <= end.
+
+    Groups that have `depth` or more documents above them all the way are dropped: they never
+    reach a rank that counts, and neither does what passes below them.
+
+    gs, gt, size, member : inout, the groups; those that are kept are moved to the front
+    rank : out, how many documents are above a group just after `low`
+    c : scratch; bins : inout, counts of the crossings in equal parts of start .. end; with any
+        bins, crossings are counted and not kept
+    keys, codes : out, grown where needed: -c, and the overtaken group << 32 | the overtaking one
+
+    Returns the number of groups kept, that of crossings, and keys and codes.
+    """
+    kept = 0
+    found = 0
+    before = 0
+    per_alpha = bins.size / (end - start)
+    for j in range(n_groups):
+        above, wrong = crossings_with(gs, gt, size, kept, gs[j], gt[j], convex, low, high, c)
+        if above >= depth:
+            continue
+        gs[kept] = gs[j]
+        gt[kept] = gt[j]
+        size[kept] = size[j]
+        member[kept] = member[j]
+        rank[kept] = before
+        before += size[j]
+        if bins.size:
+            for a in range(kept):
+                x = c[a]
+                if low < x < high and start < x <= end:
+                    bins[min(np.int64((x - start) * per_alpha), bins.size - 1)] += 1
+                    found += 1
+            kept += 1
+            continue
+        if found + kept > keys.size:
+            keys = grown(keys, found + kept)
+            codes = grown(codes, found + kept)
+        for a in range(kept):
+            x = c[a]
+            keys[found] = -x
+            codes[found] = (a << 32) | kept
+            found += np.int64((x > start) & (x <= end) & (x > low) & (x < high))
+        if wrong:
+            # Within rounding the line began above some of them.
+            mend_wrong(gs, gt, size, kept, convex, low, rank, c, codes, found)
+        kept += 1
+    return kept, found, keys, codes
+
+
+@njit(cache=True, nogil=True)
+def mend_wrong(gs, gt, size, b, convex, low, rank, c, codes, found):
+    """Set right the ranks and crossings of group `b` and those before it that are not above it."""
+    last = found - 1
+    for a in range(b - 1, -1, -1):
+        turn = gt[b] - gt[a]
+        if convex:
+            turn += gs[a] - gs[b]
+        is_listed = last >= 0 and codes[last] == ((a << 32) | b)
+        if (c[a] <= low and turn > 0.0) or (c[a] > low and turn < 0.0):
+            rank[a] += size[b]
+            rank[b] -= size[a]
+            if is_listed:
+                codes[last] = (b << 32) | a
+        if is_listed:
+            last -= 1
+
+
+@njit(cache=True, nogil=True)
+def sort_crossings(keys, codes, n, low, high, other_keys, other_codes, counts):
+    """Sort the first `n` crossings by ascending alpha (descending key), equal ones as they stand.
+
+    Into as many equal parts of low .. high as there are crossings first; where they spread
+    evenly, insertion finishes the work, else merging does.
+
+    other_keys, other_codes : scratch of n; counts : scratch of n + 1
+    """
+    if n < 2:
+        return
+    per_alpha = n / (high - low)
+    counts[: n + 1] = 0
+    for e in range(n):
+        bucket = min(max(np.int64((-keys[e] - low) * per_alpha), 0), n - 1)
+        counts[bucket + 1] += 1
+    most = 0
+    for bucket in range(n):
+        most = max(most, counts[bucket + 1])
+        counts[bucket + 1] += counts[bucket]
+    if most > LINEAR_BUCKET:
+        sort_descending(keys[:n], codes[:n], other_keys, other_codes)
+        return
+    for e in range(n):
+        other_keys[e] = keys[e]
+        other_codes[e] = codes[e]
+    for e in range(n):
+        bucket = min(max(np.int64((-other_keys[e] - low) * per_alpha), 0), n - 1)
+        to = counts[bucket]
+        counts[bucket] += 1
+        keys[to] = other_keys[e]
+        codes[to] = other_codes[e]
+    for e in range(1, n):
+        k, x = keys[e], codes[e]
+        to = e - 1
+        while to >= 0 and keys[to] < k:
+            keys[to + 1] = keys[to]
+            codes[to + 1] = codes[to]
+            to -= 1
+        keys[to + 1] = k
+        codes[to + 1] = x

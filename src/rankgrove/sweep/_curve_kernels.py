@@ -1,0 +1,76 @@
+# mypy: ignore-errors
+"""From changes of single queries to the curve of their sum, and its best stretches."""
+
+from __future__ import annotations
+
+from numba import njit
+
+# Alphas that differ by less than this part of their size are one: crossings that fall together
+# would otherwise be torn apart by the rounding of scores such as 1/3.
+ONE_POINT = 2.0**-40
+# Equal values of different orders may differ by a few units of the fixed point.
+NO_CHANGE = 8
+EQUAL_BITS = 4
+
+
+@njit(cache=True, nogil=True)
+def add_up(alphas, changes, order, low, total, breaks, totals):
+    """Fill where the sum changes, ascending, and its value before each of these points.
+
+    alphas, changes, order : in, the changes and the order of ascending alpha
+    low : in, where the range begins: what changes there is no change within it
+    total : in, the sum before all of them
+
+    Returns how often the sum changes and what it is then, not counting the last point, and the
+    last point with its change: what comes after may belong to it.
+    """
+    n = 0
+    e = 0
+    while True:
+        here = alphas[order[e]]
+        last = here + abs(here) * ONE_POINT
+        change = changes[order[e]]
+        e += 1
+        while e < order.size and alphas[order[e]] <= last:
+            change += changes[order[e]]
+            e += 1
+        if e == order.size:
+            return n, total, here, change
+        if abs(change) > NO_CHANGE and here > low:
+            breaks[n] = here
+            totals[n] = total
+            n += 1
+        total += change
+
+
+@njit(cache=True, nogil=True)
+def keep_best(lefts, rights, totals, best_left, best_right, best_total, n_best):
+    """Keep the best stretches: those of highest total, of equal ones the widest, then the lowest.
+
+    best_left, best_right, best_total : inout, best first; n_best : in, how many there are
+    Returns how many there are now.
+    """
+    most = best_total.size
+    for i in range(totals.size):
+        total = totals[i] >> EQUAL_BITS
+        if n_best == most and total < best_total[most - 1] >> EQUAL_BITS:
+            continue
+        width = rights[i] - lefts[i]
+        to = n_best
+        while to > 0:
+            p = to - 1
+            other = best_total[p] >> EQUAL_BITS
+            if other > total or (other == total and best_right[p] - best_left[p] >= width):
+                break
+            to -= 1
+        if to == most:
+            continue
+        n_best = min(n_best + 1, most)
+        for p in range(n_best - 1, to, -1):
+            best_left[p] = best_left[p - 1]
+            best_right[p] = best_right[p - 1]
+            best_total[p] = best_total[p - 1]
+        best_left[to] = lefts[i]
+        best_right[to] = rights[i]
+        best_total[to] = totals[i]
+    return n_best

@@ -1,0 +1,327 @@
+# mypy: ignore-errors
+"""Following the order of every query's documents along alpha, crossing by crossing.
+
+The groups stand in slots, in the order of their rank: the number of documents above them by the
+pairwise rule of :mod:`._crossing_kernels`. A crossing changes two ranks; the two groups then move
+slot by slot to where they belong. Where several lines cross at one point the moves between add up
+to the right whole, so nothing needs to be told apart; where rounding lets three lines cross in an
+impossible order, ranks are equal for a moment and right again after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from rankgrove.measures._ranking_kernels import MOST_COUNTED
+from rankgrove.measures._value_kernels import CASCADE, PAIRS
+from rankgrove.sweep._contribution_kernels import (
+    MOST_LOG,
+    contribution,
+    describe_groups,
+    pairs_between,
+    pairs_within,
+)
+from rankgrove.sweep._crossing_kernels import (
+    find_crossings,
+    group_documents,
+    grown,
+    sort_crossings,
+    sort_documents,
+)
+
+RECORDED = -1  # the code of rules whose value is found by evaluating every order
+
+
+class Lines(NamedTuple):
+    """The groups of one query.
+
+    By group: s, t, size, member (place of its first document in `order`), rank, place (its slot),
+    step, single (see describe_groups). By slot: slots (its group), begin, state, part (documents
+    above, what they add up to, what the slot contributes). By document: order, g, coef, share.
+    """
+
+    s: np.ndarray
+    t: np.ndarray
+    single: np.ndarray
+    size: np.ndarray
+    member: np.ndarray
+    rank: np.ndarray
+    place: np.ndarray
+    step: np.ndarray
+    slots: np.ndarray
+    begin: np.ndarray
+    state: np.ndarray
+    part: np.ndarray
+    order: np.ndarray
+    g: np.ndarray
+    coef: np.ndarray
+    share: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def new_lines(n):
+    """Return room for the groups of a query of up to `n` documents."""
+    i, f = np.empty((10, n), np.int64), np.empty((6, n))
+    return Lines(
+        f[0], f[1], f[2], i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], f[3], f[4],
+        f[5],
+    )  # fmt: skip
+
+
+class Scratch(NamedTuple):
+    """Room that queries share: for sorting documents, rows of crossings, tied groups."""
+
+    key: np.ndarray
+    other_key: np.ndarray
+    other_index: np.ndarray
+    above: np.ndarray
+    taken: np.ndarray
+    c: np.ndarray
+    E: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def new_scratch(n):
+    """Return scratch for queries of up to `n` documents."""
+    f, few = np.empty((4, n + 1)), np.empty((2, MOST_COUNTED), np.int32)
+    return Scratch(f[0], f[1], np.empty(n, np.int64), few[0], few[1], f[2], f[3])
+
+
+# -- one query --------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def counted_depth(rule, depth, weight):
+    """Return how many ranks of a query count."""
+    if rule in (PAIRS, RECORDED):
+        return weight.size
+    n = min(depth, weight.size)
+    while n > 0 and weight[n - 1] == 0.0:
+        n -= 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def open_query(s, t, convex, low, high, depth, start, end, lines, scratch, bins, keys, codes):
+    """Group the documents of a query, find its crossings; return what find_crossings does."""
+    order = lines.order[: s.size]
+    sort_documents(
+        s, t, convex, low, scratch.key, order, scratch.above, scratch.taken, scratch.other_key,
+        scratch.other_index,
+    )  # fmt: skip
+    n = group_documents(s, t, order, lines.s, lines.t, lines.size, lines.member)
+    return find_crossings(
+        lines.s, lines.t, lines.size, lines.member, n, convex, low, high, depth, start, end,
+        lines.rank, scratch.c, bins, keys, codes,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(n, lines):
+    """Put the groups into slots by rank."""
+    rank, slots = lines.rank, lines.slots
+    for k in range(n):
+        to = k - 1
+        while to >= 0 and rank[slots[to]] > rank[k]:
+            slots[to + 1] = slots[to]
+            to -= 1
+        slots[to + 1] = k
+    for p in range(n):
+        lines.place[slots[p]] = p
+
+
+@njit(cache=True, nogil=True)
+def first_value(rule, ties, n, lines, weight, depth, scale):
+    """Fill all slots; return the sum of what they contribute (of PAIRS: the balance of pairs)."""
+    documents = 0
+    state = np.int64(0)
+    total = np.int64(0)
+    for p in range(n):
+        u = lines.slots[p]
+        first, size = lines.member[u], lines.size[u]
+        lines.begin[p] = documents
+        lines.state[p] = state
+        if rule == PAIRS:
+            total += pairs_within(lines.g, first, size, ties)
+            for q in range(p + 1, n):
+                v = lines.slots[q]
+                total += pairs_between(lines.g, first, size, lines.member[v], lines.size[v])
+        elif rule != RECORDED:
+            lines.part[p] = contribution(
+                rule, documents, state, first, size, lines.coef, lines.share, weight, depth, scale
+            )
+            total += lines.part[p]
+        documents += size
+        state += lines.step[u]
+        if rule == CASCADE:
+            state = min(state, MOST_LOG)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def exchange(rule, p, lines, weight, depth, scale):
+    """Let the groups in slots p and p + 1 change places; return what that adds to the value."""
+    u, v = lines.slots[p], lines.slots[p + 1]
+    begin, state = lines.begin[p], lines.state[p]
+    next_begin, next_state = begin + lines.size[v], state + lines.step[v]
+    if rule == CASCADE:
+        next_state = min(next_state, MOST_LOG)
+    lines.slots[p], lines.slots[p + 1] = v, u
+    lines.place[u], lines.place[v] = p + 1, p
+    lines.begin[p + 1], lines.state[p + 1] = next_begin, next_state
+    if begin >= depth or lines.single[u] == lines.single[v]:
+        return np.int64(0)
+    if rule == RECORDED:
+        return np.int64(1)
+    if rule == PAIRS:
+        return -2 * pairs_between(
+            lines.g, lines.member[u], lines.size[u], lines.member[v], lines.size[v]
+        )
+    before = lines.part[p] + lines.part[p + 1]
+    upper = contribution(
+        rule, begin, state, lines.member[v], lines.size[v], lines.coef, lines.share, weight,
+        depth, scale,
+    )  # fmt: skip
+    lower = contribution(
+        rule, next_begin, next_state, lines.member[u], lines.size[u], lines.coef, lines.share,
+        weight, depth, scale,
+    )  # fmt: skip
+    lines.part[p], lines.part[p + 1] = upper, lower
+    return upper + lower - before
+
+
+@njit(cache=True, nogil=True)
+def cross(rule, code, n, lines, weight, depth, scale):
+    """Let one group overtake another; return what that adds to the value."""
+    rank, slots = lines.rank, lines.slots
+    down, up = code >> 32, code & 0xFFFFFFFF
+    rank[down] += lines.size[up]
+    rank[up] -= lines.size[down]
+    change = np.int64(0)
+    p = lines.place[up]
+    while p > 0 and rank[slots[p - 1]] > rank[up]:
+        p -= 1
+        change += exchange(rule, p, lines, weight, depth, scale)
+    p = lines.place[down]
+    while p + 1 < n and rank[slots[p + 1]] < rank[down]:
+        change += exchange(rule, p, lines, weight, depth, scale)
+        p += 1
+    return change
+
+
+# -- all queries ------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def longest_query(ptr, first, last):
+    """Return the number of documents of the longest query."""
+    n = 0
+    for q in range(first, last):
+        n = max(n, ptr[q + 1] - ptr[q])
+    return n
+
+
+@njit(cache=True, nogil=True)
+def pairs_fixed_point(balance, weight, scale):
+    """Return pairwise accuracy of a balance of pairs: (pairs + balance) / 2 over the pairs."""
+    return np.int64(np.rint((0.5 + 0.5 * balance * weight) * scale))
+
+
+@njit(cache=True, nogil=True)
+def sweep_queries(
+    rule, ties, gain, weight, ptr, skip, depth, s, t, convex, low, high, start, end, scale,
+    kept_slots, kept_rank, initial, first, last,
+):  # fmt: skip
+    """Follow the queries from `first` to before `last` from alpha `start` to `end`.
+
+    rule .. depth : in, a prepared measure; skip : in, the queries whose value is fixed
+    s, t : in, the two scores; low, high : in, the whole range, of which start .. end is a part
+    scale : in, what the fixed point counts 1 as
+    kept_slots, kept_rank : inout, by row: the order at `start` (not looked at where that is
+        `low`), and at `end`
+    initial : out, every query's value just after `start`
+
+    Returns the alphas at which values change, by how much, and the number of crossings.
+    """
+    n = longest_query(ptr, first, last)
+    lines, scratch, no_bins = new_lines(n), new_scratch(n), np.empty(0, np.int64)
+    keys, codes = np.empty(4 * n), np.empty(4 * n, np.int64)
+    other_keys, other_codes = np.empty(4 * n), np.empty(4 * n, np.int64)
+    counts = np.empty(4 * n + 1, np.int64)
+    alphas, changes = np.empty(64 * n), np.empty(64 * n, np.int64)
+    n_changes = 0
+    n_crossings = 0
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        initial[q] = 0
+        if skip[q]:
+            continue
+        w = weight[a:b]
+        deep = counted_depth(rule, depth, w)
+        groups, found, keys, codes = open_query(
+            s[a:b], t[a:b], convex, low, high, deep, start, end, lines, scratch, no_bins, keys,
+            codes,
+        )  # fmt: skip
+        n_crossings += found
+        describe_groups(
+            rule, ties, gain[a:b], lines.order, lines.size, lines.member, groups, lines.g,
+            lines.coef, lines.share, lines.step, lines.single, scratch.E,
+        )  # fmt: skip
+        if start > low:
+            for k in range(groups):
+                lines.rank[k] = kept_rank[a + k]
+                lines.slots[k] = kept_slots[a + k]
+                lines.place[lines.slots[k]] = k
+        else:
+            fill_slots(groups, lines)
+        total = first_value(rule, ties, groups, lines, w, deep, scale)
+        value = pairs_fixed_point(total, w[0], scale) if rule == PAIRS else total
+        initial[q] = value
+        if found > other_keys.size:
+            other_keys, other_codes = np.empty(keys.size), np.empty(keys.size, np.int64)
+            counts = np.empty(keys.size + 1, np.int64)
+        sort_crossings(keys, codes, found, start, end, other_keys, other_codes, counts)
+        e = 0
+        while e < found:
+            here = keys[e]
+            change = np.int64(0)
+            while e < found and keys[e] == here:
+                change += cross(rule, codes[e], groups, lines, w, deep, scale)
+                e += 1
+            if rule == PAIRS:
+                total += change
+                after = pairs_fixed_point(total, w[0], scale)
+                change = after - value
+                value = after
+            if change != 0:
+                if n_changes == alphas.size:
+                    alphas = grown(alphas, n_changes + 1)
+                    changes = grown(changes, n_changes + 1)
+                alphas[n_changes] = -here
+                changes[n_changes] = change
+                n_changes += 1
+        for k in range(groups):
+            kept_rank[a + k] = lines.rank[k]
+            kept_slots[a + k] = lines.slots[k]
+    return alphas[:n_changes].copy(), changes[:n_changes].copy(), n_crossings
+
+
+@njit(cache=True, nogil=True)
+def count_crossings(
+    rule, weight, ptr, skip, depth, s, t, convex, low, high, start, end, bins, first, last
+):
+    """Add to `bins`, equal parts of start .. end, how many crossings lie in each."""
+    n = longest_query(ptr, first, last)
+    lines, scratch = new_lines(n), new_scratch(n)
+    keys, codes = np.empty(0), np.empty(0, np.int64)
+    for q in range(first, last):
+        if not skip[q]:
+            a, b = ptr[q], ptr[q + 1]
+            deep = counted_depth(rule, depth, weight[a:b])
+            open_query(
+                s[a:b], t[a:b], convex, low, high, deep, start, end, lines, scratch, bins, keys,
+                codes,
+            )  # fmt: skip

@@ -1,0 +1,256 @@
+"""Where every query's value changes along alpha, and by how much, as whole numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.errors import ParameterError
+from rankgrove.measures._value_kernels import CASCADE, FIRST, PAIRS, PRECISIONS, SUM
+from rankgrove.measures.base import SERIAL_ROWS, TIES, PreparedMeasure
+
+FAST_RULES = (SUM, CASCADE, PRECISIONS, FIRST, PAIRS)  # the others are evaluated order by order
+SUM_BITS, VALUE_BITS = 62, 46  # of the fixed point: in all, and after the point
+ORDERS_AT_ONCE = 1 << 20  # rows of written-down orders
+
+
+@dataclass
+class Changes:
+    """The changes of all queries' values between two alphas, in no order."""
+
+    alpha: np.ndarray
+    change: np.ndarray
+    initial: np.ndarray
+    n_crossings: int
+
+
+class Paths:
+    """The lines of all queries, followed from `low` to `high` in one or several parts."""
+
+    def __init__(
+        self,
+        prepared: PreparedMeasure,
+        start: np.ndarray,
+        other: np.ndarray,
+        *,
+        convex: bool,
+        low: float,
+        high: float,
+        largest: float,
+        n_threads: int | None,
+    ) -> None:
+        self.prepared = prepared
+        self.start, self.other, self.convex = start, other, convex
+        self.low, self.high = low, high
+        self.n_threads = n_threads
+        self.is_fast = prepared.measure.rule in FAST_RULES
+        self.largest = largest
+        self.scale = fixed_point(prepared, None if self.is_fast else largest)
+        self._slots = np.empty(start.size, np.int64)
+        self._rank = np.empty(start.size, np.int64)
+
+    def follow(self, start: float, end: float) -> Changes:
+        """Return the changes after `start`, up to `end`; parts must follow each other."""
+        ptr = self.prepared.query_ptr
+        initial = np.zeros(ptr.size - 1, np.int64)
+        found: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+        one = self._follow_fast if self.is_fast else self._follow_recorded
+
+        def work(first: int, last: int) -> None:
+            found[first] = one(start, end, initial, first, last)
+
+        self._run(work)
+        parts = [found[first] for first in sorted(found)]
+        return Changes(
+            np.concatenate([part[0] for part in parts]),
+            np.concatenate([part[1] for part in parts]),
+            initial,
+            sum(part[2] for part in parts),
+        )
+
+    def count(self, start: float, end: float, n_bins: int) -> np.ndarray:
+        """Return how many crossings lie in each of `n_bins` equal parts of start .. end."""
+        from rankgrove.sweep._path_kernels import count_crossings
+
+        prepared = self.prepared
+        found: dict[int, np.ndarray] = {}
+
+        def work(first: int, last: int) -> None:
+            bins = found[first] = np.zeros(n_bins, np.int64)
+            count_crossings(
+                self._rule,
+                prepared.weight,
+                prepared.query_ptr,
+                prepared.is_fixed,
+                prepared.measure.depth,
+                self.start,
+                self.other,
+                self.convex,
+                self.low,
+                self.high,
+                start,
+                end,
+                bins,
+                first,
+                last,
+            )
+
+        self._run(work)
+        return np.sum(list(found.values()), axis=0)
+
+    @property
+    def _rule(self) -> int:
+        from rankgrove.sweep._path_kernels import RECORDED
+
+        return self.prepared.measure.rule if self.is_fast else RECORDED
+
+    def _run(self, work: Callable[[int, int], None]) -> None:
+        """Run pieces of queries with about equal numbers of pairs."""
+        ptr = self.prepared.query_ptr
+        few = 1 if ptr[-1] < SERIAL_ROWS // 4 else self.n_threads
+        before = np.concatenate([[0], np.cumsum(np.diff(ptr) ** 2)])
+        parallel.run_pieces(work, parallel.piece_bounds(before, few, per_thread=16), few)
+
+    def _follow_fast(
+        self, start: float, end: float, initial: np.ndarray, first: int, last: int
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        from rankgrove.sweep._path_kernels import sweep_queries
+
+        prepared = self.prepared
+        measure = prepared.measure
+        found: tuple[np.ndarray, np.ndarray, int] = sweep_queries(
+            measure.rule,
+            TIES.index(measure.ties),
+            prepared.gain,
+            prepared.weight,
+            prepared.query_ptr,
+            prepared.is_fixed,
+            measure.depth,
+            self.start,
+            self.other,
+            self.convex,
+            self.low,
+            self.high,
+            start,
+            end,
+            self.scale,
+            self._slots,
+            self._rank,
+            initial,
+            first,
+            last,
+        )
+        return found
+
+    def _follow_recorded(
+        self, start: float, end: float, initial: np.ndarray, first: int, last: int
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        alphas, changes, n_crossings = [np.empty(0)], [np.empty(0, np.int64)], 0
+        for q in range(first, last):
+            if not self.prepared.is_fixed[q]:
+                at, values, crossings = self._record(q, start, end)
+                n_crossings += crossings
+                initial[q] = values[0]
+                steps = np.diff(values)
+                alphas.append(at[1:][steps != 0])
+                changes.append(steps[steps != 0])
+        return np.concatenate(alphas), np.concatenate(changes), n_crossings
+
+    def _record(self, q: int, start: float, end: float) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return where the orders of a query begin, its values there, and the crossings."""
+        from rankgrove.sweep._record_kernels import open_recorded, record
+
+        prepared = self.prepared
+        measure = prepared.measure
+        own = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
+        n = int(own.stop - own.start)
+        slots, ranks = self._slots[own], self._rank[own]
+        lines, groups, keys, codes = open_recorded(
+            TIES.index(measure.ties),
+            prepared.gain[own],
+            self.start[own],
+            self.other[own],
+            self.convex,
+            self.low,
+            self.high,
+            start,
+            end,
+            slots,
+            ranks,
+        )
+        room = max(1, min(keys.size + 1, ORDERS_AT_ONCE // n))
+        at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
+        weight, ptr = np.tile(prepared.weight[own], room), np.arange(room + 1) * n
+        alphas: list[np.ndarray] = []
+        values: list[np.ndarray] = []
+        e = 0
+        while e < keys.size or not alphas:
+            e, written = record(lines, groups, keys, codes, e, own.start, at, orders, tied)
+            value = np.empty(written)
+            measure.run(
+                measure.kernels.evaluate_queries,
+                measure.rule,
+                TIES.index(measure.ties),
+                prepared.gain,
+                weight,
+                ptr,
+                orders,
+                tied,
+                np.full(written, n),
+                measure.depth,
+                0,
+                written,
+                value,
+            )
+            alphas.append(at[:written].copy())
+            values.append(value)
+        slots[:groups] = lines.slots[:groups]
+        ranks[:groups] = lines.rank[:groups]
+        return np.concatenate(alphas), self._rounded(np.concatenate(values)), keys.size
+
+    def _rounded(self, values: np.ndarray) -> np.ndarray:
+        if not np.isfinite(values).all():
+            raise ParameterError(
+                f"The measure {str(self.prepared.measure)!r} must be a finite number for every "
+                "order of a query's documents to be maximised. It gave "
+                f"{values[~np.isfinite(values)][0]}."
+            )
+        if np.abs(values).max(initial=0.0) > self.largest:
+            raise TooLarge(float(np.abs(values).max()))
+        return np.rint(values * self.scale).astype(np.int64)
+
+
+class TooLarge(Exception):
+    """A user's measure has a value beyond what the fixed point allows for."""
+
+
+def fixed_point(prepared: PreparedMeasure, largest: float | None) -> float:
+    """Return the power of two that counts as 1, so that no sum of values can overflow.
+
+    `largest` bounds the value of a query; None finds a bound from gains and weights.
+    """
+    starts = prepared.query_ptr[:-1]
+    gain, weight = np.abs(prepared.gain), np.abs(prepared.weight)
+    most_weight = np.maximum.reduceat(weight, starts)
+    rule = prepared.measure.rule
+    if largest is not None:
+        bound = np.full(starts.size, largest)
+    elif rule == SUM:
+        bound = np.minimum(
+            np.maximum.reduceat(gain, starts) * np.add.reduceat(weight, starts),
+            np.add.reduceat(gain, starts) * most_weight,
+        )
+    elif rule == PRECISIONS:
+        places = np.arange(gain.size) - np.repeat(starts, np.diff(prepared.query_ptr))
+        precisions = np.maximum.reduceat(weight * (places + 1), starts)
+        bound = precisions * np.add.reduceat(gain > 0.0, starts)
+    elif rule == PAIRS:
+        bound = np.ones(starts.size)
+    else:
+        bound = most_weight
+    total = float(bound[~prepared.is_fixed].sum())
+    return math.ldexp(1.0, min(VALUE_BITS, SUM_BITS - math.frexp(total)[1]))
