@@ -281,8 +281,13 @@ def _parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return none, true and false in any case as what they say; TOML has no word for none."""
+    """Return none, true and false in any case as what they say, and a list as a tuple.
+
+    TOML has no word for none, and the rankers' own lists are tuples.
+    """
     words = {"none": None, "true": True, "false": False}
+    if isinstance(value, list):
+        return tuple(value)
     return words.get(value.lower(), value) if isinstance(value, str) else value
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.evaluation.evaluate import confidence_interval, exact_mean
+from rankgrove.evaluation.evaluate import confidence_interval
 from rankgrove.evaluation.significance import paired_t
 from rankgrove.experiments.store import ResultStore
+from rankgrove.measures.base import exact_mean
 
 
 @dataclass(frozen=True)

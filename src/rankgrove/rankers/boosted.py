@@ -403,7 +403,7 @@ class BoostedRanker(Ranker):
         made = copy.copy(self)
         made.ensemble_ = self.ensemble_.truncated(n_trees)
         made.steps_ = self.steps_[: made.ensemble_.n_trees]
-        watch = Watch({}, history=self.history_)
+        watch = Watch({}, history=self.history_, start=self.start_values_ or None)
         watch.cut(n_trees)
         made.history_, made.best_round_ = watch.history, watch.best_round
         return made

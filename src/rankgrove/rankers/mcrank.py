@@ -35,6 +35,7 @@ class McRank(BoostedRanker):
     learning_rate : factor of every leaf's step
     min_leaf : least number of rows of a leaf; below 1, a share of the rows
     query_fraction : share of the queries a round sees, drawn anew every round
+    row_fraction : share of those queries' documents a round's trees are grown on, drawn anew
     feature_fraction : share of the features a split may use, drawn anew at every split
     split : how splits are valued: ``"mse"`` (least squares on the gradients, as the papers do) or
         ``"newton"`` (gradient and second derivative; also what weights of rows call for)
@@ -84,6 +85,7 @@ class McRank(BoostedRanker):
         learning_rate: float = 0.1,
         min_leaf: int | float = 20,
         query_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         split: str = "mse",
         early_stopping: int | None = None,
@@ -104,6 +106,7 @@ class McRank(BoostedRanker):
         self.learning_rate = learning_rate
         self.min_leaf = min_leaf
         self.query_fraction = query_fraction
+        self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
         self.split = split
         self.early_stopping = early_stopping
