@@ -260,12 +260,11 @@ class _Steps:
         if self.total is None:
             self.total = int(changes.initial.sum())
         self.n_crossings += changes.n_crossings
-        alpha = np.concatenate([[self.last], changes.alpha])
+        keys = np.concatenate([[-self.last], changes.key])
         change = np.concatenate([[self.last_change], changes.change])
-        order = np.argsort(alpha)
-        breaks, totals = np.empty(order.size), np.empty(order.size, np.int64)
+        breaks, totals = np.empty(keys.size), np.empty(keys.size, np.int64)
         n, self.total, self.last, self.last_change = add_up(
-            alpha, change, order, self.paths.low, self.total, breaks, totals
+            keys, change, self.paths.low, self.total, breaks, totals
         )
         self._stretches(breaks[:n], totals[:n])
 
