@@ -133,40 +133,6 @@ def fill_slots(n, lines):
         lines.place[slots[p]] = p
 
 
-@njit(cache=True, nogil=True)
-def first_value(rule, ties, n, lines, weight, depth, scale):
-    """Fill all slots; return the sum of what they contribute (of PAIRS: the balance of pairs)."""
-    documents = 0
-    state = np.int64(0)
-    total = np.int64(0)
-    for p in range(n):
-        u = lines.slots[p]
-        first, size = lines.member[u], lines.size[u]
-        lines.begin[p] = documents
-        lines.state[p] = state
-        if rule == PAIRS:
-            total += pairs_within(lines.g, first, size, ties)
-            for q in range(p + 1, n):
-                v = lines.slots[q]
-                total += pairs_between(lines.g, first, size, lines.member[v], lines.size[v])
-        elif rule != RECORDED:
-            lines.part[p] = contribution(
-                rule, documents, state, first, size, lines.coef, lines.share, weight, depth, scale
-            )
-            total += lines.part[p]
-        documents += size
-        state += lines.step[u]
-        if rule == CASCADE:
-            state = min(state, MOST_LOG)
-    return total
-
-
-@njit(cache=True, nogil=True)
-def pairs_fixed_point(balance, weight, scale):
-    """Return pairwise accuracy of a balance of pairs: (pairs + balance) / 2 over the pairs."""
-    return np.int64(np.rint((0.5 + 0.5 * balance * weight) * scale))
-
-
 @njit(cache=True, nogil=True, inline="always")
 def contribution_at(rule, begin, state, u, member, size, coef, share, weight, depth, scale):
     """Return what group `u` contributes; a lone document's case is spelled out, for speed."""
@@ -180,6 +146,42 @@ def contribution_at(rule, begin, state, u, member, size, coef, share, weight, de
     if rule == PRECISIONS:
         own += state * share[member[u]]
     return np.int64(np.rint(own * weight[begin] * scale))
+
+
+@njit(cache=True, nogil=True)
+def first_value(rule, ties, n, lines, weight, depth, scale):
+    """Fill all slots; return the sum of what they contribute (of PAIRS: the balance of pairs)."""
+    slots, size, member, step = lines.slots, lines.size, lines.member, lines.step
+    g, coef, share, part = lines.g, lines.coef, lines.share, lines.part
+    begin, state = lines.begin, lines.state
+    documents = 0
+    sum_of_steps = np.int64(0)
+    total = np.int64(0)
+    for p in range(n):
+        u = slots[p]
+        begin[p] = documents
+        state[p] = sum_of_steps
+        if rule == PAIRS:
+            total += pairs_within(g, member[u], size[u], ties)
+            for q in range(p + 1, n):
+                v = slots[q]
+                total += pairs_between(g, member[u], size[u], member[v], size[v])
+        elif rule != RECORDED:
+            part[p] = contribution_at(
+                rule, begin[p], state[p], u, member, size, coef, share, weight, depth, scale
+            )
+            total += part[p]
+        documents += size[u]
+        sum_of_steps += step[u]
+        if rule == CASCADE:
+            sum_of_steps = min(sum_of_steps, MOST_LOG)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def pairs_fixed_point(balance, weight, scale):
+    """Return pairwise accuracy of a balance of pairs: (pairs + balance) / 2 over the pairs."""
+    return np.int64(np.rint((0.5 + 0.5 * balance * weight) * scale))
 
 
 @njit(cache=True, nogil=True)
