@@ -10,14 +10,24 @@ from rankgrove.sweep._crossing_kernels import sort_crossings
 
 # Alphas that differ by less than this part of their size are one: crossings that fall together
 # would otherwise be torn apart by the rounding of scores such as 1/3.
-ONE_POINT = 2.0**-40
+ONE_POINT, ROUNDING = 2.0**-40, 2.0**-51
 # Equal values of different orders may differ by a few units of the fixed point.
 NO_CHANGE = 8
 EQUAL_BITS = 4
 
 
 @njit(cache=True, nogil=True)
-def add_up(keys, changes, low, total, breaks, totals):
+def width_of_point(alpha, convex):
+    """Return how far an alpha can be from another that is the same but for rounding.
+
+    In the convex form both weights count, alpha and 1 - alpha.
+    """
+    size = min(abs(alpha), abs(1.0 - alpha)) if convex else abs(alpha)
+    return ONE_POINT * size + ROUNDING * abs(alpha)
+
+
+@njit(cache=True, nogil=True)
+def add_up(keys, changes, convex, low, total, breaks, totals):
     """Fill where the sum changes, ascending, and its value before each of these points.
 
     keys, changes : inout, -alpha and the change there; they are sorted by ascending alpha
@@ -33,7 +43,7 @@ def add_up(keys, changes, low, total, breaks, totals):
     e = 0
     while True:
         here = -keys[e]
-        last = here + abs(here) * ONE_POINT
+        last = here + width_of_point(here, convex)
         change = changes[e]
         e += 1
         while e < m and -keys[e] <= last:

@@ -264,17 +264,17 @@ class _Steps:
         change = np.concatenate([[self.last_change], changes.change])
         breaks, totals = np.empty(keys.size), np.empty(keys.size, np.int64)
         n, self.total, self.last, self.last_change = add_up(
-            keys, change, self.paths.low, self.total, breaks, totals
+            keys, change, self.paths.convex, self.paths.low, self.total, breaks, totals
         )
         self._stretches(breaks[:n], totals[:n])
 
     def close(self) -> None:
         """End the last stretch."""
-        from rankgrove.sweep._curve_kernels import NO_CHANGE, ONE_POINT
+        from rankgrove.sweep._curve_kernels import NO_CHANGE, width_of_point
 
         low, high = self.paths.low, self.paths.high
         total = np.array([self.total])
-        if self.last < high - abs(high) * ONE_POINT:
+        if self.last < high - width_of_point(high, self.paths.convex):
             if abs(self.last_change) > NO_CHANGE and self.last > low:
                 self._stretches(np.array([self.last]), total)
             total = total + self.last_change
