@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.sweep.paths import Changes, Paths, TooLarge
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
-Form = Literal["convex", "additive"]
 FORMS = ("convex", "additive")
 LARGEST = 1e150  # scores and weights beyond it could overflow when they are multiplied
 MAX_CROSSINGS = 1 << 24
@@ -87,7 +85,7 @@ def sweep(
     start: np.ndarray,
     other: np.ndarray,
     *,
-    form: Form = "convex",
+    form: str = "convex",
     low: float = 0.0,
     high: float = 1.0,
     keep_curve: bool = True,
@@ -110,7 +108,7 @@ def sweep(
     """
     low, high = _checked_range(form, low, high)
     check_integer("max_crossings", "sweep", max_crossings, low=1)
-    start, other = (_checked_scores(prepared, scores) for scores in (start, other))
+    start, other = (check_scores_fit(prepared, scores) for scores in (start, other))
     n_used = int(np.count_nonzero(~np.isnan(prepared.fixed_value) | ~prepared.is_fixed))
     if n_used == 0:
         raise DataError(
@@ -155,7 +153,8 @@ def _checked_range(form: str, low: float, high: float) -> tuple[float, float]:
     return low, high
 
 
-def _checked_scores(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarray:
+def check_scores_fit(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarray:
+    """Return scores as one float64 a row that can be combined, or say what is wrong with them."""
     scores = np.ascontiguousarray(scores, np.float64)
     if scores.shape != prepared.gain.shape:
         raise DataError(
