@@ -201,7 +201,7 @@ def optimal_combination(
     --------
     >>> import rankgrove as rg
     >>> data = rg.QueryDataset(None, [1, 0, 0], qid=[1, 1, 1])
-    >>> best = rg.optimal_combination([2, 3, 1], [2, 1, 3], data, "mrr")
+    >>> best = rg.optimal_combination([3, 4, 1], [3, 1, 4], data, "mrr")
     >>> best.alpha, best.value, best.values
     (0.5, 1.0, (0.5, 0.5))
     """
