@@ -259,11 +259,17 @@ class _Steps:
         if self.total is None:
             self.total = int(changes.initial.sum())
         self.n_crossings += changes.n_crossings
-        keys = np.concatenate([[-self.last], changes.key])
-        change = np.concatenate([[self.last_change], changes.change])
-        breaks, totals = np.empty(keys.size), np.empty(keys.size, np.int64)
+        breaks, totals = np.empty(changes.key.size), np.empty(changes.key.size, np.int64)
         n, self.total, self.last, self.last_change = add_up(
-            keys, change, self.paths.convex, self.paths.low, self.total, breaks, totals
+            changes.key,
+            changes.change,
+            self.paths.convex,
+            self.paths.low,
+            self.last,
+            self.last_change,
+            self.total,
+            breaks,
+            totals,
         )
         self._stretches(breaks[:n], totals[:n])
 
@@ -284,10 +290,8 @@ class _Steps:
 
         if not rights.size:
             return
-        lefts = np.concatenate([[self.left], rights[:-1]])
-        self.n_best = keep_best(
-            lefts, rights, totals, self.best_left, self.best_right, self.best_total, self.n_best
-        )
+        best = self.best_left, self.best_right, self.best_total
+        self.n_best = keep_best(self.left, rights, totals, *best, self.n_best)
         self.left = float(rights[-1])
         self.n_changes += rights.size
         if self.kept is not None:
