@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankgrove as rg
+from rankgrove.sweep.ordering import sort_changes
 from rankgrove.sweep.sweep import combine_scores, sweep
 from tests.reference.sweep import brute_force, mean_at
 
@@ -217,3 +218,24 @@ def test_refusals():
     wrong = rg.measure("sweep_nan").prepare(np.array([1.0, 0.0, 2.0]), np.array([0, 3]))
     with pytest.raises(rg.ParameterError, match="must be a finite number"):
         sweep(wrong, np.array([3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("case", ["even", "crowded", "equal", "two points", "tiny", "negative"])
+def test_changes_are_sorted(case):
+    rng = np.random.default_rng(3)
+    n = 30_000
+    alphas = {
+        "even": rng.random(n),
+        "crowded": 100.0 ** rng.normal(size=n),
+        "equal": np.full(n, 0.25),
+        "two points": rng.integers(0, 2, n) / 3,
+        "tiny": rng.random(n) * 1e-300,
+        "negative": rng.standard_cauchy(n),
+    }[case]
+    changes = rng.integers(-9, 9, n)
+    parts = [(-alphas[own], changes[own]) for own in np.split(np.arange(n), [0, 100, 20_000])]
+    keys, ordered = sort_changes(parts, 2)
+    assert np.array_equal(keys, -np.sort(alphas))
+    assert np.array_equal(
+        ordered[np.lexsort([ordered, -keys])], changes[np.lexsort([changes, alphas])]
+    )

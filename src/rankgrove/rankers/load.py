@@ -6,7 +6,12 @@ from pathlib import Path
 
 from rankgrove.errors import ModelFileError
 from rankgrove.model.store import read_model
-from rankgrove.rankers import lambdamart, mart, mcrank  # noqa: F401  (they enter themselves)
+from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
+    combination,
+    lambdamart,
+    mart,
+    mcrank,
+)
 from rankgrove.rankers.base import KINDS, Ranker
 
 
