@@ -89,8 +89,7 @@ def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
         for text in given
     ]
     for path in [path for paths in sets for path in paths]:
-        if not path.exists():  # said before any data is read
-            raise ParseError(path, None, "there is no such file.")
+        check_exists(path)
     short = ["+".join(_stem(path) for path in paths) for paths in sets]
     names = [
         name if short.count(name) == 1 else text for name, text in zip(short, given, strict=True)
@@ -99,6 +98,12 @@ def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
         if names.count(name) > 1:
             raise ParameterError(f"--valid {name} is given twice: leave one out.")
     return dict(zip(names, sets, strict=True))
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a file that is not there before any work is done."""
+    if not path.exists():
+        raise ParseError(path, None, "there is no such file.")
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
