@@ -143,7 +143,7 @@ def combine(
         if curve is not None:
             found.to_csv(curve)
         if plot is not None:
-            _write_plot(rg.plot.combination_curve(found), plot)
+            rg.plot.save_figure(rg.plot.combination_curve(found), plot)
     else:
         found = rg.interpolate(
             systems, dataset, measure, chosen.value, convention, names=names, n_threads=threads
@@ -222,10 +222,3 @@ def _check_plot(path: Path) -> None:
         raise ParameterError(
             f"--plot writes png, svg or pdf, by the file's ending. Got {path.name!r}."
         )
-
-
-def _write_plot(figure: Any, path: Path) -> None:
-    from rankgrove.files import atomic_output
-
-    with atomic_output(path, pack=False) as out:
-        figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)

@@ -15,6 +15,7 @@ from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.generate import generate
 from rankgrove.cli.rank import rank
+from rankgrove.cli.reproduce import reproduce
 from rankgrove.cli.train import params, train
 from rankgrove.errors import RankgroveError
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, rank, evaluate, compare, combine, params, generate, demo):
+for command in (train, rank, evaluate, compare, combine, params, generate, reproduce, demo):
     app.command()(command)
 
 

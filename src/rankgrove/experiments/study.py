@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,12 @@ class Study:
     ----------
     scale : "small" (minutes at the most) or "full" (the paper's sizes)
     store : results by key, kept as they come
-    folder : where plots go; None: no plots
     n_threads : of every fit
     say : told what is being done
     """
 
     scale: str
     store: ResultStore
-    folder: Path | None = None
     n_threads: int | None = None
     say: Callable[[str], None] = lambda _: None
 
@@ -46,13 +43,32 @@ class Study:
 
 
 @dataclass(frozen=True)
+class Curves:
+    """Some lines to plot, each a name with its x and y."""
+
+    lines: dict[str, tuple[np.ndarray, np.ndarray]]
+    x_label: str
+    y_label: str
+    title: str
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an experiment found: its tables as Markdown, and figures by name."""
+
+    text: str
+    figures: dict[str, Curves]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """An experiment of a paper: a name, what it shows, and the function that runs it."""
 
     name: str
     paper: str
     shows: str
-    run: Callable[[Study], str]
+    run: Callable[[Study], Findings]
 
 
 def mean_cell(values: Sequence[float]) -> str:

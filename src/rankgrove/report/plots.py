@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankgrove.errors import MissingExtraError
+from rankgrove.files import atomic_output
 from rankgrove.rankers.combining import FORMULAS, OptimalCombination
 
 if TYPE_CHECKING:
@@ -66,6 +69,39 @@ def combination_curve(result: OptimalCombination) -> Figure:
     axes.set_ylabel(f"mean {result.measure}")
     axes.legend(loc="best")
     return figure
+
+
+def curves(
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    x_label: str,
+    y_label: str,
+    title: str,
+    *,
+    log_x: bool = False,
+) -> Figure:
+    """Plot some lines, each a name with its x and y.
+
+    Returns
+    -------
+    a Matplotlib figure
+    """
+    figure = new_figure("Plotting")
+    axes = figure.add_subplot()
+    for name, (x, y) in lines.items():
+        axes.plot(x, y, label=name, linewidth=1.3)
+    if log_x:
+        axes.set_xscale("log")
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_title(title)
+    axes.legend(loc="best")
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the form of the file's ending, whole or not at all."""
+    with atomic_output(path, pack=False) as out:
+        figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)
 
 
 def envelope(

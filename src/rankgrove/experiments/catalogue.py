@@ -1,0 +1,23 @@
+"""All experiments by name and by paper."""
+
+from __future__ import annotations
+
+from rankgrove.errors import ParameterError
+from rankgrove.experiments import wu2010
+from rankgrove.experiments.study import Experiment
+from rankgrove.validation import nearest
+
+EXPERIMENTS: tuple[Experiment, ...] = (*wu2010.EXPERIMENTS,)
+
+
+def chosen(which: str) -> list[Experiment]:
+    """Return the experiments of a name, or of a paper; ``"all"`` gives all."""
+    found = [one for one in EXPERIMENTS if which in (one.name, one.paper, "all")]
+    if not found:
+        names = [one.name for one in EXPERIMENTS]
+        names += sorted({one.paper for one in EXPERIMENTS})
+        raise ParameterError(
+            f"There is no experiment {which!r}{nearest(which, names)}. There are: "
+            f"{', '.join(names)}, all."
+        )
+    return found
