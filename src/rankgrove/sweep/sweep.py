@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankgrove.compiling import announce
 from rankgrove.errors import DataError
 from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.sweep.paths import Changes, Paths, TooLarge
@@ -106,6 +107,9 @@ def sweep(
         part by part, with the same result to the bit
     n_threads : threads to use, None for all cores; the result does not depend on it
     """
+    from rankgrove.sweep._path_kernels import sweep_queries
+
+    announce(sweep_queries)
     low, high = _checked_range(form, low, high)
     check_integer("max_crossings", "sweep", max_crossings, low=1)
     start, other = (check_scores_fit(prepared, scores) for scores in (start, other))
