@@ -94,6 +94,11 @@ def test_the_step_of_equation_15_is_not_that_of_the_scaled_pseudoresponses():
     assert other != pytest.approx(naive.balanced_step(BOTH, scores, positive, negative), rel=0.1)
 
 
+@given(rows_of(st.floats(0.01, 1)))
+def test_balanced_begins_with_0_exactly(weight):
+    assert Balanced(BOTH, PTR, 1.0, weight).start == 0.0
+
+
 def test_balanced_weights_of_rows_count_as_so_many_rows():
     weight = np.array([2, 1, 1, 3, 1, 1, 1, 1, 2, 1, 1, 1])
     often = np.repeat(np.arange(N), weight)
@@ -212,6 +217,12 @@ def test_scores_of_any_size():
     )
     np.testing.assert_allclose(gradient, [2 * math.exp(-60), -2.0], rtol=1e-14)
     np.testing.assert_allclose(hessian, 4 * math.exp(-60), rtol=1e-14)
+    sure = np.zeros((3, 2))
+    sure[0] = 60.0
+    objective = SoftmaxObjective(np.array([0.0, 1.0]), np.arange(3.0), np.array([0, 2]))
+    gradient, hessian = derivatives(objective, sure)
+    np.testing.assert_allclose(gradient[0], [2 * math.exp(-60), -1.0], rtol=1e-14)
+    np.testing.assert_allclose(hessian[0], 1.5 * 2 * math.exp(-60), rtol=1e-14)
     scores = np.zeros((4, N))
     scores[1] = huge
     for objective, s in (
