@@ -198,6 +198,8 @@ def test_scores_are_in_the_callers_order(domains, form):
     foreign = rg.LambdaMART(**SMALL, n_trees=4, submodel=Linear()).fit(data)
     column = rg.LambdaMART(**SMALL, n_trees=4, submodel="base_score").fit(data)
     same_trees(foreign.ensemble_, column.ensemble_)
+    if form == "scattered":
+        same_trees(column.fit(target).ensemble_, foreign.ensemble_)
     expected = data.base_score.copy()
     for t in range(4):
         expected += column.ensemble_.tree(t).predict(
@@ -360,7 +362,8 @@ def test_going_on_from_a_checkpoint(domains, background, tmp_path):
     same_trees(model.ensemble_, whole.ensemble_)
     assert model.history_ == whole.history_
     assert (model.best_round_, model.steps_) == (whole.best_round_, whole.steps_)
-    for other in (None, background.truncated(11), Linear()):
+    alike = rg.LambdaMART(**SMALL, n_trees=12, learning_rate=0.2).fit(domains[0])
+    for other in (None, background.truncated(11), Linear(), alike):
         with pytest.raises(rg.DataError, match="another run: there submodel's"):
             rg.LambdaMART(**options, **state, submodel=other).fit(target, valid=valid)
 
