@@ -12,7 +12,7 @@ that those add up to, whatever their order (`state`)::
     FIRST       number of relevant documents    coef[m], where state is 0,       w[begin + m]
 
 So when two neighbours change places, only their own contributions change. The coefficients are
-the closed forms of the measures' kernels (REFERENCE: expectations over tied orders), split into
+the closed forms of the measures' kernels (expectations over tied orders), split into
 what a group knows and what stands above it. Contributions are rounded to fixed point one by one:
 a value is the same for the same order, however it was reached, and sums do not depend on who
 adds them up.
