@@ -11,11 +11,12 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ Comparison DataError Evaluation LambdaMART Measure MissingExtraError ModelFileError
-ParameterError ParseError
-Qrels QueryDataset QueryKFold RankgroveError Run compare dataset_from_runs evaluate k_fold
-letor_folds load make_artificial make_domains make_web measure random_trials read_letor read_qrels
-read_run read_table register_measure write_letor write_run
+__version__ CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART Measure
+MissingExtraError ModelFileError OptimalCombination ParameterError ParseError Qrels QueryDataset
+QueryKFold RankgroveError RefinedWeights Run compare dataset_from_runs evaluate interpolate k_fold
+letor_folds load make_artificial make_domains make_web measure optimal_combination plot
+random_trials read_letor read_qrels read_run read_table refine_weights register_measure write_letor
+write_run
 """.split()
 
 

@@ -43,10 +43,20 @@ _HOME = {
     "compare": "evaluation.compare",
     "QueryKFold": "rankers.folds",
     "LambdaMART": "rankers.lambdamart",
+    "CombinedRanker": "rankers.combination",
+    "Interpolation": "rankers.combining",
+    "OptimalCombination": "rankers.combining",
+    "RefinedWeights": "rankers.combining",
+    "interpolate": "rankers.combining",
+    "optimal_combination": "rankers.combining",
+    "refine_weights": "rankers.combining",
     "load": "rankers.load",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+# Modules with a public name of their own.
+_MODULES = {"plot": "report.plots"}
+
+__all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
     from rankgrove.data.folds import k_fold as k_fold
@@ -78,15 +88,26 @@ if TYPE_CHECKING:
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure
+    from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
+    from rankgrove.rankers.combining import Interpolation as Interpolation
+    from rankgrove.rankers.combining import OptimalCombination as OptimalCombination
+    from rankgrove.rankers.combining import RefinedWeights as RefinedWeights
+    from rankgrove.rankers.combining import interpolate as interpolate
+    from rankgrove.rankers.combining import optimal_combination as optimal_combination
+    from rankgrove.rankers.combining import refine_weights as refine_weights
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.load import load as load
+    from rankgrove.report import plots as plot  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        value = importlib.import_module(f"rankgrove.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"rankgrove.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'rankgrove' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"rankgrove.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

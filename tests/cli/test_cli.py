@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 def test_help_and_version():
     out, _ = run("--help")
-    for command in ("train", "rank", "evaluate", "compare", "params", "generate", "demo"):
+    for command in "train rank evaluate compare combine params generate demo".split():
         assert command in out
         assert "--help" in run(command, "--help")[0]
     assert run("--version")[0].strip() == f"rankgrove {rg.__version__}"

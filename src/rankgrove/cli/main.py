@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rankgrove._version import __version__
+from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, rank, evaluate, compare, params, generate, demo):
+for command in (train, rank, evaluate, compare, combine, params, generate, demo):
     app.command()(command)
 
 
@@ -43,7 +44,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Learning to rank: train rankers, rank, measure and compare."""
+    """Learning to rank: train rankers, rank, measure, compare and combine."""
 
 
 def run() -> None:

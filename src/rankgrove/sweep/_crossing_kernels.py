@@ -20,7 +20,8 @@ from numba import njit
 
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 
-LINEAR_BUCKET = 16  # with at most so many crossings in a bucket, insertion sorts them all
+MOST_CROWDED = 8  # mean number of crossings beside one in its bucket, for insertion to be quick
+NO_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @njit(cache=True, nogil=True)
@@ -175,37 +176,64 @@ def mend_wrong(gs, gt, size, b, convex, low, rank, c, codes, found):
 
 
 @njit(cache=True, nogil=True)
-def sort_crossings(keys, codes, n, low, high, other_keys, other_codes, counts):
+def bucket_of(key, bits, by_bits, origin, per_unit, n):
+    """Return one of n equal parts of the range of alpha, or of the range of its bits."""
+    x = np.float64(bits & NO_SIGN) if by_bits else -key
+    return min(max(np.int64((x - origin) * per_unit), 0), n - 1)
+
+
+@njit(cache=True, nogil=True)
+def spread(keys, codes, n, by_bits, low, high, counts, other_keys, other_codes):
+    """Move crossings to their bucket's place; False, with nothing done, where they crowd."""
+    per_unit = n / (high - low)
+    bits = keys.view(np.int64)
+    counts[: n + 1] = 0
+    for e in range(n):
+        counts[bucket_of(keys[e], bits[e], by_bits, low, per_unit, n) + 1] += 1
+    crowd = 0
+    for bucket in range(n):
+        crowd += counts[bucket + 1] * counts[bucket + 1]
+        counts[bucket + 1] += counts[bucket]
+    if crowd > MOST_CROWDED * n:
+        return False
+    other_keys[:n] = keys[:n]
+    other_codes[:n] = codes[:n]
+    bits = other_keys.view(np.int64)
+    for e in range(n):
+        bucket = bucket_of(other_keys[e], bits[e], by_bits, low, per_unit, n)
+        to = counts[bucket]
+        counts[bucket] += 1
+        keys[to] = other_keys[e]
+        codes[to] = other_codes[e]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def sort_crossings(keys, codes, n, other_keys, other_codes, counts):
     """Sort the first `n` crossings by ascending alpha (descending key), equal ones as they stand.
 
-    Into as many equal parts of low .. high as there are crossings first; where they spread
-    evenly, insertion finishes the work, else merging does.
+    They are spread over as many equal parts of their range as there are crossings, or where they
+    crowd, of the range of their bits (a logarithm, about); insertion finishes the work. Where
+    they still crowd they are merged.
 
     other_keys, other_codes : scratch of n; counts : scratch of n + 1
     """
     if n < 2:
         return
-    per_alpha = n / (high - low)
-    counts[: n + 1] = 0
+    low, high = -keys[0], -keys[0]
     for e in range(n):
-        bucket = min(max(np.int64((-keys[e] - low) * per_alpha), 0), n - 1)
-        counts[bucket + 1] += 1
-    most = 0
-    for bucket in range(n):
-        most = max(most, counts[bucket + 1])
-        counts[bucket + 1] += counts[bucket]
-    if most > LINEAR_BUCKET:
+        low = min(low, -keys[e])
+        high = max(high, -keys[e])
+    if low == high:
+        return
+    done = spread(keys, codes, n, False, low, high, counts, other_keys, other_codes)
+    if not done and low > 0.0:
+        ends = np.array([low, high]).view(np.int64).astype(np.float64)
+        if ends[0] < ends[1]:
+            done = spread(keys, codes, n, True, ends[0], ends[1], counts, other_keys, other_codes)
+    if not done:
         sort_descending(keys[:n], codes[:n], other_keys, other_codes)
         return
-    for e in range(n):
-        other_keys[e] = keys[e]
-        other_codes[e] = codes[e]
-    for e in range(n):
-        bucket = min(max(np.int64((-other_keys[e] - low) * per_alpha), 0), n - 1)
-        to = counts[bucket]
-        counts[bucket] += 1
-        keys[to] = other_keys[e]
-        codes[to] = other_codes[e]
     for e in range(1, n):
         k, x = keys[e], codes[e]
         to = e - 1

@@ -3,38 +3,53 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
+
+from rankgrove.sweep._crossing_kernels import sort_crossings
 
 # Alphas that differ by less than this part of their size are one: crossings that fall together
 # would otherwise be torn apart by the rounding of scores such as 1/3.
-ONE_POINT = 2.0**-40
+ONE_POINT, ROUNDING = 2.0**-40, 2.0**-51
 # Equal values of different orders may differ by a few units of the fixed point.
 NO_CHANGE = 8
 EQUAL_BITS = 4
 
 
 @njit(cache=True, nogil=True)
-def add_up(alphas, changes, order, low, total, breaks, totals):
+def width_of_point(alpha, convex):
+    """Return how far an alpha can be from another that is the same but for rounding.
+
+    In the convex form both weights count, alpha and 1 - alpha.
+    """
+    size = min(abs(alpha), abs(1.0 - alpha)) if convex else abs(alpha)
+    return ONE_POINT * size + ROUNDING * abs(alpha)
+
+
+@njit(cache=True, nogil=True)
+def add_up(keys, changes, convex, low, total, breaks, totals):
     """Fill where the sum changes, ascending, and its value before each of these points.
 
-    alphas, changes, order : in, the changes and the order of ascending alpha
+    keys, changes : inout, -alpha and the change there; they are sorted by ascending alpha
     low : in, where the range begins: what changes there is no change within it
     total : in, the sum before all of them
 
     Returns how often the sum changes and what it is then, not counting the last point, and the
     last point with its change: what comes after may belong to it.
     """
+    m = keys.size
+    sort_crossings(keys, changes, m, np.empty(m), np.empty(m, np.int64), np.empty(m + 1, np.int64))
     n = 0
     e = 0
     while True:
-        here = alphas[order[e]]
-        last = here + abs(here) * ONE_POINT
-        change = changes[order[e]]
+        here = -keys[e]
+        last = here + width_of_point(here, convex)
+        change = changes[e]
         e += 1
-        while e < order.size and alphas[order[e]] <= last:
-            change += changes[order[e]]
+        while e < m and -keys[e] <= last:
+            change += changes[e]
             e += 1
-        if e == order.size:
+        if e == m:
             return n, total, here, change
         if abs(change) > NO_CHANGE and here > low:
             breaks[n] = here

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from rankgrove.measures._ranking_kernels import MOST_COUNTED
-from rankgrove.measures._value_kernels import CASCADE, PAIRS
+from rankgrove.measures._value_kernels import CASCADE, FIRST, PAIRS, PRECISIONS
 from rankgrove.sweep._contribution_kernels import (
     MOST_LOG,
     contribution,
@@ -133,83 +133,124 @@ def fill_slots(n, lines):
         lines.place[slots[p]] = p
 
 
+@njit(cache=True, nogil=True, inline="always")
+def contribution_at(rule, begin, state, u, member, size, coef, share, weight, depth, scale):
+    """Return what group `u` contributes; a lone document's case is spelled out, for speed."""
+    if size[u] > 1 or rule == CASCADE:
+        return contribution(
+            rule, begin, state, member[u], size[u], coef, share, weight, depth, scale
+        )
+    if begin >= depth or (rule == FIRST and state > 0):
+        return np.int64(0)
+    own = coef[member[u]]
+    if rule == PRECISIONS:
+        own += state * share[member[u]]
+    return np.int64(np.rint(own * weight[begin] * scale))
+
+
 @njit(cache=True, nogil=True)
 def first_value(rule, ties, n, lines, weight, depth, scale):
     """Fill all slots; return the sum of what they contribute (of PAIRS: the balance of pairs)."""
+    slots, size, member, step = lines.slots, lines.size, lines.member, lines.step
+    g, coef, share, part = lines.g, lines.coef, lines.share, lines.part
+    begin, state = lines.begin, lines.state
     documents = 0
-    state = np.int64(0)
+    sum_of_steps = np.int64(0)
     total = np.int64(0)
     for p in range(n):
-        u = lines.slots[p]
-        first, size = lines.member[u], lines.size[u]
-        lines.begin[p] = documents
-        lines.state[p] = state
+        u = slots[p]
+        begin[p] = documents
+        state[p] = sum_of_steps
         if rule == PAIRS:
-            total += pairs_within(lines.g, first, size, ties)
+            total += pairs_within(g, member[u], size[u], ties)
             for q in range(p + 1, n):
-                v = lines.slots[q]
-                total += pairs_between(lines.g, first, size, lines.member[v], lines.size[v])
+                v = slots[q]
+                total += pairs_between(g, member[u], size[u], member[v], size[v])
         elif rule != RECORDED:
-            lines.part[p] = contribution(
-                rule, documents, state, first, size, lines.coef, lines.share, weight, depth, scale
+            part[p] = contribution_at(
+                rule, begin[p], state[p], u, member, size, coef, share, weight, depth, scale
             )
-            total += lines.part[p]
-        documents += size
-        state += lines.step[u]
+            total += part[p]
+        documents += size[u]
+        sum_of_steps += step[u]
         if rule == CASCADE:
-            state = min(state, MOST_LOG)
+            sum_of_steps = min(sum_of_steps, MOST_LOG)
     return total
 
 
 @njit(cache=True, nogil=True)
-def exchange(rule, p, lines, weight, depth, scale):
-    """Let the groups in slots p and p + 1 change places; return what that adds to the value."""
-    u, v = lines.slots[p], lines.slots[p + 1]
-    begin, state = lines.begin[p], lines.state[p]
-    next_begin, next_state = begin + lines.size[v], state + lines.step[v]
-    if rule == CASCADE:
-        next_state = min(next_state, MOST_LOG)
-    lines.slots[p], lines.slots[p + 1] = v, u
-    lines.place[u], lines.place[v] = p + 1, p
-    lines.begin[p + 1], lines.state[p + 1] = next_begin, next_state
-    if begin >= depth or lines.single[u] == lines.single[v]:
-        return np.int64(0)
-    if rule == RECORDED:
-        return np.int64(1)
-    if rule == PAIRS:
-        return -2 * pairs_between(
-            lines.g, lines.member[u], lines.size[u], lines.member[v], lines.size[v]
-        )
-    before = lines.part[p] + lines.part[p + 1]
-    upper = contribution(
-        rule, begin, state, lines.member[v], lines.size[v], lines.coef, lines.share, weight,
-        depth, scale,
-    )  # fmt: skip
-    lower = contribution(
-        rule, next_begin, next_state, lines.member[u], lines.size[u], lines.coef, lines.share,
-        weight, depth, scale,
-    )  # fmt: skip
-    lines.part[p], lines.part[p + 1] = upper, lower
-    return upper + lower - before
+def pairs_fixed_point(balance, weight, scale):
+    """Return pairwise accuracy of a balance of pairs: (pairs + balance) / 2 over the pairs."""
+    return np.int64(np.rint((0.5 + 0.5 * balance * weight) * scale))
 
 
 @njit(cache=True, nogil=True)
-def cross(rule, code, n, lines, weight, depth, scale):
-    """Let one group overtake another; return what that adds to the value."""
-    rank, slots = lines.rank, lines.slots
-    down, up = code >> 32, code & 0xFFFFFFFF
-    rank[down] += lines.size[up]
-    rank[up] -= lines.size[down]
-    change = np.int64(0)
-    p = lines.place[up]
-    while p > 0 and rank[slots[p - 1]] > rank[up]:
-        p -= 1
-        change += exchange(rule, p, lines, weight, depth, scale)
-    p = lines.place[down]
-    while p + 1 < n and rank[slots[p + 1]] < rank[down]:
-        change += exchange(rule, p, lines, weight, depth, scale)
-        p += 1
-    return change
+def walk(
+    rule, n, lines, keys, codes, e, weight, depth, scale, total, points, changes, written, most
+):
+    """Go through the crossings from `e` on, until the value has changed `most` times.
+
+    keys, codes : in, the crossings in ascending order
+    total : in, of PAIRS the balance of pairs
+    points, changes : out, from `written` on: the keys (-alpha) where the value changes, and by
+        how much (of RECORDED: how many exchanges there may change it)
+
+    Returns the next crossing, and how many changes are written now.
+    """
+    # The arrays by themselves: taking them out of the tuple costs more than using them.
+    rank, slots, place, size = lines.rank, lines.slots, lines.place, lines.size
+    member, step, single, begin = lines.member, lines.step, lines.single, lines.begin
+    state, part, g, coef, share = lines.state, lines.part, lines.g, lines.coef, lines.share
+    while e < keys.size and written < most:
+        here = keys[e]
+        change = np.int64(0)
+        while e < keys.size and keys[e] == here:
+            down, up = codes[e] >> 32, codes[e] & 0xFFFFFFFF
+            e += 1
+            rank[down] += size[up]
+            rank[up] -= size[down]
+            p = place[up] - 1
+            rises = True
+            while True:
+                # First the one that overtakes rises to its rank, then the other sinks to its own.
+                if rises and not (p >= 0 and rank[slots[p]] > rank[up]):
+                    rises = False
+                    p = place[down]
+                if not rises and not (p + 1 < n and rank[slots[p + 1]] < rank[down]):
+                    break
+                u, v = slots[p], slots[p + 1]
+                slots[p], slots[p + 1] = v, u
+                place[u], place[v] = p + 1, p
+                begin[p + 1] = begin[p] + size[v]
+                state[p + 1] = state[p] + step[v]
+                if rule == CASCADE:
+                    state[p + 1] = min(state[p + 1], MOST_LOG)
+                if begin[p] < depth and single[u] != single[v]:
+                    if rule == RECORDED:
+                        change += 1
+                    elif rule == PAIRS:
+                        change -= 2 * pairs_between(g, member[u], size[u], member[v], size[v])
+                    else:
+                        change -= part[p] + part[p + 1]
+                        part[p] = contribution_at(
+                            rule, begin[p], state[p], v, member, size, coef, share, weight, depth,
+                            scale,
+                        )  # fmt: skip
+                        part[p + 1] = contribution_at(
+                            rule, begin[p + 1], state[p + 1], u, member, size, coef, share, weight,
+                            depth, scale,
+                        )  # fmt: skip
+                        change += part[p] + part[p + 1]
+                p += -1 if rises else 1
+        if rule == PAIRS:
+            before = pairs_fixed_point(total, weight[0], scale)
+            total += change
+            change = pairs_fixed_point(total, weight[0], scale) - before
+        if change != 0:
+            points[written] = here
+            changes[written] = change
+            written += 1
+    return e, written
 
 
 # -- all queries ------------------------------------------------------------------------------
@@ -222,12 +263,6 @@ def longest_query(ptr, first, last):
     for q in range(first, last):
         n = max(n, ptr[q + 1] - ptr[q])
     return n
-
-
-@njit(cache=True, nogil=True)
-def pairs_fixed_point(balance, weight, scale):
-    """Return pairwise accuracy of a balance of pairs: (pairs + balance) / 2 over the pairs."""
-    return np.int64(np.rint((0.5 + 0.5 * balance * weight) * scale))
 
 
 @njit(cache=True, nogil=True)
@@ -244,14 +279,14 @@ def sweep_queries(
         `low`), and at `end`
     initial : out, every query's value just after `start`
 
-    Returns the alphas at which values change, by how much, and the number of crossings.
+    Returns the keys (-alpha) at which values change, by how much, and the number of crossings.
     """
     n = longest_query(ptr, first, last)
     lines, scratch, no_bins = new_lines(n), new_scratch(n), np.empty(0, np.int64)
     keys, codes = np.empty(4 * n), np.empty(4 * n, np.int64)
     other_keys, other_codes = np.empty(4 * n), np.empty(4 * n, np.int64)
     counts = np.empty(4 * n + 1, np.int64)
-    alphas, changes = np.empty(64 * n), np.empty(64 * n, np.int64)
+    points, changes = np.empty(64 * n), np.empty(64 * n, np.int64)
     n_changes = 0
     n_crossings = 0
     for q in range(first, last):
@@ -278,35 +313,22 @@ def sweep_queries(
         else:
             fill_slots(groups, lines)
         total = first_value(rule, ties, groups, lines, w, deep, scale)
-        value = pairs_fixed_point(total, w[0], scale) if rule == PAIRS else total
-        initial[q] = value
+        initial[q] = pairs_fixed_point(total, w[0], scale) if rule == PAIRS else total
         if found > other_keys.size:
             other_keys, other_codes = np.empty(keys.size), np.empty(keys.size, np.int64)
             counts = np.empty(keys.size + 1, np.int64)
-        sort_crossings(keys, codes, found, start, end, other_keys, other_codes, counts)
-        e = 0
-        while e < found:
-            here = keys[e]
-            change = np.int64(0)
-            while e < found and keys[e] == here:
-                change += cross(rule, codes[e], groups, lines, w, deep, scale)
-                e += 1
-            if rule == PAIRS:
-                total += change
-                after = pairs_fixed_point(total, w[0], scale)
-                change = after - value
-                value = after
-            if change != 0:
-                if n_changes == alphas.size:
-                    alphas = grown(alphas, n_changes + 1)
-                    changes = grown(changes, n_changes + 1)
-                alphas[n_changes] = -here
-                changes[n_changes] = change
-                n_changes += 1
+        sort_crossings(keys, codes, found, other_keys, other_codes, counts)
+        if n_changes + found > points.size:
+            points = grown(points, n_changes + found)
+            changes = grown(changes, n_changes + found)
+        _, n_changes = walk(
+            rule, groups, lines, keys[:found], codes, 0, w, deep, scale, total, points, changes,
+            n_changes, n_changes + found,
+        )  # fmt: skip
         for k in range(groups):
             kept_rank[a + k] = lines.rank[k]
             kept_slots[a + k] = lines.slots[k]
-    return alphas[:n_changes].copy(), changes[:n_changes].copy(), n_crossings
+    return points[:n_changes].copy(), changes[:n_changes].copy(), n_crossings
 
 
 @njit(cache=True, nogil=True)

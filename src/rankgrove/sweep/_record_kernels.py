@@ -10,12 +10,12 @@ from rankgrove.sweep._contribution_kernels import describe_groups
 from rankgrove.sweep._crossing_kernels import sort_crossings
 from rankgrove.sweep._path_kernels import (
     RECORDED,
-    cross,
     fill_slots,
     first_value,
     new_lines,
     new_scratch,
     open_query,
+    walk,
 )
 
 
@@ -44,9 +44,13 @@ def open_recorded(ties, gain, s, t, convex, low, high, start, end, kept_slots, k
         fill_slots(groups, lines)
     first_value(RECORDED, ties, groups, lines, lines.g, n, 1.0)
     sort_crossings(
-        keys, codes, found, start, end, np.empty(found), np.empty(found, np.int64),
+        keys,
+        codes,
+        found,
+        np.empty(found),
+        np.empty(found, np.int64),
         np.empty(found + 1, np.int64),
-    )  # fmt: skip
+    )
     return lines, groups, keys[:found], codes[:found]
 
 
@@ -63,29 +67,29 @@ def write_order(lines, groups, first_row, orders, tied):
 
 
 @njit(cache=True, nogil=True)
-def record(lines, groups, keys, codes, e, first_row, alphas, orders, tied):
-    """Go on from crossing `e`, writing down every new order, until `alphas` is full.
+def record(lines, groups, keys, codes, e, first_row, points, orders, tied):
+    """Go on from crossing `e`, writing down every new order, until `points` is full.
 
-    Before the first crossing the order as it stands is written down, at alpha NaN.
+    Before the first crossing the order as it stands is written down, at NaN.
 
-    alphas : out, where each order begins; orders, tied : out, one order after the other
+    points : out, the key (-alpha) where each order begins
+    orders, tied : out, one order after the other
     Returns the next crossing and how many orders were written.
     """
-    n = orders.size // alphas.size
+    n = orders.size // points.size
     written = 0
     if e == 0:
-        alphas[0] = np.nan
+        points[0] = np.nan
         write_order(lines, groups, first_row, orders[:n], tied[:n])
         written = 1
-    while e < keys.size and written < alphas.size:
-        here = keys[e]
-        changed = np.int64(0)
-        while e < keys.size and keys[e] == here:
-            changed += cross(RECORDED, codes[e], groups, lines, lines.g, n, 1.0)
-            e += 1
-        if changed:
-            at = n * written
-            alphas[written] = -here
+    changes = np.empty(points.size, np.int64)
+    while e < keys.size and written < points.size:
+        before = written
+        e, written = walk(
+            RECORDED, groups, lines, keys, codes, e, lines.g, n, 1.0, 0, points, changes, written,
+            written + 1,
+        )  # fmt: skip
+        if written > before:
+            at = n * before
             write_order(lines, groups, first_row, orders[at : at + n], tied[at : at + n])
-            written += 1
     return e, written

@@ -20,9 +20,9 @@ ORDERS_AT_ONCE = 1 << 20  # rows of written-down orders
 
 @dataclass
 class Changes:
-    """The changes of all queries' values between two alphas, in no order."""
+    """The changes of all queries' values between two alphas, in no order; key is -alpha."""
 
-    alpha: np.ndarray
+    key: np.ndarray
     change: np.ndarray
     initial: np.ndarray
     n_crossings: int
@@ -149,16 +149,16 @@ class Paths:
     def _follow_recorded(
         self, start: float, end: float, initial: np.ndarray, first: int, last: int
     ) -> tuple[np.ndarray, np.ndarray, int]:
-        alphas, changes, n_crossings = [np.empty(0)], [np.empty(0, np.int64)], 0
+        points, changes, n_crossings = [np.empty(0)], [np.empty(0, np.int64)], 0
         for q in range(first, last):
             if not self.prepared.is_fixed[q]:
                 at, values, crossings = self._record(q, start, end)
                 n_crossings += crossings
                 initial[q] = values[0]
                 steps = np.diff(values)
-                alphas.append(at[1:][steps != 0])
+                points.append(at[1:][steps != 0])
                 changes.append(steps[steps != 0])
-        return np.concatenate(alphas), np.concatenate(changes), n_crossings
+        return np.concatenate(points), np.concatenate(changes), n_crossings
 
     def _record(self, q: int, start: float, end: float) -> tuple[np.ndarray, np.ndarray, int]:
         """Return where the orders of a query begin, its values there, and the crossings."""
@@ -185,10 +185,10 @@ class Paths:
         room = max(1, min(keys.size + 1, ORDERS_AT_ONCE // n))
         at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
         weight, ptr = np.tile(prepared.weight[own], room), np.arange(room + 1) * n
-        alphas: list[np.ndarray] = []
+        points: list[np.ndarray] = []
         values: list[np.ndarray] = []
         e = 0
-        while e < keys.size or not alphas:
+        while e < keys.size or not points:
             e, written = record(lines, groups, keys, codes, e, own.start, at, orders, tied)
             value = np.empty(written)
             measure.run(
@@ -206,11 +206,11 @@ class Paths:
                 written,
                 value,
             )
-            alphas.append(at[:written].copy())
+            points.append(at[:written].copy())
             values.append(value)
         slots[:groups] = lines.slots[:groups]
         ranks[:groups] = lines.rank[:groups]
-        return np.concatenate(alphas), self._rounded(np.concatenate(values)), keys.size
+        return np.concatenate(points), self._rounded(np.concatenate(values)), keys.size
 
     def _rounded(self, values: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():

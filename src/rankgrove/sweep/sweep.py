@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.sweep.paths import Changes, Paths, TooLarge
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
-Form = Literal["convex", "additive"]
 FORMS = ("convex", "additive")
 LARGEST = 1e150  # scores and weights beyond it could overflow when they are multiplied
 MAX_CROSSINGS = 1 << 24
@@ -87,7 +85,7 @@ def sweep(
     start: np.ndarray,
     other: np.ndarray,
     *,
-    form: Form = "convex",
+    form: str = "convex",
     low: float = 0.0,
     high: float = 1.0,
     keep_curve: bool = True,
@@ -110,7 +108,7 @@ def sweep(
     """
     low, high = _checked_range(form, low, high)
     check_integer("max_crossings", "sweep", max_crossings, low=1)
-    start, other = (_checked_scores(prepared, scores) for scores in (start, other))
+    start, other = (check_scores_fit(prepared, scores) for scores in (start, other))
     n_used = int(np.count_nonzero(~np.isnan(prepared.fixed_value) | ~prepared.is_fixed))
     if n_used == 0:
         raise DataError(
@@ -155,7 +153,8 @@ def _checked_range(form: str, low: float, high: float) -> tuple[float, float]:
     return low, high
 
 
-def _checked_scores(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarray:
+def check_scores_fit(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarray:
+    """Return scores as one float64 a row that can be combined, or say what is wrong with them."""
     scores = np.ascontiguousarray(scores, np.float64)
     if scores.shape != prepared.gain.shape:
         raise DataError(
@@ -260,22 +259,21 @@ class _Steps:
         if self.total is None:
             self.total = int(changes.initial.sum())
         self.n_crossings += changes.n_crossings
-        alpha = np.concatenate([[self.last], changes.alpha])
+        keys = np.concatenate([[-self.last], changes.key])
         change = np.concatenate([[self.last_change], changes.change])
-        order = np.argsort(alpha)
-        breaks, totals = np.empty(order.size), np.empty(order.size, np.int64)
+        breaks, totals = np.empty(keys.size), np.empty(keys.size, np.int64)
         n, self.total, self.last, self.last_change = add_up(
-            alpha, change, order, self.paths.low, self.total, breaks, totals
+            keys, change, self.paths.convex, self.paths.low, self.total, breaks, totals
         )
         self._stretches(breaks[:n], totals[:n])
 
     def close(self) -> None:
         """End the last stretch."""
-        from rankgrove.sweep._curve_kernels import NO_CHANGE, ONE_POINT
+        from rankgrove.sweep._curve_kernels import NO_CHANGE, width_of_point
 
         low, high = self.paths.low, self.paths.high
         total = np.array([self.total])
-        if self.last < high - abs(high) * ONE_POINT:
+        if self.last < high - width_of_point(high, self.paths.convex):
             if abs(self.last_change) > NO_CHANGE and self.last > low:
                 self._stretches(np.array([self.last]), total)
             total = total + self.last_change

@@ -1,0 +1,234 @@
+"""``rankgrove combine``: the best weights of trained models, or of score files."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankgrove.cli.options import (
+    BaseScore,
+    Cache,
+    Convention,
+    DocidColumn,
+    FeatureColumns,
+    LabelColumn,
+    QidColumn,
+    Threads,
+)
+from rankgrove.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.data.queries import QueryDataset
+
+
+class CombinedForm(StrEnum):
+    """How two systems are combined."""
+
+    convex = "convex"
+    additive = "additive"
+
+
+class Method(StrEnum):
+    """How the weights of several systems are found."""
+
+    exact = "exact"
+    cyclic = "cyclic"
+    powell = "powell"
+
+
+def combine(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Model files, and the judged data: LETOR files (plain or gzip), or one "
+            "CSV/parquet file."
+        ),
+    ],
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A file with one score a line, in the data's row order, as another system; "
+            "repeat for several."
+        ),
+    ] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What to maximise.")] = "ndcg@10",
+    model: Annotated[Path | None, typer.Option(help="File to write the combined model to.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write the combined scores to.")
+    ] = None,
+    method: Annotated[
+        Method | None,
+        typer.Option(
+            help="exact: two systems, the best of all weights; cyclic: several, one weight after "
+            "the other exactly; powell: Powell's search.",
+            show_default="exact for two, cyclic for more",
+        ),
+    ] = None,
+    form: Annotated[
+        CombinedForm,
+        typer.Option(help="exact: (1-alpha) a + alpha b (convex), or a + alpha b (additive)."),
+    ] = CombinedForm.convex,
+    bounds: Annotated[
+        str | None,
+        typer.Option(help="exact: LOW,HIGH of alpha; the additive form needs it.", metavar="LO,HI"),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="exact: picture of the measure over alpha (needs matplotlib)."),
+    ] = None,
+    curve: Annotated[
+        Path | None, typer.Option(help="exact: CSV file of the measure over alpha.")
+    ] = None,
+    convention: Convention = "papers",
+    label: LabelColumn = "label",
+    qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
+    base_score: BaseScore = None,
+    cache: Cache = False,
+    threads: Threads = None,
+) -> None:
+    """Combine trained models (or score files) by the weights that are best on judged data.
+
+    Examples:
+
+    rankgrove combine a.rg b.rg vali.txt --measure ndcg@10 --model best.rg --plot curve.png
+
+    rankgrove combine a.rg b.rg c.rg vali.txt --method powell --model best.rg
+
+    rankgrove combine vali.txt --scores bm25.txt --scores new.txt --form additive --bounds 0.1,100
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import load_dataset, read_scores
+    from rankgrove.files import write_atomically
+
+    rg.measure(measure, convention)
+    models, data = _sorted_out(files)
+    scores = scores or []
+    chosen = method or (Method.exact if len(models) + len(scores) == 2 else Method.cyclic)
+    _check(chosen, len(models) + len(scores), form, bounds, plot, curve)
+    if scores and model is not None:
+        raise ParameterError(
+            "Scores from a file have no model: leave --model out, and take --out for the combined "
+            "scores."
+        )
+    if plot is not None:
+        _check_plot(plot)
+    trained = [rg.load(path) for path in models]
+    dataset: QueryDataset = load_dataset(
+        data,
+        label=label,
+        qid=qid,
+        docid=docid,
+        features=features,
+        base_score=base_score,
+        cache=cache,
+        n_features=trained[0].n_features_in_ if trained else None,
+    )
+    systems: list[Any] = [*trained, *(read_scores(path, dataset.n_rows) for path in scores)]
+    names = [path.name for path in [*models, *scores]]
+    found: Any
+    if chosen is Method.exact:
+        found = rg.optimal_combination(
+            systems[0],
+            systems[1],
+            dataset,
+            measure,
+            form.value,
+            _pair(bounds),
+            convention,
+            names=names,
+            n_threads=threads,
+        )
+        if curve is not None:
+            found.to_csv(curve)
+        if plot is not None:
+            _write_plot(rg.plot.combination_curve(found), plot)
+    else:
+        found = rg.interpolate(
+            systems, dataset, measure, chosen.value, convention, names=names, n_threads=threads
+        )
+    if model is not None:
+        found.save(model)
+    if out is not None:
+        given: Any = dataset
+        if found.ranker is None:
+            given = [one.predict(dataset) if hasattr(one, "predict") else one for one in systems]
+        combined = found.predict(given, n_threads=threads)
+        write_atomically(out, "".join(f"{score!r}\n" for score in combined.tolist()))
+    typer.echo(str(found))
+
+
+def _sorted_out(files: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Tell model files from data by their first bytes."""
+    from rankgrove.cli.inputs import check_exists
+
+    models: list[Path] = []
+    data: list[Path] = []
+    for path in files:
+        check_exists(path)
+        with path.open("rb") as opened:
+            (models if opened.read(4) == b"PK\x03\x04" else data).append(path)
+    if not data:
+        raise ParameterError(
+            "Give the judged data after the models, as in 'rankgrove combine a.rg b.rg vali.txt'."
+        )
+    return models, data
+
+
+def _check(
+    method: Method,
+    n_systems: int,
+    form: CombinedForm,
+    bounds: str | None,
+    plot: Path | None,
+    curve: Path | None,
+) -> None:
+    """Refuse what does not go together."""
+    if n_systems < 2:
+        raise ParameterError(
+            f"Give at least two systems, model files or --scores FILE. Got {n_systems}."
+        )
+    if method is Method.exact:
+        if n_systems != 2:
+            raise ParameterError(
+                f"--method exact combines two systems. Got {n_systems}: take cyclic or powell."
+            )
+        return
+    if form is not CombinedForm.convex or bounds or plot or curve:
+        raise ParameterError(
+            "--form, --bounds, --plot and --curve are for two systems and --method exact."
+        )
+
+
+def _pair(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            f"Write --bounds as two numbers with a comma between, as in 0.1,100. Got {text!r}."
+        ) from None
+    return low, high
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse a plot that cannot be written before any work is done."""
+    from rankgrove.report.plots import new_figure
+
+    known = new_figure("--plot").canvas.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in known:
+        raise ParameterError(
+            f"--plot writes png, svg or pdf, by the file's ending. Got {path.name!r}."
+        )
+
+
+def _write_plot(figure: Any, path: Path) -> None:
+    from rankgrove.files import atomic_output
+
+    with atomic_output(path, pack=False) as out:
+        figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)

@@ -1,0 +1,1 @@
+"""Weights of rankers and of trees, found on judged data."""

@@ -1,0 +1,137 @@
+"""Re-optimising the weight of every tree of a trained ensemble, the others held fixed.
+
+LambdaMART paper, end of section 4: at every step the weight of one tree is the exact optimum of a
+combination of two rankers, the tree and all others, so the measure never falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.scoring.walk import score
+from rankgrove.sweep.sweep import sweep
+
+LEAF_MEMORY = 1 << 30  # bytes for the leaves of all rows in all trees, found once
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The weights of the trees, and how they were found.
+
+    Attributes
+    ----------
+    weights : one a tree, by which its values are multiplied
+    values : the mean of the measure before, and after every tree that was looked at
+    rounds : how many times all trees were gone through
+    """
+
+    weights: np.ndarray
+    values: list[float]
+    rounds: int
+
+
+class TreeScores:
+    """What every tree gives to every row: leaves found once where memory allows."""
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        features: Any,
+        rows: np.ndarray | slice | None,
+        n_rows: int,
+        memory: int,
+        n_threads: int | None,
+    ) -> None:
+        self.ensemble = ensemble
+        self._place = features, rows, n_threads
+        widest = int(np.diff(ensemble.leaf_ptr).max(initial=1))
+        kind = np.min_scalar_type(widest - 1)
+        fits = n_rows * ensemble.n_trees * kind.itemsize <= memory
+        self._leaves = (
+            [self._leaf_numbers(t).astype(kind) for t in range(ensemble.n_trees)] if fits else None
+        )
+
+    def _leaf_numbers(self, t: int) -> np.ndarray:
+        tree = self.ensemble.tree(t)
+        numbers = replace(tree, value=np.arange(tree.value.size, dtype=np.float64))
+        features, rows, n_threads = self._place
+        one = Ensemble.from_trees([numbers], self.ensemble.n_features)
+        return score(one, features, rows, n_threads)
+
+    def __getitem__(self, t: int) -> np.ndarray:
+        leaves = self._leaves[t] if self._leaves is not None else self._leaf_numbers(t).astype(int)
+        first, last = self.ensemble.leaf_ptr[t : t + 2]
+        return np.asarray(self.ensemble.value[first:last][leaves])
+
+
+def refine(
+    prepared: PreparedMeasure,
+    ensemble: Ensemble,
+    trees: TreeScores,
+    base: np.ndarray,
+    *,
+    rounds: int,
+    bounds: tuple[float, float],
+    n_threads: int | None = None,
+    callback: Callable[[int, int, float], None] | None = None,
+) -> Refinement:
+    """Set the weight of one tree after the other to its optimum, until nothing rises any more.
+
+    Parameters
+    ----------
+    prepared : the measure on the data
+    trees : what the trees of `ensemble` give to the rows in query order
+    base : the rows' scores without any tree
+    rounds : how often to go through all trees at most
+    bounds : the least and the largest weight
+    callback : called with the round, the tree and the value after each
+    """
+    weights = np.ones(ensemble.n_trees)
+
+    def mean(scores: np.ndarray) -> float:
+        return exact_mean(prepared.values(rank(scores, prepared.query_ptr, n_threads), n_threads))
+
+    def scores_of(weights: np.ndarray) -> np.ndarray:
+        total = base.copy()
+        for t, weight in enumerate(weights.tolist()):
+            total += weight * trees[t]
+        return total
+
+    scores = scores_of(weights)
+    values = [mean(scores)]
+    done = 0
+    for done in range(1, rounds + 1):
+        before, kept = values[-1], weights.copy()
+        for t in range(weights.size):
+            tree = trees[t]
+            rest = scores - weights[t] * tree
+            found = sweep(
+                prepared,
+                rest,
+                tree,
+                form="additive",
+                low=bounds[0],
+                high=bounds[1],
+                keep_curve=False,
+                n_threads=n_threads,
+            )
+            if found.value > values[-1]:
+                weights[t] = found.alpha
+                scores = rest + found.alpha * tree
+            values.append(max(found.value, values[-1]))
+            if callback is not None:
+                callback(done, t, values[-1])
+        # The model adds its trees up in order; taking one out and putting it back is rounded.
+        scores = scores_of(weights)
+        values[-1] = mean(scores)
+        if values[-1] <= before:
+            if values[-1] < before:
+                weights, values[-1] = kept, before
+            break
+    return Refinement(weights, values, done)

@@ -1,0 +1,157 @@
+"""A ranker made of trained rankers: the weighted sum of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankgrove.combine.interpolate import Searcher, Weighted, weighted_sum
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ModelFileError, ParameterError
+from rankgrove.evaluation.evaluate import scores_of
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.rankers.base import Ranker, as_dataset
+from rankgrove.rankers.nested import pack, unpack
+from rankgrove.validation import check_choice, check_integer, refuse
+
+METHODS = ("cyclic", "powell")
+
+
+class CombinedRanker(Ranker):
+    """The weighted sum of the scores of trained rankers.
+
+    ``fit`` finds the weights that are best for a measure; the rankers themselves stay as they
+    are. The scales of their scores do not matter: any weights are within reach.
+
+    Parameters
+    ----------
+    rankers : the trained rankers, or any models with ``predict`` (those cannot be saved)
+    measure : what the weights are to maximise
+    method : ``"cyclic"``, one weight after the other at its exact optimum, or ``"powell"``,
+        Powell's search (the LambdaMART paper's baseline)
+    rounds : how often to go through all weights at most
+    n_threads : threads to use; None: all cores
+
+    Attributes
+    ----------
+    weights_ : one a ranker
+    value_ : the mean of the measure on the data the weights were found on
+    n_features_in_, feature_names_ : of that data
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, vali = rg.make_artificial(60, seed=1), rg.make_artificial(40, seed=2)
+    >>> rankers = [rg.LambdaMART(m, n_trees=5).fit(train) for m in ("ndcg@10", "map")]
+    >>> both = rg.CombinedRanker(rankers).fit(vali)
+    >>> both.value_ >= max(rg.evaluate(r, vali, "ndcg@10").mean["ndcg@10"] for r in rankers)
+    True
+    """
+
+    kind: ClassVar[str] = "combination"
+    held: ClassVar[frozenset[str]] = frozenset({"rankers"})
+
+    def __init__(
+        self,
+        rankers: Sequence[Any] = (),
+        measure: str | Measure = "ndcg@10",
+        method: str = "cyclic",
+        rounds: int = 20,
+        n_threads: int | None = None,
+    ) -> None:
+        self.rankers = rankers
+        self.measure = measure
+        self.method = method
+        self.rounds = rounds
+        self.n_threads = n_threads
+
+    def __sklearn_clone__(self) -> CombinedRanker:
+        # The rankers are what this one is made of, and trained: they are not cloned.
+        return type(self)(**self.get_params(deep=False))
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None) -> CombinedRanker:
+        """Find the weights on a QueryDataset; or on features, labels `y` and query ids `qid`."""
+        data = as_dataset(X, y, qid, f"{type(self).__name__}.fit")
+        searcher = search_weights(
+            self.rankers, data, parse_measure(self.measure), type(self).__name__, self.n_threads
+        )
+        found = run_search(searcher, self.method, self.rounds, type(self).__name__)
+        return self.with_weights(found.weights, data, found.value)
+
+    def with_weights(self, weights: np.ndarray, data: QueryDataset, value: float) -> CombinedRanker:
+        """Take weights that were found on some data."""
+        self.weights_ = np.array(weights, np.float64)
+        self.value_ = float(value)
+        self.n_features_in_ = data.n_features
+        if data.has_feature_names:
+            self.feature_names_ = data.feature_names
+        return self
+
+    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return one float64 score a row, in the caller's order: the higher, the better."""
+        self._check_is_fitted()
+        threads = self.n_threads if n_threads is None else n_threads
+        return weighted_sum([_predict(one, X, threads) for one in self.rankers], self.weights_)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        packed: list[dict[str, Any]] = []
+        arrays: dict[str, np.ndarray] = {}
+        for i, ranker in enumerate(self.rankers):
+            if not isinstance(ranker, Ranker):
+                raise ParameterError(
+                    f"A combination with a {type(ranker).__name__} cannot be saved: only rankers "
+                    "of rankgrove have a model file. Keep its scores instead."
+                )
+            content, own = pack(ranker, f"ranker {i}")
+            packed.append(content)
+            arrays |= own
+        weights = {"weights": self.weights_.tolist(), "value": self.value_}
+        return {"rankers": packed, **weights}, arrays
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        packed = content["rankers"]
+        self.rankers = tuple(unpack(one, arrays, f"ranker {i}") for i, one in enumerate(packed))
+        self.weights_ = np.array(content["weights"], np.float64)
+        self.value_ = float(content["value"])
+        if self.weights_.shape != (len(self.rankers),) or not np.isfinite(self.weights_).all():
+            raise ModelFileError("The weights of the combination do not fit its rankers.")
+
+
+def search_weights(
+    rankers: Sequence[Any],
+    data: QueryDataset,
+    measure: Measure,
+    owner: str,
+    n_threads: int | None,
+) -> Searcher:
+    """Return the rankers' scores on some data, ready for a search of their weights."""
+    if isinstance(rankers, str) or not hasattr(rankers, "__len__"):
+        refuse("rankers", owner, "a list of trained rankers or of scores", rankers)
+    if len(rankers) < 2:
+        raise ParameterError(f"{owner} needs at least two rankers. Got {len(rankers)}.")
+    columns = [data.grouped(scores_of(one, data, owner)[1]) for one in rankers]
+    prepared = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
+        raise DataError(
+            f"{owner}: {measure} leaves out every query of the data (nothing relevant, or all "
+            "labels equal), so that no weights are better than others."
+        )
+    return Searcher(prepared, columns, n_threads)
+
+
+def run_search(searcher: Searcher, method: str, rounds: int, owner: str) -> Weighted:
+    """Find weights by the method of a name."""
+    check_choice("method", owner, method, METHODS)
+    check_integer("rounds", owner, rounds, low=1)
+    return searcher.cyclic(rounds) if method == "cyclic" else searcher.powell(rounds)
+
+
+def _predict(model: Any, X: Any, n_threads: int | None) -> np.ndarray:
+    """Return the scores of a ranker, or of anybody else's model of features."""
+    if getattr(model, "takes_datasets", False):
+        return np.asarray(model.predict(X, n_threads=n_threads))
+    features = X.X if isinstance(X, QueryDataset) else X
+    return np.asarray(model.predict(features), np.float64).reshape(-1)

@@ -1,0 +1,424 @@
+"""Combining trained rankers: two of them exactly, several, and the trees of one."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.combine.interpolate import weighted_sum
+from rankgrove.combine.refine import LEAF_MEMORY, TreeScores, refine
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.files import write_atomically
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.boosted_data import query_order_rows
+from rankgrove.rankers.combination import CombinedRanker, run_search, search_weights
+from rankgrove.sweep.sweep import Curve, sweep
+from rankgrove.validation import check_choice, check_integer, check_real, check_scores, refuse
+
+FORMULAS = {"convex": "(1 - alpha) a + alpha b", "additive": "a + alpha b"}
+
+
+# -- what is found ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What all results share: weights of rankers, a value, predictions."""
+
+    measure: Measure
+    weights: np.ndarray
+    value: float
+    values: tuple[float, ...]
+    names: tuple[str, ...]
+    ranker: CombinedRanker | None
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return the combined scores, one a row in the caller's order.
+
+        Parameters
+        ----------
+        X : a data set or features; where scores were combined instead of rankers, the rankers'
+            scores for the same rows, one array a ranker
+        """
+        if self.ranker is not None:
+            return self.ranker.predict(X, n_threads)
+        n = self.weights.size
+        if isinstance(X, QueryDataset) or not hasattr(X, "__len__") or len(X) != n:
+            raise DataError(
+                f"Scores were combined, not rankers, so predict takes {n} arrays of scores, in "
+                f"the same order: predict([{', '.join(self.names)}])."
+            )
+        n_rows = len(X[0])
+        columns = [check_scores(scores, n_rows, "predict") for scores in X]
+        return weighted_sum(columns, self.weights)
+
+    def save(self, path: str | Path) -> None:
+        """Write the combined ranker to a file; :func:`rankgrove.load` reads it."""
+        if self.ranker is None:
+            raise ParameterError(
+                "Scores were combined, not rankers: there is no ranker to save. Combine rankers, "
+                "or keep the weights."
+            )
+        self.ranker.save(path)
+
+    def _table(self, rows: list[tuple[str, str]]) -> str:
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OptimalCombination(_Found):
+    """What :func:`optimal_combination` found; prints as a table.
+
+    Attributes
+    ----------
+    alpha : the best weight
+    value : the mean of the measure there
+    values : the two rankers' own means
+    curve : the mean as a step function of alpha: ``curve.alpha`` (m + 1 points from the lowest to
+        the highest weight), ``curve.value`` (m values between them), ``curve.at_low`` and
+        ``curve.at_high``
+    stretch : the weights around alpha that all have this value
+    form, bounds : the form of the combination, and the range of alpha
+    weights : of the two rankers
+    ranker : the combined ranker, or None where scores were given
+    n_crossings : crossings of documents that were followed
+    """
+
+    alpha: float
+    curve: Curve
+    stretch: tuple[float, float]
+    form: str
+    bounds: tuple[float, float]
+    n_crossings: int
+
+    def __str__(self) -> str:
+        a, b = self.names
+        rows = [
+            ("measure", str(self.measure)),
+            (f"a: {a}", f"{self.values[0]:.4f}"),
+            (f"b: {b}", f"{self.values[1]:.4f}"),
+            ("combined", f"{self.value:.4f}"),
+            ("alpha", f"{self.alpha:.6g} in {FORMULAS[self.form]}"),
+            ("range", f"{self.bounds[0]:g} to {self.bounds[1]:g}"),
+            (
+                "crossings",
+                f"{self.n_crossings:,}; the mean changes at {self.curve.value.size - 1:,}",
+            ),
+        ]
+        return self._table(rows)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the curve as CSV text, one stretch a line; write it to `path`."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["from", "to", "value"])
+        edges = [repr(alpha) for alpha in self.curve.alpha.tolist()]
+        low, high = edges[0], edges[-1]
+        writer.writerow([low, low, repr(self.curve.at_low)])
+        values = [repr(value) for value in self.curve.value.tolist()]
+        writer.writerows(zip(edges[:-1], edges[1:], values, strict=True))
+        writer.writerow([high, high, repr(self.curve.at_high)])
+        if path is not None:
+            write_atomically(path, out.getvalue())
+        return out.getvalue()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interpolation(_Found):
+    """What :func:`interpolate` found; prints as a table.
+
+    Attributes
+    ----------
+    weights : one a ranker, adding up to 1
+    value : the mean of the measure at the weights
+    values : the rankers' own means
+    history : the mean after every step of the search
+    method : how the weights were found
+    ranker : the combined ranker, or None where scores were given
+    """
+
+    method: str
+    history: list[float]
+
+    def __str__(self) -> str:
+        rows = [("measure", f"{self.measure}   weight")]
+        rows += [
+            (name, f"{value:.4f}   {weight:.6g}")
+            for name, value, weight in zip(
+                self.names, self.values, self.weights.tolist(), strict=True
+            )
+        ]
+        rows.append((f"combined ({self.method})", f"{self.value:.4f}"))
+        return self._table(rows)
+
+
+# -- combining ------------------------------------------------------------------------------------
+
+
+def optimal_combination(
+    a: Any,
+    b: Any,
+    dataset: QueryDataset,
+    measure: str | Measure,
+    form: str = "convex",
+    bounds: tuple[float, float] | None = None,
+    convention: str = "papers",
+    *,
+    names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> OptimalCombination:
+    """Find the best combination of two rankers for a measure, exactly.
+
+    Every weight at which two documents change places is looked at (LambdaMART paper, section 4),
+    so the result is the best of all weights, not of a grid.
+
+    Parameters
+    ----------
+    a, b : trained rankers, any models with ``predict``, or one score a row each
+    dataset : the judged data to find the weight on
+    measure : what to maximise, a name such as ``"ndcg@10"`` or a measure
+    form : ``"convex"`` combines as (1 - alpha) a + alpha b, ``"additive"`` as a + alpha b
+    bounds : lowest and highest alpha; None is (0, 1) for the convex form, which reaches every
+        combination of positive weights. The additive form needs bounds.
+    convention : what the measure's name does not say (see :func:`rankgrove.measure`)
+    names : what to call the two where the result is printed
+    n_threads : threads to use, None for all cores; the result does not depend on it
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.QueryDataset(None, [1, 0, 0], qid=[1, 1, 1])
+    >>> best = rg.optimal_combination([3, 4, 1], [3, 1, 4], data, "mrr")
+    >>> best.alpha, best.value, best.values
+    (0.5, 1.0, (0.5, 0.5))
+    """
+    owner = "optimal_combination"
+    low, high = _bounds(form, bounds, owner)
+    chosen = parse_measure(measure, convention)
+    searcher = search_weights([a, b], _dataset(dataset, owner), chosen, owner, n_threads)
+    found = sweep(
+        searcher.prepared,
+        *searcher.columns,
+        form=form,
+        low=low,
+        high=high,
+        n_threads=n_threads,
+    )
+    assert found.curve is not None  # it was asked for
+    weights = np.array([1.0 - found.alpha if form == "convex" else 1.0, found.alpha])
+    return OptimalCombination(
+        measure=chosen,
+        weights=weights,
+        value=found.value,
+        values=tuple(searcher.single_values()),
+        names=_names([a, b], names, owner),
+        ranker=_ranker([a, b], weights, dataset, chosen, found.value, n_threads),
+        alpha=found.alpha,
+        curve=found.curve,
+        stretch=found.stretch,
+        form=form,
+        bounds=(low, high),
+        n_crossings=found.n_crossings,
+    )
+
+
+def interpolate(
+    rankers: Sequence[Any],
+    dataset: QueryDataset,
+    measure: str | Measure,
+    method: str = "cyclic",
+    convention: str = "papers",
+    *,
+    rounds: int = 20,
+    names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> Interpolation:
+    """Find weights for several rankers on judged data.
+
+    Parameters
+    ----------
+    rankers : two or more trained rankers, models with ``predict``, or one score a row each
+    dataset : the judged data, usually for validation
+    measure : what to maximise
+    method : ``"cyclic"`` sets one weight after the other to its exact optimum; the measure never
+        falls, and the search ends when it no longer rises. ``"powell"`` is Powell's search.
+    convention : what the measure's name does not say
+    rounds : how often to go through all weights at most
+    names : what to call the rankers where the result is printed
+    n_threads : threads to use, None for all cores; the result does not depend on it
+    """
+    owner = "interpolate"
+    chosen = parse_measure(measure, convention)
+    searcher = search_weights(rankers, _dataset(dataset, owner), chosen, owner, n_threads)
+    found = run_search(searcher, method, rounds, owner)
+    return Interpolation(
+        measure=chosen,
+        weights=found.weights,
+        value=found.value,
+        values=tuple(searcher.single_values()),
+        names=_names(rankers, names, owner),
+        ranker=_ranker(rankers, found.weights, dataset, chosen, found.value, n_threads),
+        method=method,
+        history=found.values,
+    )
+
+
+def _bounds(form: str, bounds: Any, owner: str) -> tuple[float, float]:
+    check_choice("form", owner, form, FORMULAS)
+    if bounds is None:
+        if form == "additive":
+            refuse("bounds", owner, "given for the additive form, as in (0.1, 100)", bounds)
+        return 0.0, 1.0
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        refuse("bounds", owner, "a pair (lowest, highest weight)", bounds)
+    return check_real("bounds", owner, low), check_real("bounds", owner, high)
+
+
+def _dataset(dataset: Any, owner: str) -> QueryDataset:
+    if not isinstance(dataset, QueryDataset):
+        raise DataError(f"{owner} needs a QueryDataset. Got {type(dataset).__name__} instead.")
+    return dataset
+
+
+def _names(rankers: Sequence[Any], names: Sequence[str] | None, owner: str) -> tuple[str, ...]:
+    if names is None:
+        return tuple(
+            type(one).__name__ if hasattr(one, "predict") else f"scores {i}"
+            for i, one in enumerate(rankers, 1)
+        )
+    if len(names) != len(rankers):
+        refuse("names", owner, f"one a ranker ({len(rankers)})", list(names))
+    return tuple(map(str, names))
+
+
+def _ranker(
+    rankers: Sequence[Any],
+    weights: np.ndarray,
+    data: QueryDataset,
+    measure: Measure,
+    value: float,
+    n_threads: int | None,
+) -> CombinedRanker | None:
+    """Return the ranker of the weights, or None where some are mere scores."""
+    if not all(hasattr(one, "predict") for one in rankers):
+        return None
+    made = CombinedRanker(tuple(rankers), str(measure), n_threads=n_threads)
+    return made.with_weights(weights, data, value)
+
+
+# -- the trees of one ranker ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedWeights:
+    """What :func:`refine_weights` found.
+
+    Attributes
+    ----------
+    ranker : the ranker with its trees' values multiplied by the weights
+    weights : one a tree
+    history : the mean of the measure before, and after every tree that was looked at
+    value : the mean at the end
+    rounds : how often all trees were gone through
+    """
+
+    ranker: Ranker
+    weights: np.ndarray
+    history: list[float]
+    rounds: int
+
+    @property
+    def value(self) -> float:
+        """The mean of the measure at the weights."""
+        return self.history[-1]
+
+
+def refine_weights(
+    model: Ranker,
+    data: QueryDataset,
+    measure: str | Measure,
+    rounds: int = 3,
+    *,
+    bounds: tuple[float, float] = (0.0, 10.0),
+    convention: str = "papers",
+    memory: int = LEAF_MEMORY,
+    n_threads: int | None = None,
+    callback: Callable[[int, int, float], None] | None = None,
+) -> RefinedWeights:
+    """Re-optimise the weight of every tree of a ranker, the others held fixed, in turn.
+
+    Each step is exact, so the measure never falls; it ends when a round through all trees does
+    not raise it, or after `rounds` rounds (LambdaMART paper, end of section 4). Without shrinkage
+    or other data for validation this may overfit: give validation data, or few rounds.
+
+    Parameters
+    ----------
+    model : a trained ranker whose score is a sum of trees, such as LambdaMART
+    data : the judged data to find the weights on
+    measure : what to maximise
+    rounds : how often to go through all trees at most
+    bounds : the least and the largest weight of a tree; 1 is what it has now
+    convention : what the measure's name does not say
+    memory : bytes for remembering which leaf every row reaches; with less, trees are walked anew
+    n_threads : threads to use, None for all cores; the result does not depend on it
+    callback : called with the round, the tree and the mean after each
+
+    Returns
+    -------
+    a new ranker with the weights and the record; `model` is left as it is
+    """
+    owner = "refine_weights"
+    check_integer("rounds", owner, rounds, low=1)
+    limits = _bounds("additive", bounds, owner)
+    chosen = parse_measure(measure, convention)
+    _dataset(data, owner)
+    if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):
+        raise ParameterError(
+            f"{owner} needs a trained ranker made of trees. Got {type(model).__name__}."
+        )
+    ensemble = model.ensemble_
+    prepared = chosen.prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))
+    trees = TreeScores(
+        ensemble,
+        features_of(data, owner)[0],
+        query_order_rows(data),
+        data.n_rows,
+        memory,
+        n_threads,
+    )
+    whole = sum((trees[t] for t in range(ensemble.n_trees)), base)
+    if not np.allclose(whole, data.grouped(model.predict(data, n_threads=n_threads))):
+        raise ParameterError(
+            f"{owner}: the score of this {type(model).__name__} is not the sum of its trees, so "
+            "that they have no weights."
+        )
+    found = refine(
+        prepared,
+        ensemble,
+        trees,
+        base,
+        rounds=rounds,
+        bounds=limits,
+        n_threads=n_threads,
+        callback=callback,
+    )
+    refined = model.truncated(ensemble.n_trees)
+    of_leaves = np.repeat(found.weights, np.diff(ensemble.leaf_ptr))
+    refined.ensemble_ = replace(ensemble, value=of_leaves * ensemble.value)
+    return RefinedWeights(refined, found.weights, found.values, found.rounds)
