@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankgrove as rg
+from rankgrove.sweep.ordering import sort_changes
 from rankgrove.sweep.sweep import combine_scores, sweep
 from tests.reference.sweep import brute_force, mean_at
 
@@ -19,7 +20,7 @@ MEASURES = (
     "sweep_custom@2"
 ).split()
 RANGES = {
-    "convex": [(0.0, 1.0), (0.25, 0.875)],
+    "convex": [(0.0, 1.0), (0.3, 0.7)],
     "additive": [(0.1, 100.0), (0.0, 5.0), (-2.0, 3.0)],
 }
 
@@ -90,6 +91,25 @@ def test_is_what_brute_force_finds(name, form, ties):
             best = np.abs(curve.value - curve.value.max()) < 1e-12
             assert right - left == np.diff(curve.alpha)[best].max()
             assert left < found.alpha < right
+
+
+@pytest.mark.parametrize(
+    ("form", "low", "i", "j"),
+    [
+        ("additive", 0.1, (-1.1, 0.1), (-0.9, -1.9)),
+        ("additive", 0.3, (-0.3, -1.9), (-1.5, 2.1)),
+        ("convex", 0.1, (0.1, 2.5), (0.4, -0.2)),
+        ("convex", 0.7, (1.9, -2.9), (-1.6, -1.4)),
+    ],
+)
+def test_lines_that_cross_where_the_range_begins(form, low, i, j):
+    # By rounding, the scores at `low` say another order than the point of crossing does.
+    start, other = np.array([i, j, (-9.0, -9.0)]).T.copy()
+    for labels in ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]):
+        prepared = rg.measure("mrr").prepare(np.array(labels), np.array([0, 3]))
+        found = sweep(prepared, start, other, form=form, low=low, high=0.9)
+        assert found.curve.value.tolist() == [mean_at(prepared, start, other, 0.85, form)]
+        assert found.n_changes == 0
 
 
 @pytest.mark.parametrize("name", ["ndcg@3", "map", "err", "pairs", "accuracy", "sweep_custom@2"])
@@ -217,3 +237,24 @@ def test_refusals():
     wrong = rg.measure("sweep_nan").prepare(np.array([1.0, 0.0, 2.0]), np.array([0, 3]))
     with pytest.raises(rg.ParameterError, match="must be a finite number"):
         sweep(wrong, np.array([3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("case", ["even", "crowded", "equal", "two points", "tiny", "negative"])
+def test_changes_are_sorted(case):
+    rng = np.random.default_rng(3)
+    n = 30_000
+    alphas = {
+        "even": rng.random(n),
+        "crowded": 100.0 ** rng.normal(size=n),
+        "equal": np.full(n, 0.25),
+        "two points": rng.integers(0, 2, n) / 3,
+        "tiny": rng.random(n) * 1e-300,
+        "negative": rng.standard_cauchy(n),
+    }[case]
+    changes = rng.integers(-9, 9, n)
+    parts = [(-alphas[own], changes[own]) for own in np.split(np.arange(n), [0, 100, 20_000])]
+    keys, ordered = sort_changes(parts, 2)
+    assert np.array_equal(keys, -np.sort(alphas))
+    assert np.array_equal(
+        ordered[np.lexsort([ordered, -keys])], changes[np.lexsort([changes, alphas])]
+    )

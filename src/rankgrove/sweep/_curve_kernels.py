@@ -27,41 +27,80 @@ def width_of_point(alpha, convex):
 
 
 @njit(cache=True, nogil=True)
-def add_up(keys, changes, convex, low, total, breaks, totals):
+def count_buckets(keys, borders, first, per_alpha, bucket_of, counts):
+    """Fill the bucket of every key, and add to the buckets' counts.
+
+    borders : in, descending; the first bucket holds the keys above the first border, every other
+        those from a border on
+    first, per_alpha : in, equal cells from the first border on: the border before each cell, so
+        that few borders are left to look through
+    """
+    for e in range(keys.size):
+        k = keys[e]
+        cell = np.int64(min(max((borders[0] - k) * per_alpha, 0.0), first.size - 2.0))
+        low = first[cell]
+        n = first[cell + 1] - low
+        while n > 0:
+            half = n >> 1
+            below = borders[low + half] >= k
+            low += half + 1 if below else 0
+            n = n - half - 1 if below else half
+        bucket_of[e] = low
+        counts[low] += 1
+
+
+@njit(cache=True, nogil=True)
+def fill_buckets(keys, changes, bucket_of, place, out_keys, out_changes):
+    """Copy to the buckets; place : inout, where in each the next one goes."""
+    for e in range(keys.size):
+        to = place[bucket_of[e]]
+        place[bucket_of[e]] += 1
+        out_keys[to] = keys[e]
+        out_changes[to] = changes[e]
+
+
+@njit(cache=True, nogil=True)
+def sort_bucket(keys, changes):
+    """Sort by ascending alpha (descending key)."""
+    n = keys.size
+    sort_crossings(keys, changes, n, np.empty(n), np.empty(n, np.int64), np.empty(n + 1, np.int64))
+
+
+@njit(cache=True, nogil=True)
+def add_up(keys, changes, convex, low, last, last_change, total, breaks, totals):
     """Fill where the sum changes, ascending, and its value before each of these points.
 
-    keys, changes : inout, -alpha and the change there; they are sorted by ascending alpha
+    keys, changes : in, -alpha and the change there, by ascending alpha
     low : in, where the range begins: what changes there is no change within it
-    total : in, the sum before all of them
+    last, last_change : in, a point before all of them, to which the first may belong
+    total : in, the sum before that
 
     Returns how often the sum changes and what it is then, not counting the last point, and the
     last point with its change: what comes after may belong to it.
     """
-    m = keys.size
-    sort_crossings(keys, changes, m, np.empty(m), np.empty(m, np.int64), np.empty(m + 1, np.int64))
     n = 0
-    e = 0
-    while True:
+    reach = last + width_of_point(last, convex)
+    for e in range(keys.size):
         here = -keys[e]
-        last = here + width_of_point(here, convex)
-        change = changes[e]
-        e += 1
-        while e < m and -keys[e] <= last:
-            change += changes[e]
-            e += 1
-        if e == m:
-            return n, total, here, change
-        if abs(change) > NO_CHANGE and here > low:
-            breaks[n] = here
+        if here <= reach:
+            last_change += changes[e]
+            continue
+        if abs(last_change) > NO_CHANGE and last > low:
+            breaks[n] = last
             totals[n] = total
             n += 1
-        total += change
+        total += last_change
+        last = here
+        last_change = changes[e]
+        reach = here + width_of_point(here, convex)
+    return n, total, last, last_change
 
 
 @njit(cache=True, nogil=True)
-def keep_best(lefts, rights, totals, best_left, best_right, best_total, n_best):
+def keep_best(left, rights, totals, best_left, best_right, best_total, n_best):
     """Keep the best stretches: those of highest total, of equal ones the widest, then the lowest.
 
+    left : in, where the first stretch begins; rights, totals : in, where every one ends, its value
     best_left, best_right, best_total : inout, best first; n_best : in, how many there are
     Returns how many there are now.
     """
@@ -70,7 +109,8 @@ def keep_best(lefts, rights, totals, best_left, best_right, best_total, n_best):
         total = totals[i] >> EQUAL_BITS
         if n_best == most and total < best_total[most - 1] >> EQUAL_BITS:
             continue
-        width = rights[i] - lefts[i]
+        begin = left if i == 0 else rights[i - 1]
+        width = rights[i] - begin
         to = n_best
         while to > 0:
             p = to - 1
@@ -85,7 +125,7 @@ def keep_best(lefts, rights, totals, best_left, best_right, best_total, n_best):
             best_left[p] = best_left[p - 1]
             best_right[p] = best_right[p - 1]
             best_total[p] = best_total[p - 1]
-        best_left[to] = lefts[i]
+        best_left[to] = begin
         best_right[to] = rights[i]
         best_total[to] = totals[i]
     return n_best

@@ -38,9 +38,10 @@ RECORDED = -1  # the code of rules whose value is found by evaluating every orde
 class Lines(NamedTuple):
     """The groups of one query.
 
-    By group: s, t, size, member (place of its first document in `order`), rank, place (its slot),
-    step, single (see describe_groups). By slot: slots (its group), begin, state, part (documents
-    above, what they add up to, what the slot contributes). By document: order, g, coef, share.
+    By group: s, t, size, member (place of its first document in `order`), place (its slot), step,
+    single (see describe_groups). By slot: slots (its group), rank, begin, state, part (documents
+    above by the pairwise rule and by place, what they add up to, what the slot contributes). By
+    document: order, g, coef, share.
     """
 
     s: np.ndarray
@@ -121,13 +122,16 @@ def open_query(s, t, convex, low, high, depth, start, end, lines, scratch, bins,
 
 @njit(cache=True, nogil=True)
 def fill_slots(n, lines):
-    """Put the groups into slots by rank."""
+    """Put the groups into slots by rank; `rank`, which was by group, is by slot then."""
     rank, slots = lines.rank, lines.slots
     for k in range(n):
+        r = rank[k]
         to = k - 1
-        while to >= 0 and rank[slots[to]] > rank[k]:
+        while to >= 0 and rank[to] > r:
+            rank[to + 1] = rank[to]
             slots[to + 1] = slots[to]
             to -= 1
+        rank[to + 1] = r
         slots[to + 1] = k
     for p in range(n):
         lines.place[slots[p]] = p
@@ -207,20 +211,21 @@ def walk(
         while e < keys.size and keys[e] == here:
             down, up = codes[e] >> 32, codes[e] & 0xFFFFFFFF
             e += 1
-            rank[down] += size[up]
-            rank[up] -= size[down]
+            rank[place[down]] += size[up]
+            rank[place[up]] -= size[down]
             p = place[up] - 1
             rises = True
             while True:
                 # First the one that overtakes rises to its rank, then the other sinks to its own.
-                if rises and not (p >= 0 and rank[slots[p]] > rank[up]):
+                if rises and (p < 0 or rank[p] <= rank[p + 1]):
                     rises = False
                     p = place[down]
-                if not rises and not (p + 1 < n and rank[slots[p + 1]] < rank[down]):
+                if not rises and (p + 1 == n or rank[p] <= rank[p + 1]):
                     break
                 u, v = slots[p], slots[p + 1]
                 slots[p], slots[p + 1] = v, u
                 place[u], place[v] = p + 1, p
+                rank[p], rank[p + 1] = rank[p + 1], rank[p]
                 begin[p + 1] = begin[p] + size[v]
                 state[p + 1] = state[p] + step[v]
                 if rule == CASCADE:

@@ -12,6 +12,7 @@ from rankgrove import parallel
 from rankgrove.errors import ParameterError
 from rankgrove.measures._value_kernels import CASCADE, FIRST, PAIRS, PRECISIONS, SUM
 from rankgrove.measures.base import SERIAL_ROWS, TIES, PreparedMeasure
+from rankgrove.sweep.ordering import sort_changes
 
 FAST_RULES = (SUM, CASCADE, PRECISIONS, FIRST, PAIRS)  # the others are evaluated order by order
 SUM_BITS, VALUE_BITS = 62, 46  # of the fixed point: in all, and after the point
@@ -20,7 +21,7 @@ ORDERS_AT_ONCE = 1 << 20  # rows of written-down orders
 
 @dataclass
 class Changes:
-    """The changes of all queries' values between two alphas, in no order; key is -alpha."""
+    """The changes of all queries' values between two alphas, ascending; key is -alpha."""
 
     key: np.ndarray
     change: np.ndarray
@@ -65,12 +66,8 @@ class Paths:
 
         self._run(work)
         parts = [found[first] for first in sorted(found)]
-        return Changes(
-            np.concatenate([part[0] for part in parts]),
-            np.concatenate([part[1] for part in parts]),
-            initial,
-            sum(part[2] for part in parts),
-        )
+        keys, changes = sort_changes([part[:2] for part in parts], self.n_threads)
+        return Changes(keys, changes, initial, sum(part[2] for part in parts))
 
     def count(self, start: float, end: float, n_bins: int) -> np.ndarray:
         """Return how many crossings lie in each of `n_bins` equal parts of start .. end."""

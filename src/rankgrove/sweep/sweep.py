@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankgrove.compiling import announce
 from rankgrove.errors import DataError
 from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.sweep.paths import Changes, Paths, TooLarge
@@ -106,6 +107,9 @@ def sweep(
         part by part, with the same result to the bit
     n_threads : threads to use, None for all cores; the result does not depend on it
     """
+    from rankgrove.sweep._path_kernels import sweep_queries
+
+    announce(sweep_queries)
     low, high = _checked_range(form, low, high)
     check_integer("max_crossings", "sweep", max_crossings, low=1)
     start, other = (check_scores_fit(prepared, scores) for scores in (start, other))
@@ -259,11 +263,17 @@ class _Steps:
         if self.total is None:
             self.total = int(changes.initial.sum())
         self.n_crossings += changes.n_crossings
-        keys = np.concatenate([[-self.last], changes.key])
-        change = np.concatenate([[self.last_change], changes.change])
-        breaks, totals = np.empty(keys.size), np.empty(keys.size, np.int64)
+        breaks, totals = np.empty(changes.key.size), np.empty(changes.key.size, np.int64)
         n, self.total, self.last, self.last_change = add_up(
-            keys, change, self.paths.convex, self.paths.low, self.total, breaks, totals
+            changes.key,
+            changes.change,
+            self.paths.convex,
+            self.paths.low,
+            self.last,
+            self.last_change,
+            self.total,
+            breaks,
+            totals,
         )
         self._stretches(breaks[:n], totals[:n])
 
@@ -284,10 +294,8 @@ class _Steps:
 
         if not rights.size:
             return
-        lefts = np.concatenate([[self.left], rights[:-1]])
-        self.n_best = keep_best(
-            lefts, rights, totals, self.best_left, self.best_right, self.best_total, self.n_best
-        )
+        best = self.best_left, self.best_right, self.best_total
+        self.n_best = keep_best(self.left, rights, totals, *best, self.n_best)
         self.left = float(rights[-1])
         self.n_changes += rights.size
         if self.kept is not None:
