@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankgrove.cli.options import (
+    BaseScore,
     Cache,
     Convention,
     DocidColumn,
@@ -86,6 +87,7 @@ def combine(
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
     features: FeatureColumns = None,
+    base_score: BaseScore = None,
     cache: Cache = False,
     threads: Threads = None,
 ) -> None:
@@ -122,6 +124,7 @@ def combine(
         qid=qid,
         docid=docid,
         features=features,
+        base_score=base_score,
         cache=cache,
         n_features=trained[0].n_features_in_ if trained else None,
     )
