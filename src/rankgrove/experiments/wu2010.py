@@ -143,7 +143,7 @@ def figure_3(study: Study) -> Findings:
         name: study.cell(f"steps {name}", partial(_stepped, study, options))
         for name, options in STEPS.items()
     }
-    rounds = study.size(60, 300)
+    rounds = study.size(60, 200)
     marks = [r for r in (10, 25, 50, 100, 200, 300) if r <= rounds]
     rows = [
         [name, *(f"{100 * one['test'][r - 1]:.2f}" for r in marks), f"{100 * max(one['test']):.2f}"]
@@ -171,7 +171,7 @@ def _stepped(study: Study, options: dict[str, Any]) -> dict[str, Any]:
     seen: list[Any] = []
     LambdaMART(
         "ndcg@10",
-        n_trees=study.size(60, 300),
+        n_trees=study.size(60, 200),
         n_leaves=LEAVES,
         n_threads=study.n_threads,
         **options,
