@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from tests.command import COMMAND, run
+from tests.command import COMMAND
+from tests.command import run as run_apart
+from tests.command import run_here as run
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def test_help_and_version():
     for command in "train rank evaluate compare combine params generate demo".split():
         assert command in out
         assert "--help" in run(command, "--help")[0]
-    assert run("--version")[0].strip() == f"rankgrove {rg.__version__}"
+    assert run_apart("--version")[0].strip() == f"rankgrove {rg.__version__}"
 
 
 def test_generate(tmp_path):
@@ -103,7 +105,7 @@ def test_compare(folder):
 
 
 def test_demo(tmp_path):
-    out, _ = run("demo", "--queries", 60, "--trees", 10, cwd=tmp_path)
+    out, _ = run_apart("demo", "--queries", 60, "--trees", 10, cwd=tmp_path)
     assert "Against the best single feature" in out
     for line in out.split("Try next:")[1].strip().splitlines()[:4]:
         run(*line.split()[1:], cwd=tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from tests.cli.test_cli import run
+from tests.command import run_here as run
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import rankgrove as rg
 from rankgrove.cli.inputs import load_dataset, load_system
 from rankgrove.errors import ParameterError
-from tests.command import run
+from tests.command import run_here as run
 
 
 @pytest.fixture(scope="module")

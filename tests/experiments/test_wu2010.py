@@ -10,7 +10,7 @@ import rankgrove as rg
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
-from tests.command import run
+from tests.command import run_here as run
 
 
 class Tiny(Study):

@@ -120,7 +120,10 @@ class Searcher:
     # -- Powell's search --------------------------------------------------------------------------
 
     def powell(self, rounds: int) -> Weighted:
-        """Search by Powell's method, from even weights; the best weights seen count."""
+        """Search by Powell's method, from even weights; the best weights seen count.
+
+        Those of every ranker alone are among them.
+        """
         from scipy.optimize import minimize
 
         even = self.even_weights()
@@ -139,6 +142,8 @@ class Searcher:
             return -value
 
         n = len(self.columns)
+        for alone in np.eye(n):
+            loss(alone)
         minimize(
             loss,
             np.ones(n),

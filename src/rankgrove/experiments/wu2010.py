@@ -64,7 +64,11 @@ def table_1(study: Study) -> Findings:
             for k, measure in enumerate(MEASURES)
         ]
         header = ["measure", *SYSTEMS, *(f"paper's {name}" for name in SYSTEMS), "p (t-test)"]
-        text.append(f"Labels {labels}, test NDCG in percent (half width of the 95 % interval):")
+        text.append(
+            f"Labels {labels}, test NDCG in percent (half width of the 95 % interval), after the "
+            "best round of the validation data. The paper's figures are of its own data (10,000 "
+            "queries, label shares unknown): the order and the gaps compare, not the level."
+        )
         text.append(markdown(header, rows))
         text.append(_trees_needed(found))
         figures[f"wu2010-figure2-{labels}"] = _figure_2(labels, found)
@@ -105,7 +109,7 @@ def _trees_needed(first: dict[str, dict[str, Any]]) -> str:
             rounds = first_round_at(one["curve"], float(level))
             trees.append("not reached" if rounds is None else rounds * one["trees a round"])
         rows.append([f"{100 * level:.1f}", *trees])
-    return "Trees for a test NDCG@10 (Figure 2):\n\n" + markdown(
+    return "Trees after which the test NDCG@10 first reaches a level (Figure 2):\n\n" + markdown(
         ["NDCG@10", *(f"{name}, trees" for name in first)], rows
     )
 
@@ -158,8 +162,24 @@ def figure_3(study: Study) -> Findings:
         ),
     }
     header = ["step", *(f"{r} trees" for r in marks), "best"]
-    text = "Test NDCG@10 in percent after so many trees (Figure 3):\n\n" + markdown(header, rows)
+    text = (
+        "Test NDCG@10 in percent after so many trees (Figure 3). In the paper the exact step needs "
+        "far fewer trees than Newton's on its data (80 against 250 on web data at rate 0.1).\n\n"
+        f"{markdown(header, rows)}\n\n{_rounds_needed(found)}"
+    )
     return Findings(text, figures)
+
+
+def _rounds_needed(found: dict[str, dict[str, Any]]) -> str:
+    """Say how many trees each step needs for some levels of NDCG@10."""
+    levels = (0.55, 0.6, 0.65, 0.7, 0.75)
+    rows = []
+    for name, one in found.items():
+        need = [first_round_at(one["test"], level) for level in levels]
+        rows.append([name, *("-" if n is None else n for n in need)])
+    return "Trees after which the test NDCG@10 first reaches a level:\n\n" + markdown(
+        ["step", *(f"{100 * level:.0f}" for level in levels)], rows
+    )
 
 
 def _by_round(values: list[float]) -> tuple[np.ndarray, np.ndarray]:

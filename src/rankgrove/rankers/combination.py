@@ -75,6 +75,12 @@ class CombinedRanker(Ranker):
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> CombinedRanker:
         """Find the weights on a QueryDataset; or on features, labels `y` and query ids `qid`."""
         data = as_dataset(X, y, qid, f"{type(self).__name__}.fit")
+        for one in self.rankers:
+            if not hasattr(one, "predict"):
+                raise ParameterError(
+                    f"{type(self).__name__} needs rankers, which can score other data. Got "
+                    f"{type(one).__name__}: combine scores by rankgrove.interpolate."
+                )
         searcher = search_weights(
             self.rankers, data, parse_measure(self.measure), type(self).__name__, self.n_threads
         )

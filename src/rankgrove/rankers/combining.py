@@ -286,7 +286,10 @@ def _bounds(form: str, bounds: Any, owner: str) -> tuple[float, float]:
         low, high = bounds
     except (TypeError, ValueError):
         refuse("bounds", owner, "a pair (lowest, highest weight)", bounds)
-    return check_real("bounds", owner, low), check_real("bounds", owner, high)
+    low, high = check_real("bounds", owner, low), check_real("bounds", owner, high)
+    if low >= high:
+        refuse("bounds", owner, "the lowest weight and then a higher one", bounds)
+    return low, high
 
 
 def _dataset(dataset: Any, owner: str) -> QueryDataset:
@@ -385,6 +388,8 @@ def refine_weights(
     owner = "refine_weights"
     check_integer("rounds", owner, rounds, low=1)
     limits = _bounds("additive", bounds, owner)
+    if not limits[0] <= 1.0 <= limits[1]:
+        refuse("bounds", owner, "around 1, which is the weight that every tree has now", bounds)
     chosen = parse_measure(measure, convention)
     _dataset(data, owner)
     if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):
@@ -421,4 +426,6 @@ def refine_weights(
     refined = model.truncated(ensemble.n_trees)
     of_leaves = np.repeat(found.weights, np.diff(ensemble.leaf_ptr))
     refined.ensemble_ = replace(ensemble, value=of_leaves * ensemble.value)
+    refined.steps_ = (found.weights * np.array(refined.steps_)).tolist()
+    refined.history_, refined.best_round_ = {}, None  # they were those of the old weights
     return RefinedWeights(refined, found.weights, found.values, found.rounds)

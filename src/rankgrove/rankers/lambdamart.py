@@ -162,6 +162,8 @@ class LambdaMART(SubmodelRanker):
         if not isinstance(self.normalise, bool):
             refuse("normalise", owner, "True or False", self.normalise)
         check_choice("step", owner, self.step, STEPS)
+        if self.submodel is None and self.submodel_weight != 1.0:
+            refuse("submodel_weight", owner, "1 where there is no submodel", self.submodel_weight)
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         target = parse_measure(self.measure)

@@ -39,8 +39,9 @@ class MART(BoostedRanker):
     query_fraction : share of the queries a round sees, drawn anew every round
     row_fraction : share of those queries' documents a round's trees are grown on, drawn anew
     feature_fraction : share of the features a split may use, drawn anew at every split
-    split : how splits are valued: ``"mse"`` (least squares on the gradients, as the papers do) or
-        ``"newton"`` (gradient and second derivative; also what weights of rows call for)
+    split : how splits are valued: ``"newton"`` (gradient and second derivative; also what weights
+        of rows call for) or ``"mse"`` (least squares on the gradients, as the papers do); for
+        squared error without weights they are the same
     sigma : slope of the sigmoid of the two-class losses; it changes the scale of the scores, not
         the ranking
     relevant : lowest label of a relevant document, for the two-class losses
@@ -91,7 +92,7 @@ class MART(BoostedRanker):
         query_fraction: float = 1.0,
         row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
-        split: str = "mse",
+        split: str = "newton",
         sigma: float = 1.0,
         relevant: float = 1.0,
         early_stopping: int | None = None,
