@@ -52,9 +52,7 @@ def test_squared_error_is_least_squares_boosting():
 def test_two_classes_are_the_papers_loop(loss, sigma):
     X, y, qid = tiny(1)
     signs = np.where(y > 0.5, 1, -1)
-    model = rg.MART(
-        loss, "auc", n_trees=6, n_leaves=4, learning_rate=0.3, min_leaf=2, l2=0, sigma=sigma
-    )
+    model = rg.MART(loss, "auc", 6, 4, 0.3, min_leaf=2, l2=0, sigma=sigma, split="mse")
     model.fit(X, signs, qid=qid)
     expected = naive.mart_logistic(
         X, signs, 6, 4, 0.3, sigma=sigma, balanced=loss == "balanced", min_leaf=2
@@ -209,7 +207,13 @@ def test_going_on_from_a_checkpoint_and_loading_give_the_same_model(train, valid
 def test_learning_and_early_stopping(train, valid):
     for loss in LOSSES:
         model = rg.MART(
-            loss, relevant=2, n_trees=300, min_leaf=2, learning_rate=0.5, early_stopping=5
+            loss,
+            relevant=2,
+            n_trees=300,
+            min_leaf=2,
+            learning_rate=0.5,
+            split="mse",
+            early_stopping=5,
         )
         model.fit(train, valid=valid)
         history = model.history_["valid"]["ndcg@10"]

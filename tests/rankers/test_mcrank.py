@@ -69,7 +69,7 @@ def test_two_classes_are_the_two_class_loss():
     t = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=200, scale=0.5)
     y = (t > np.median(t)).astype(int)
     qid = np.repeat(np.arange(10), 20)
-    options = {"n_trees": 20, "n_leaves": 5, "min_leaf": 3, "l2": 0}
+    options = {"n_trees": 20, "n_leaves": 5, "min_leaf": 3, "l2": 0, "split": "mse"}
     expected = rg.MART("logistic", **options).fit(X, y, qid=qid).predict_proba(X)
     for form in FORMS:
         model = rg.McRank(form, **options).fit(X, y, qid=qid)
