@@ -189,7 +189,7 @@ def test_every_ranker_is_trained_and_used_alike(folder):
 
 def test_params_of_other_rankers():
     mart, mcrank = (tomllib.loads(run("params", kind)[0]) for kind in ("mart", "mcrank"))
-    assert (mart["loss"], mart["relevant"], mart["split"]) == ("squared", 1.0, "mse")
+    assert (mart["loss"], mart["relevant"], mart["split"]) == ("squared", 1.0, "newton")
     assert mcrank["form"] == "classes"
 
 
