@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from rankgrove.boosting.watch import Watch
 from rankgrove.model.tree import Tree
+from rankgrove.training.watch import Watch
 
 
 class Step(Protocol):

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.boosting.checkpoint import Checkpoint
+from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.boosting.loop import Callback, Objective, Progress, boost
-from rankgrove.boosting.progress import ProgressBar
 from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.step import ConstantStep
-from rankgrove.boosting.watch import History, Watch, Watched
 from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset
@@ -26,7 +24,6 @@ from rankgrove.random import row_keys
 from rankgrove.rankers.base import (
     Ranker,
     as_dataset,
-    check_names,
     one_weight,
     plain_parameters,
     valid_datasets,
@@ -38,7 +35,10 @@ from rankgrove.rankers.boosted_data import (
     query_order_rows,
     resume,
 )
+from rankgrove.rankers.watching import check_alike, check_defined
 from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.training.progress import ProgressBar
+from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import (
     check_choice,
     check_integer,
@@ -183,12 +183,7 @@ class BoostedRanker(Ranker):
             )
         looked_at = {}
         for name, data in watched.items():
-            if data.n_features != binner.n_features:
-                raise DataError(
-                    f"{owner}: the {name} data has {counted(data.n_features, 'feature')}, the "
-                    f"training data {binner.n_features}."
-                )
-            check_names(names, data.feature_names if data.has_feature_names else None, owner)
+            check_alike(data, name, binner.n_features, names, owner)
             one = Watched(
                 binner.transform(data.features, query_order_rows(data), self.n_threads),
                 data.grouped(data.y),
@@ -198,12 +193,7 @@ class BoostedRanker(Ranker):
                 None if n_columns == 1 else self._rank_by,
                 self.n_threads,
             )
-            for measure_name, value in one.values().items():
-                if np.isnan(value):
-                    raise DataError(
-                        f"{owner}: {measure_name} leaves out every query of the {name} data "
-                        "(nothing relevant, or all labels equal)."
-                    )
+            check_defined(one, name, owner)
             looked_at[name] = one
         return Watch(looked_at, self.early_stopping)
 
@@ -213,7 +203,7 @@ class BoostedRanker(Ranker):
         binned: BinnedMatrix,
         watched: dict[str, QueryDataset],
         measures: dict[str, Measure],
-    ) -> Checkpoint | None:
+    ) -> TreeCheckpoint | None:
         if self.checkpoint is None:
             return None
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
@@ -221,7 +211,7 @@ class BoostedRanker(Ranker):
         run["training data"] = fingerprint(train, binned)
         run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
         run["valid_measures"] = [str(measure) for measure in measures.values()]
-        return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
+        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
     # -- what a subclass defines or may change ----------------------------------------------------
 
@@ -254,7 +244,7 @@ class BoostedRanker(Ranker):
         objective: Objective,
         keys: np.ndarray,
         watch: Watch,
-        saver: Checkpoint | None,
+        saver: TreeCheckpoint | None,
         callbacks: Sequence[Callback],
     ) -> Progress:
         grower = Grower(
