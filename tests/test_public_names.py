@@ -11,9 +11,9 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ Comparison DataError Evaluation LambdaMART Measure MissingExtraError ModelFileError
+__version__ Comparison DataError Evaluation LambdaMART LambdaRank Measure MissingExtraError ModelFileError
 ParameterError ParseError UnknownParameterError
-Qrels QueryDataset QueryKFold RankgroveError Run compare dataset_from_runs evaluate k_fold
+Qrels QueryDataset QueryKFold RankNet RankgroveError Run compare dataset_from_runs evaluate k_fold
 letor_folds load make_artificial make_domains make_web measure random_trials read_letor read_qrels
 read_run read_table register_measure write_letor write_run
 """.split()

@@ -44,6 +44,8 @@ _HOME = {
     "compare": "evaluation.compare",
     "QueryKFold": "rankers.folds",
     "LambdaMART": "rankers.lambdamart",
+    "LambdaRank": "rankers.nets",
+    "RankNet": "rankers.nets",
     "load": "rankers.load",
 }
 
@@ -83,6 +85,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.load import load as load
+    from rankgrove.rankers.nets import LambdaRank as LambdaRank
+    from rankgrove.rankers.nets import RankNet as RankNet
 
 
 def __getattr__(name: str) -> Any:

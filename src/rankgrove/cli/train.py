@@ -172,7 +172,11 @@ def new_ranker(name: str) -> Any:
     import rankgrove as rg
     from rankgrove.validation import check_choice
 
-    rankers = {"lambdamart": rg.LambdaMART}
+    rankers = {
+        "lambdamart": rg.LambdaMART,
+        "lambdarank": rg.LambdaRank,
+        "ranknet": rg.RankNet,
+    }
     return rankers[check_choice("ranker", "train", name, rankers)]()
 
 
@@ -226,4 +230,6 @@ def _toml(value: Any) -> str:
     """Return a parameter as TOML writes it; --config reads it back."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return json.dumps(list(value))
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))

@@ -129,7 +129,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
         """Build the trained ranker of a model file."""
         known = cls().get_params(deep=False)
-        made = cls(**{k: v for k, v in content["parameters"].items() if k in known})
+        given = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()
+        }
+        made = cls(**{k: v for k, v in given.items() if k in known})
         made.n_features_in_ = int(content["n_features"])
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
@@ -247,7 +250,13 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
     for name, value in ranker.get_params(deep=False).items():
         if name in OF_THE_RUN or name in ranker.held:
             continue
-        if isinstance(value, np.generic):
-            value = value.item()
-        plain[name] = value if isinstance(value, str | int | float | bool | None) else str(value)
+        plain[name] = _plain(value)
     return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -13,10 +13,11 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.rankers.boosted import BoostedRanker
+from rankgrove.rankers.preferences import FitsPairs
 from rankgrove.validation import check_integer, check_real, refuse
 
 
-class LambdaMART(BoostedRanker):
+class LambdaMART(FitsPairs, BoostedRanker):
     """Boosted regression trees on lambda gradients.
 
     Every tree fits the lambdas of all documents (the least-squares tree of the papers, or a Newton
