@@ -68,8 +68,9 @@ def test_every_measure_can_be_trained_on(train, measure):
 
 def test_a_users_own_measure_is_trained_on(train):
     rg.register_measure("net_good_top", lambda labels, k: (labels[:k] >= 2).mean())
-    own = rg.LambdaRank("net_good_top@3", **SMALL).fit(train)
-    built_in = rg.LambdaRank(rg.measure("p@3", relevant=2), **SMALL, truncation=None).fit(train)
+    options = SMALL | {"optimiser": "sgd"}  # adam moves on where a query says nothing
+    own = rg.LambdaRank("net_good_top@3", **options).fit(train)
+    built_in = rg.LambdaRank(rg.measure("p@3", relevant=2), **options, truncation=None).fit(train)
     np.testing.assert_allclose(own.predict(train), built_in.predict(train), atol=1e-6)
 
 
