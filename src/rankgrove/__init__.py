@@ -53,6 +53,8 @@ _HOME = {
     "interpolate": "rankers.combining",
     "optimal_combination": "rankers.combining",
     "refine_weights": "rankers.combining",
+    "LambdaRank": "rankers.nets",
+    "RankNet": "rankers.nets",
     "load": "rankers.load",
 }
 
@@ -104,6 +106,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.load import load as load
     from rankgrove.rankers.mart import MART as MART
     from rankgrove.rankers.mcrank import McRank as McRank
+    from rankgrove.rankers.nets import LambdaRank as LambdaRank
+    from rankgrove.rankers.nets import RankNet as RankNet
     from rankgrove.report import plots as plot  # noqa: F401
 
 

@@ -8,7 +8,6 @@ of a submodel, is the run that was never interrupted.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -17,10 +16,11 @@ import numpy as np
 
 from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.step import Step
-from rankgrove.boosting.watch import Watch
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.leaves import add_leaf_values
 from rankgrove.model.tree import Tree
+from rankgrove.training import progress as training
+from rankgrove.training.watch import Watch
 
 
 class Objective(Protocol):
@@ -43,44 +43,18 @@ class Objective(Protocol):
         """Fill the direction in which every score should go, and the curvature there."""
 
 
-@dataclass(repr=False)
-class Progress:
-    """Where training stands after a round; handed to every callback.
+@dataclass(repr=False, kw_only=True)
+class Progress(training.Progress):
+    """Where boosting stands after a round; handed to every callback.
 
     Attributes
     ----------
-    round : number of rounds done, those of a checkpoint included
-    first : number of rounds that were already done when training began
-    rounds : number of rounds wanted
     trees : the trees so far, one a round (one a class and round, where there are classes)
     steps : the weight that every tree was given, learning rate included
-    watch : the validation data's history, best round and patience
-    seconds : time since training began
-    interrupted : whether Ctrl-C ended it
     """
 
-    round: int
-    rounds: int
     trees: list[Tree]
-    watch: Watch
     steps: list[float] = field(default_factory=list)
-    first: int = 0
-    started: float = field(default_factory=time.monotonic)
-    interrupted: bool = False
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since training began."""
-        return time.monotonic() - self.started
-
-    def __repr__(self) -> str:
-        """Return the round, and the newest value of what decides."""
-        text = f"round {self.round} of {self.rounds}"
-        values = self.watch.deciding
-        if values:
-            name, measures = next(iter(self.watch.history.items()))
-            text += f", {name} {next(iter(measures))} {values[-1]:.4f}"
-        return f"Progress({text})"
 
 
 Callback = Callable[[Progress], bool | None]
@@ -120,7 +94,9 @@ def boost(
     """
     n_columns = objective.n_columns
     done = len(trees) // n_columns
-    progress = Progress(done, rounds, list(trees), watch, list(steps), first=done)
+    progress = Progress(
+        round=done, rounds=rounds, watch=watch, first=done, trees=list(trees), steps=list(steps)
+    )
     gradient, hessian = np.zeros(scores.shape), np.zeros(scores.shape)
     one = 0 if n_columns == 1 else slice(None)
     grows_alike = not sampler.is_random and grower.rules.feature_fraction == 1.0

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from rankgrove.boosting.watch import Watch, Watched
 from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import PreparedMeasure
 from rankgrove.model.tree import Tree
+from rankgrove.training.watch import Watch, Watched
 
 
 class Step(Protocol):
@@ -112,6 +112,7 @@ class OptimalStep:
         """Return leaves and scores of the data that weights are found on."""
         if self.watched is None:
             return leaf_of, scores
+        assert self.watched.binned is not None
         leaf_of = leaves_of(tree, self.watched.binned, n_threads=self.n_threads)
         return leaf_of, self.watched.scores[0]
 

@@ -311,5 +311,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return str(list(value))
+        return json.dumps(list(value))
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))

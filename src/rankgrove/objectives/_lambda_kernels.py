@@ -25,7 +25,7 @@ from numba import njit
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 from rankgrove.measures._swap_kernels import swap_row, swap_setup
 from rankgrove.measures._value_kernels import SUM
-from rankgrove.objectives._pair_vectors import LANES, given_row, sum_row
+from rankgrove.objectives._pair_vectors import LANES, given_row, one_row, sum_row
 
 ONES = -2  # the rule of RankNet: every pair of unequal labels counts 1
 # exp(sigma s) of a query whose scores span more than this is not kept as one number.
@@ -136,6 +136,8 @@ def ranked_lambdas(
     for i in range(min(truncation, n - 1)):
         if rule == SUM and not weighted and not wide:
             row = sum_row(i, n, sigma, uneven, g, w, s, e, lambdas, weights)
+        elif rule == ONES and not weighted and not wide:
+            row = one_row(i, n, sigma, uneven, g, s, e, lambdas, weights)
         else:
             fill_pairs(i, n, rule, g, w, v, weighted, state, pair)
             if wide:
@@ -168,7 +170,24 @@ def sort_query(key, order, above, taken, other_key, other_order):
 
 
 @njit(cache=True, nogil=True)
-def lambda_queries(
+def lambda_room(longest):
+    """Return the scratch arrays of :func:`lambdas_in` for queries of at most so many rows."""
+    room = longest + LANES
+    key, other, s, g = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    w, v, e, pair = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    lambdas, weights = np.empty(room), np.empty(room)
+    state = np.zeros((3, longest + 2))
+    order = np.empty(longest, np.int64)
+    other_order = np.empty(longest, np.int64)
+    above = np.empty(MOST_COUNTED, np.int32)
+    taken = np.empty(MOST_COUNTED, np.int32)
+    numbers = (key, other, s, g, w, v, e, pair, lambdas, weights)
+    return numbers, state, order, other_order, above, taken
+
+
+@njit(cache=True, nogil=True)
+def lambdas_in(
+    room,
     rule,
     sigma,
     truncation,
@@ -187,23 +206,14 @@ def lambda_queries(
 ):
     """Fill gradient and hessian of the rows of `queries`.
 
+    room : scratch, of lambda_room
     shuffle : in, the rows of every query in a random order that ties keep
     has_pairs : in, whether a query has a pair to order
     row_weight, query_weight : in, or empty where all are 1
     """
+    numbers, state, order, other_order, above, taken = room
+    key, other, s, g, w, v, e, pair, lambdas, weights = numbers
     weighted = row_weight.size > 0
-    longest = 1
-    for k in range(queries.size):
-        longest = max(longest, query_ptr[queries[k] + 1] - query_ptr[queries[k]])
-    room = longest + LANES
-    key, other, s, g = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
-    w, v, e, pair = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
-    lambdas, weights = np.empty(room), np.empty(room)
-    state = np.zeros((3, longest + 2))
-    order = np.empty(longest, np.int64)
-    other_order = np.empty(longest, np.int64)
-    above = np.empty(MOST_COUNTED, np.int32)
-    taken = np.empty(MOST_COUNTED, np.int32)
     for k in range(queries.size):
         q = queries[k]
         start = query_ptr[q]
@@ -247,20 +257,68 @@ def lambda_queries(
             hessian[order[r]] = sigma * sigma * scale * weights[r]
 
 
+@njit(cache=True, nogil=True)
+def lambda_queries(
+    rule,
+    sigma,
+    truncation,
+    normalise,
+    queries,
+    query_ptr,
+    shuffle,
+    has_pairs,
+    gain,
+    rank_weight,
+    row_weight,
+    query_weight,
+    scores,
+    gradient,
+    hessian,
+):
+    """Do as lambdas_in, with scratch arrays of its own."""
+    longest = 1
+    for k in range(queries.size):
+        longest = max(longest, query_ptr[queries[k] + 1] - query_ptr[queries[k]])
+    lambdas_in(
+        lambda_room(longest),
+        rule,
+        sigma,
+        truncation,
+        normalise,
+        queries,
+        query_ptr,
+        shuffle,
+        has_pairs,
+        gain,
+        rank_weight,
+        row_weight,
+        query_weight,
+        scores,
+        gradient,
+        hessian,
+    )
+
+
 @njit(nogil=True)
 def no_setup(rule, g, state):
     """Stand in for swap_setup: a user's own rule keeps no state."""
 
 
 @functools.cache
+def lambdas_in_for(own_swap_row):
+    """Return lambdas_in around a user's swap_row; compiled anew in every process."""
+    fill = rebound(fill_pairs, swap_row=own_swap_row)
+    ranked = rebound(ranked_lambdas, fill_pairs=fill, swap_setup=no_setup)
+    return rebound(lambdas_in, ranked_lambdas=ranked)
+
+
+@functools.cache
 def lambda_queries_for(own_swap_row):
-    """Return lambda_queries around a user's swap_row; compiled anew in every process."""
-    fill = _rebound(fill_pairs, swap_row=own_swap_row)
-    ranked = _rebound(ranked_lambdas, fill_pairs=fill, swap_setup=no_setup)
-    return _rebound(lambda_queries, ranked_lambdas=ranked)
+    """Return lambda_queries around a user's swap_row."""
+    return rebound(lambda_queries, lambdas_in=lambdas_in_for(own_swap_row))
 
 
-def _rebound(kernel, **names):
+def rebound(kernel, **names):
     """Return `kernel` compiled anew with some of its global names bound to other functions."""
     plain = kernel.py_func
     own = types.FunctionType(plain.__code__, plain.__globals__ | names, plain.__name__)

@@ -157,6 +157,13 @@ def _sum_value(row, own, place):
     return b.fmul(b.fsub(own["g"], g), _absolute(b, b.fsub(own["w"], w)))
 
 
+def _one_value(row, own, place):
+    b = row.builder
+    g, _ = row.vector("g", place)
+    better = b.select(b.fcmp_ordered(">", own["g"], g), _constant(1.0), _constant(0.0))
+    return b.select(b.fcmp_ordered("<", own["g"], g), _constant(-1.0), better)
+
+
 def _given_value(row, own, place):
     return row.vector("pair", place)[0]
 
@@ -167,6 +174,14 @@ def sum_row(typing_context, i, n, sigma, even, g, w, s, e, lambdas, weights):
     names = ("g", "w", "s", "e", "lambdas", "weights")
     arrays = (g, w, s, e, lambdas, weights)
     return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _sum_value)
+
+
+@intrinsic
+def one_row(typing_context, i, n, sigma, even, g, s, e, lambdas, weights):
+    """Pairs of unequal gain, whose |dZ| is 1."""
+    names = ("g", "s", "e", "lambdas", "weights")
+    arrays = (g, s, e, lambdas, weights)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _one_value)
 
 
 @intrinsic

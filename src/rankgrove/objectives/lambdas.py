@@ -118,6 +118,22 @@ class LambdaObjective:
 
         over_queries(work, self.query_ptr, queries, n_threads)
 
+    def for_kernels(self) -> tuple[Any, ...]:
+        """Return what the kernels that train nets take of it."""
+        return (
+            self.rule,
+            self.sigma,
+            self.truncation,
+            self.normalise,
+            self.query_ptr,
+            self.shuffle,
+            self.has_pairs,
+            self.gain,
+            self.rank_weight,
+            self.row_weight,
+            self.query_weight,
+        )
+
     def _kernel(self) -> Any:
         from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for
 

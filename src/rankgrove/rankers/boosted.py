@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.checkpoint import Checkpoint
+from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.boosting.loop import Callback, Objective, Progress, boost
-from rankgrove.boosting.progress import ProgressBar
 from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.step import ConstantStep, Step
-from rankgrove.boosting.watch import History, Watch, Watched
 from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset
@@ -27,7 +25,6 @@ from rankgrove.random import row_keys
 from rankgrove.rankers.base import (
     Ranker,
     as_dataset,
-    check_names,
     one_weight,
     plain_parameters,
     valid_datasets,
@@ -41,7 +38,10 @@ from rankgrove.rankers.boosted_data import (
     query_order_rows,
     resume,
 )
+from rankgrove.rankers.watching import check_alike, check_defined
 from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.training.progress import ProgressBar
+from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import (
     check_choice,
     check_integer,
@@ -206,12 +206,7 @@ class BoostedRanker(Ranker):
         owner = type(self).__name__
         looked_at, before = {}, {}
         for name, data in watched.items():
-            if data.n_features != binner.n_features:
-                raise DataError(
-                    f"{owner}: the {name} data has {counted(data.n_features, 'feature')}, the "
-                    f"training data {binner.n_features}."
-                )
-            check_names(names, data.feature_names if data.has_feature_names else None, owner)
+            check_alike(data, name, binner.n_features, names, owner)
             one = Watched(
                 binner.transform(data.features, query_order_rows(data), self.n_threads),
                 data.grouped(data.y),
@@ -221,13 +216,7 @@ class BoostedRanker(Ranker):
                 self._rank_by,
                 self.n_threads,
             )
-            before[name] = one.values()
-            for measure_name, value in before[name].items():
-                if np.isnan(value):
-                    raise DataError(
-                        f"{owner}: {measure_name} leaves out every query of the {name} data "
-                        "(nothing relevant, or all labels equal)."
-                    )
+            before[name] = check_defined(one, name, owner)
             looked_at[name] = one
         start = before if self._goes_on else None
         return Watch(looked_at, self.early_stopping, start=start)
@@ -238,7 +227,7 @@ class BoostedRanker(Ranker):
         binned: BinnedMatrix,
         watched: dict[str, QueryDataset],
         measures: dict[str, Measure],
-    ) -> Checkpoint | None:
+    ) -> TreeCheckpoint | None:
         if self.checkpoint is None:
             return None
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
@@ -246,7 +235,7 @@ class BoostedRanker(Ranker):
         run["training data"] = fingerprint(train, binned)
         run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
         run["valid_measures"] = [str(measure) for measure in measures.values()]
-        return Checkpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
+        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
 
     # -- what a subclass defines or may change ----------------------------------------------------
 
@@ -306,7 +295,7 @@ class BoostedRanker(Ranker):
         keys: np.ndarray,
         scores: np.ndarray,
         watch: Watch,
-        saver: Checkpoint | None,
+        saver: TreeCheckpoint | None,
         callbacks: Sequence[Callback],
     ) -> Progress:
         grower, sampler = self._grower(binned, keys), self._sampler(train, keys)

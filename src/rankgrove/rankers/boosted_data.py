@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rankgrove.boosting.checkpoint import Checkpoint
-from rankgrove.boosting.loop import Callback
-from rankgrove.boosting.watch import Watch
+from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
@@ -18,7 +17,10 @@ from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.tree import Tree
+from rankgrove.training.watch import Watch
 from rankgrove.validation import refuse
+
+_Called = TypeVar("_Called", bound=Callable[..., Any])
 
 BASE_SCORE = "base_score"  # the submodel that is a column of the data
 
@@ -64,7 +66,7 @@ def named_measures(
     return {str(spec): parse_measure(spec) for spec in listed}
 
 
-def listed_callbacks(given: Callback | Iterable[Callback] | None, owner: str) -> list[Callback]:
+def listed_callbacks(given: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:
     """Return callbacks as a list: of none, one function, or several."""
     if given is None:
         return []
@@ -75,7 +77,7 @@ def listed_callbacks(given: Callback | Iterable[Callback] | None, owner: str) ->
 
 
 def resume(
-    saver: Checkpoint | None,
+    saver: TreeCheckpoint | None,
     binned: BinnedMatrix,
     scores: np.ndarray,
     watch: Watch,

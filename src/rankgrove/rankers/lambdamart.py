@@ -9,18 +9,19 @@ import numpy as np
 
 from rankgrove.boosting.loop import Objective
 from rankgrove.boosting.step import Step
-from rankgrove.boosting.watch import Watch
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.rankers.preferences import FitsPairs
 from rankgrove.rankers.submodel import SubmodelRanker
+from rankgrove.training.watch import Watch
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
 STEPS = ("newton", "optimal", "optimal-newton")
 
 
-class LambdaMART(SubmodelRanker):
+class LambdaMART(FitsPairs, SubmodelRanker):
     """Boosted regression trees on lambda gradients; with a submodel, LambdaSMART.
 
     Every tree fits the lambdas of all documents (the least-squares tree of the papers, or a Newton

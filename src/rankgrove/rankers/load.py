@@ -11,6 +11,7 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     lambdamart,
     mart,
     mcrank,
+    nets,
 )
 from rankgrove.rankers.base import KINDS, Ranker
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from rankgrove.boosting.loop import Objective, Progress
 from rankgrove.boosting.step import OptimalStep
-from rankgrove.boosting.watch import Watch
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
@@ -26,6 +25,7 @@ from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import BASE_SCORE, check_takes_base_score
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.training.watch import Watch
 from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
 if TYPE_CHECKING:

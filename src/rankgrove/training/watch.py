@@ -20,7 +20,8 @@ class Watched:
 
     Parameters
     ----------
-    binned, labels, query_ptr : the rows
+    binned : the features that trees see; None: scores are given, not added up from trees
+    labels, query_ptr : the rows
     measures : what to measure, by name
     scores : of shape (columns, rows): what training begins with
     ranked : how the columns make the one score that ranks; None: there is only one
@@ -28,7 +29,7 @@ class Watched:
 
     def __init__(
         self,
-        binned: BinnedMatrix,
+        binned: BinnedMatrix | None,
         labels: np.ndarray,
         query_ptr: np.ndarray,
         measures: Mapping[str, Measure],
@@ -49,6 +50,7 @@ class Watched:
 
     def add(self, tree: Tree, column: int = 0) -> None:
         """Add a tree's values to the scores."""
+        assert self.binned is not None
         leaf_of = leaves_of(tree, self.binned, n_threads=self.n_threads)
         add_leaf_values(self.scores[column], tree.value, leaf_of, n_threads=self.n_threads)
 
@@ -94,9 +96,14 @@ class Watch:
 
     def look(self, trees: Sequence[Tree]) -> None:
         """Add the values of a round's trees, one a column, and measure."""
-        for name, one in self.watched.items():
+        for one in self.watched.values():
             for column, tree in enumerate(trees):
                 one.add(tree, column)
+        self.record()
+
+    def record(self) -> None:
+        """Measure all scores as they stand: the values of one more round."""
+        for name, one in self.watched.items():
             for measure, value in one.values().items():
                 self.history[name][measure].append(value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankgrove.boosting.watch import Watch
+from rankgrove.training.watch import Watch
 
 
 @pytest.mark.parametrize(

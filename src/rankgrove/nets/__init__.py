@@ -1,0 +1,1 @@
+"""Nets trained by lambdas: RankNet and LambdaRank."""

@@ -1,0 +1,251 @@
+"""The training loop of nets: epochs of updates, a look at the validation data after each.
+
+The order of an epoch hangs on the seed, the epoch and the queries' own keys, not on the file. An
+update needs the one before it, so one net trains on one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.model.mlp import ACTIVATIONS, Network, factors, filled_widths, gathered, spread
+from rankgrove.nets.inputs import Inputs, State, Step, Task
+from rankgrove.random import derive_seed, generator, mix64
+from rankgrove.training import progress as training
+from rankgrove.training.checkpoint import Checkpoint
+from rankgrove.training.watch import History, Watch
+
+OPTIMISERS = ("sgd", "adam")  # in the order of the kernels' codes
+SCHEDULES = ("constant", "linear", "cosine")
+DOCUMENTS_AT_ONCE = 1 << 16  # between two looks whether Ctrl-C was pressed
+
+
+def drawn_network(
+    n_features: int,
+    hidden: Sequence[int],
+    activation: str,
+    mean: np.ndarray,
+    scale: np.ndarray,
+    seed: int,
+) -> Network:
+    """Return a net with random weights, small enough that no unit begins at its limits.
+
+    Weights into a layer are uniform with variance 1 / inputs (2 / inputs for relu), so that a
+    unit's input has about variance 1; biases are 0.
+    """
+    sizes = (n_features, *hidden)
+    parts: list[np.ndarray] = []
+    for layer, n_in in enumerate(sizes):
+        n_out = sizes[layer + 1] if layer + 1 < len(sizes) else 1
+        gain = 2.0 if activation == "relu" and layer + 1 < len(sizes) else 1.0
+        reach = math.sqrt(3.0 * gain / n_in)
+        parts.append(generator(seed, "net", layer).uniform(-reach, reach, n_in * n_out))
+        if layer + 1 < len(sizes):
+            parts.append(np.zeros(n_out))
+    return Network(sizes, np.concatenate(parts), mean, scale, activation)
+
+
+class Optimiser(NamedTuple):
+    """How a net learns: ``sgd`` or ``adam``, its rate and how that changes, and the shrinking."""
+
+    name: str
+    rate: float
+    schedule: str = "constant"
+    l2: float = 0.0
+
+    def rate_at(self, epoch: int, n_epochs: int) -> float:
+        """Return the rate of an epoch, counted from 0."""
+        gone = epoch / n_epochs
+        if self.schedule == "linear":
+            return self.rate * (1.0 - gone)
+        if self.schedule == "cosine":
+            return self.rate * 0.5 * (1.0 + math.cos(math.pi * gone))
+        return self.rate
+
+
+@dataclass
+class Trained:
+    """A net in training: its weights in the kernels' form, the optimiser's memory, the best."""
+
+    parameters: np.ndarray
+    mean: np.ndarray
+    square: np.ndarray
+    powers: np.ndarray
+    best: np.ndarray
+
+    @classmethod
+    def from_network(cls, network: Network) -> Trained:
+        """Begin with the weights of a net."""
+        parameters = spread(network.flat, network.sizes)
+        zeros = np.zeros_like(parameters)
+        return cls(parameters, zeros, zeros.copy(), np.ones(2), parameters.copy())
+
+    def copy(self) -> Trained:
+        """Return a copy that shares nothing but the best."""
+        return Trained(
+            self.parameters.copy(),
+            self.mean.copy(),
+            self.square.copy(),
+            self.powers.copy(),
+            self.best,
+        )
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays by name."""
+        return dict(vars(self))
+
+
+@dataclass(repr=False, kw_only=True)
+class Progress(training.Progress):
+    """Where training stands after an epoch; handed to every callback.
+
+    Attributes
+    ----------
+    start : the net that training began with
+    trained : the weights, and what the optimiser remembers
+    """
+
+    start: Network
+    trained: Trained = field(repr=False)
+
+    @property
+    def network(self) -> Network:
+        """The net after the newest epoch."""
+        return self._with(self.trained.parameters)
+
+    @property
+    def best_network(self) -> Network:
+        """The net after the best epoch; after the newest, where nothing is watched."""
+        best = self.watch.best_round
+        return self.network if best is None else self._with(self.trained.best)
+
+    def _with(self, parameters: np.ndarray) -> Network:
+        return self.start.with_flat(gathered(parameters, self.start.sizes))
+
+
+Callback = Callable[[Progress], bool | None]
+
+
+def train(
+    task: Task,
+    network: Network,
+    *,
+    optimiser: Optimiser,
+    n_epochs: int,
+    watch: Watch,
+    shown: Mapping[str, Inputs],
+    seed: int,
+    trained: Trained | None = None,
+    done: int = 0,
+    callbacks: Sequence[Callback] = (),
+    n_threads: int | None = None,
+) -> Progress:
+    """Run epochs until there are `n_epochs`, patience ends, or a callback returns True.
+
+    Parameters
+    ----------
+    task : what the units are, and how one makes an update
+    network : what training began with
+    watch, shown : the validation data by name: measures and patience, and the documents
+    trained, done : the state after so many epochs, from a checkpoint
+    callbacks : called after every epoch
+
+    Notes
+    -----
+    Ctrl-C ends the loop as patience would; what whole epochs made is kept.
+    """
+    state = Trained.from_network(network) if trained is None else trained
+    progress = Progress(
+        round=done, rounds=n_epochs, watch=watch, first=done, start=network, trained=state
+    )
+    try:
+        for epoch in range(done, n_epochs):
+            state = progress.trained.copy()
+            rate = optimiser.rate_at(epoch, n_epochs)
+            _run_epoch(task, network, state, optimiser._replace(rate=rate), seed, epoch)
+            now = network.with_flat(gathered(state.parameters, network.sizes))
+            for name, one in watch.watched.items():
+                given = shown[name]
+                one.scores[0] = now.scores(given.features, given.rows, n_threads)
+            watch.record()
+            if watch.best_round == epoch + 1:
+                state.best = state.parameters.copy()
+            progress.trained, progress.round = state, epoch + 1
+            stopped = [bool(callback(progress)) for callback in callbacks]
+            if any(stopped) or watch.out_of_patience:
+                break
+    except KeyboardInterrupt:
+        progress.interrupted = True
+    return progress
+
+
+def _run_epoch(
+    task: Task, network: Network, state: Trained, optimiser: Optimiser, seed: int, epoch: int
+) -> None:
+    """Give every unit its turn, in an order drawn for this epoch."""
+    step = Step(
+        filled_widths(network.sizes),
+        ACTIVATIONS.index(network.activation),
+        OPTIMISERS.index(optimiser.name),
+        float(optimiser.rate),
+        float(optimiser.l2),
+    )
+    arrays: State = (
+        state.parameters,
+        factors(network.sizes),
+        state.mean,
+        state.square,
+        state.powers,
+    )
+    order = epoch_order(task.keys, seed, epoch)
+    sizes = np.diff(task.ptr)[order]
+    turns = (np.cumsum(sizes) - 1) // DOCUMENTS_AT_ONCE
+    for part in np.split(order, np.flatnonzero(np.diff(turns)) + 1):
+        if task.run(part, step, arrays) >= 0:
+            _refuse_divergence(optimiser, epoch)
+    if not np.isfinite(state.parameters).all():
+        _refuse_divergence(optimiser, epoch)
+
+
+def epoch_order(keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
+    """Return the order of the units' turns in an epoch: by a hash of seed, epoch and key."""
+    return np.argsort(mix64(keys ^ np.uint64(derive_seed(seed, "epoch", epoch))), kind="stable")
+
+
+def _refuse_divergence(optimiser: Optimiser, epoch: int) -> None:
+    raise ParameterError(
+        f"Training came apart in epoch {epoch + 1}: the scores grew beyond all bounds. Lower the "
+        f"learning_rate (it was {optimiser.rate:g}), or take optimiser='adam'."
+    )
+
+
+class NetCheckpoint(Checkpoint):
+    """A callback that writes the state every so many epochs, and reads it back."""
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.round % self.every == 0:
+            self.write(progress)
+
+    def write(self, progress: Progress) -> None:
+        """Write the weights, the optimiser's memory and the history."""
+        content = {"epoch": progress.round, "history": progress.watch.history}
+        self.write_state(content, progress.trained.to_arrays())
+
+    def read(self, n_epochs: int) -> tuple[Trained, int, History] | None:
+        """Return the state, the number of epochs and the history, or None: no checkpoint yet."""
+        found = self.read_state()
+        if found is None:
+            return None
+        content, arrays = found
+        if content["epoch"] > n_epochs:
+            raise DataError(
+                f"{self.path} holds {content['epoch']} epochs, and n_epochs is {n_epochs}: a net "
+                "cannot go back. Give at least as many, or remove the file."
+            )
+        return Trained(**arrays), int(content["epoch"]), content["history"]

@@ -1,0 +1,1 @@
+"""What every kind of training by rounds shares: validation, the progress bar, checkpoints."""

@@ -1,0 +1,107 @@
+"""Where training stands, and the bar that shows it: rounds, rate, time left, validation value."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankgrove.training.watch import Watch
+
+
+@dataclass(repr=False, kw_only=True)
+class Progress:
+    """Where training stands after a round; handed to every callback.
+
+    Attributes
+    ----------
+    round : number of rounds done, those of a checkpoint included
+    first : number of rounds that were already done when training began
+    rounds : number of rounds wanted
+    watch : the validation data's history, best round and patience
+    seconds : time since training began
+    interrupted : whether Ctrl-C ended it
+    """
+
+    round: int
+    rounds: int
+    watch: Watch
+    first: int = 0
+    started: float = field(default_factory=time.monotonic)
+    interrupted: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since training began."""
+        return time.monotonic() - self.started
+
+    def __repr__(self) -> str:
+        """Return the round, and the newest value of what decides."""
+        text = f"round {self.round} of {self.rounds}"
+        values = self.watch.deciding
+        if values:
+            name, measures = next(iter(self.watch.history.items()))
+            text += f", {name} {next(iter(measures))} {values[-1]:.4f}"
+        return f"Progress({text})"
+
+
+class ProgressBar:
+    """A callback that draws a bar on the terminal; nothing where it is no terminal.
+
+    Parameters
+    ----------
+    title : what stands before the bar
+    unit : what a round is called, in the plural
+    """
+
+    def __init__(self, title: str = "training", unit: str = "rounds") -> None:
+        self._title = title
+        self._unit = unit
+        self._bar: Any = None
+        self._task: Any = None
+        self._shown = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None:
+            self._start(progress)
+        now = time.monotonic()
+        if now - self._shown > 0.1 or progress.round == progress.rounds:
+            self._shown = now
+            self._bar.update(self._task, completed=progress.round, note=self._note(progress))
+
+    def _start(self, progress: Progress) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=False,
+        )
+        self._task = self._bar.add_task(self._title, total=progress.rounds, note="")
+        self._bar.start()
+
+    def close(self) -> None:
+        """Leave the bar as it is and give the terminal back."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _note(self, progress: Progress) -> str:
+        """Return the rate and, where there is validation data, its value now and at best."""
+        rate = (progress.round - progress.first) / max(progress.seconds, 1e-9)
+        text = f"{rate:.1f} {self._unit}/s"
+        values, best = progress.watch.deciding, progress.watch.best_value
+        if values and best is not None:
+            name = next(iter(next(iter(progress.watch.history.values()))))
+            text += f"  {name} {values[-1]:.4f}, best {best:.4f}"
+        return text
