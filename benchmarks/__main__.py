@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-SCRIPTS = ("reading", "measuring", "growth", "training")
+SCRIPTS = ("reading", "measuring", "growth", "training", "svm")
 
 for name in SCRIPTS:
     print(f"== {name} ==", flush=True)

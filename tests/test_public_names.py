@@ -12,7 +12,8 @@ import rankgrove as rg
 
 NAMES = """
 __version__ Comparison DataError Evaluation LambdaMART Measure MissingExtraError ModelFileError
-ParameterError ParseError UnknownParameterError
+ParameterError ParseError SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc StructuralSVM ThresholdFeatures
+UnknownParameterError
 Qrels QueryDataset QueryKFold RankgroveError Run compare dataset_from_runs evaluate k_fold
 letor_folds load make_artificial make_domains make_web measure random_trials read_letor read_qrels
 read_run read_table register_measure write_letor write_run

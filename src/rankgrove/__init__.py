@@ -44,6 +44,13 @@ _HOME = {
     "compare": "evaluation.compare",
     "QueryKFold": "rankers.folds",
     "LambdaMART": "rankers.lambdamart",
+    "StructuralSVM": "rankers.svm",
+    "SVMMap": "rankers.svm",
+    "SVMMrr": "rankers.svm",
+    "SVMNdcg": "rankers.svm",
+    "SVMRoc": "rankers.svm",
+    "SVMAcc": "rankers.svm_acc",
+    "ThresholdFeatures": "rankers.threshold_features",
     "load": "rankers.load",
 }
 
@@ -83,6 +90,13 @@ if TYPE_CHECKING:
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.load import load as load
+    from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
+    from rankgrove.rankers.svm import SVMMap as SVMMap
+    from rankgrove.rankers.svm import SVMMrr as SVMMrr
+    from rankgrove.rankers.svm import SVMNdcg as SVMNdcg
+    from rankgrove.rankers.svm import SVMRoc as SVMRoc
+    from rankgrove.rankers.svm_acc import SVMAcc as SVMAcc
+    from rankgrove.rankers.threshold_features import ThresholdFeatures as ThresholdFeatures
 
 
 def __getattr__(name: str) -> Any:

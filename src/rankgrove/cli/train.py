@@ -35,13 +35,18 @@ def train(
     valid: Annotated[
         list[str] | None,
         typer.Option(
-            help="Validation data; the model keeps the best round there. Repeat it for several "
-            "sets, named by their files: the first decides. A set of several LETOR files is "
-            "written A,B,C.",
+            help="Validation data; the model keeps the best round there, or the best C. Repeat it "
+            "for several sets, named by their files: the first decides. A set of several LETOR "
+            "files is written A,B,C.",
             metavar="FILE",
         ),
     ] = None,
-    ranker: Annotated[str, typer.Option(help="What to train.")] = "lambdamart",
+    ranker: Annotated[
+        str,
+        typer.Option(
+            help="What to train: lambdamart, svm-map, svm-roc, svm-mrr, svm-ndcg or svm-acc."
+        ),
+    ] = "lambdamart",
     measure: Annotated[
         str | None,
         typer.Option("--measure", "-m", help="What to maximise.", show_default="ndcg@10"),
@@ -50,8 +55,8 @@ def train(
         list[str] | None,
         typer.Option(
             "--set",
-            help="A parameter; repeat for several. A value is a number, a text, or none, true "
-            "or false.",
+            help="A parameter; repeat for several. A value is a number, a text, a list as in "
+            "C=[0.1,1], or none, true or false.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -84,6 +89,8 @@ def train(
 
     rankgrove train train.txt --config web.toml --set learning_rate=0.05 --model web.rg
 
+    rankgrove train train.txt --valid vali.txt --ranker svm-map --set C=auto --model map.rg
+
     Ctrl-C keeps the best model so far. `rankgrove params` lists the parameters.
     """
     import rankgrove as rg
@@ -91,23 +98,33 @@ def train(
     from rankgrove.validation import check_output_file
 
     given = _parameters(config, settings or [])
+    made = new_ranker(ranker)
+    own = made.get_params(deep=False)
     if measure is not None:
+        if "measure" not in own:
+            raise ParameterError(
+                f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
+                "to choose by on validation data."
+            )
         given["measure"] = measure
     if checkpoint is not None:
         given["checkpoint"] = str(checkpoint)
     if threads is not None:
         given["n_threads"] = threads
-    made = new_ranker(ranker).set_params(**({"progress": not quiet} | given))
+    made.set_params(**(({"progress": not quiet} if "progress" in own else {}) | given))
     made.check_parameters()
-    if made.early_stopping is not None and not valid:
+    if getattr(made, "early_stopping", None) is not None and not valid:
         raise ParameterError("early_stopping needs validation data: give --valid too.")
+    if getattr(made, "needs_valid", False) and not valid:
+        raise ParameterError("Several values of C need validation data: give --valid too.")
     for spec in [made.measure, *(valid_measure or [])]:
         rg.measure(spec)
     if valid_measure and not valid:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
     valid_files = named_sets(valid or [])
     read = [*data, *itertools.chain(*valid_files.values()), config]
-    state = None if made.checkpoint is None else Path(made.checkpoint)
+    kept = getattr(made, "checkpoint", None)
+    state = None if kept is None else Path(kept)
     check_outputs({"--model": model, "--checkpoint": state}, read)
     check_output_file("--model", "train", model)
     columns: dict[str, Any] = {
@@ -160,7 +177,9 @@ def params(
 ) -> None:
     """List the parameters of a ranker with their defaults and meaning, as a TOML file."""
     made = new_ranker(ranker)
-    described = _descriptions(type(made).__doc__ or "")
+    described: dict[str, str] = {}
+    for one in type(made).__mro__:  # what a ranker shares with others, its base describes
+        described = _descriptions(one.__doc__ or "") | described
     for name in inspect.signature(type(made)).parameters:
         value = getattr(made, name)
         typer.echo(f"# {described.get(name, '')}")
@@ -172,8 +191,15 @@ def new_ranker(name: str) -> Any:
     import rankgrove as rg
     from rankgrove.validation import check_choice
 
-    rankers = {"lambdamart": rg.LambdaMART}
-    return rankers[check_choice("ranker", "train", name, rankers)]()
+    rankers = {
+        "lambdamart": "LambdaMART",
+        "svm-map": "SVMMap",
+        "svm-roc": "SVMRoc",
+        "svm-mrr": "SVMMrr",
+        "svm-ndcg": "SVMNdcg",
+        "svm-acc": "SVMAcc",
+    }
+    return getattr(rg, rankers[check_choice("ranker", "train", name, rankers)])()
 
 
 def _parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:

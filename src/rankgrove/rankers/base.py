@@ -79,6 +79,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_threads : threads to use; None takes the ranker's own `n_threads`
         """
         self._check_is_fitted()
+        features, rows = self._check_features(X)
+        threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
+        return self._scores(features, rows, threads)
+
+    def _check_features(self, X: Any) -> tuple[Any, np.ndarray | slice | None]:
+        """Return features and rows of data to predict for, if they are those of training."""
         owner = f"{type(self).__name__}.predict"
         features, rows = features_of(X, owner)
         if features.shape[1] != self.n_features_in_:
@@ -90,8 +96,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, QueryDataset) and X.has_feature_names:
             given = list(X.feature_names)
         check_names(getattr(self, "feature_names_", None), given, owner)
-        threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
-        return self._scores(features, rows, threads)
+        return features, rows
 
     def score(self, X: Any, y: Any = None, qid: Any = None, *, sample_weight: Any = None) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
@@ -249,5 +254,11 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
             continue
         if isinstance(value, np.generic):
             value = value.item()
-        plain[name] = value if isinstance(value, str | int | float | bool | None) else str(value)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, list | tuple) and all(isinstance(v, int | float) for v in value):
+            value = list(value)
+        elif not isinstance(value, str | int | float | bool | None):
+            value = str(value)
+        plain[name] = value
     return plain

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rankgrove.errors import ModelFileError
 from rankgrove.model.store import read_model
-from rankgrove.rankers import lambdamart  # noqa: F401  (rankers enter themselves)
+from rankgrove.rankers import lambdamart, svm, svm_acc  # noqa: F401  (rankers enter themselves)
 from rankgrove.rankers.base import KINDS, Ranker
 
 
