@@ -59,7 +59,7 @@ def test_small_trials(data_dir, monkeypatch, tmp_path):
     cells = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     assert len(cells) == 2 * 3 * 2
     assert all(len(cell["value"]["ap"]) == 35 for cell in cells)
-    monkeypatch.setattr(yue2007, "_one_trial", None)
+    monkeypatch.setattr(yue2007, "_one_trial", lambda *_: pytest.fail("it is known already"))
     assert yue2007.run_trials(small_study(path)) == text
 
 

@@ -53,9 +53,7 @@ def scattered(data, seed=0):
 
 @pytest.mark.parametrize("ranker", EVERY)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_same_bits_for_threads_and_the_same_model_for_any_form_of_data(
-    train, valid, ranker, options
-):
+def test_same_bits_for_any_number_of_threads_and_order_of_rows(train, valid, ranker, options):
     options = {"relevant": 2} | options
     one = ranker(**options, n_threads=1).fit(train)
     two = ranker(**options, n_threads=2).fit(train)
@@ -69,12 +67,21 @@ def test_same_bits_for_threads_and_the_same_model_for_any_form_of_data(
     view = valid.select([4, 2])
     whole = np.concatenate([scores[valid.qid == view.query_ids[k]] for k in (0, 1)])
     np.testing.assert_array_equal(one.predict(view), whole)
-    # sparse features: the same model (but for the shift, that no order sees, and rounding)
+
+
+@pytest.mark.parametrize("ranker", EVERY)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_sparse_features_make_the_same_model(train, valid, ranker, options):
+    if ranker is rg.SVMAcc and not options:
+        pytest.skip("not shifting sparse features changes what the intercept costs")
+    fine = {"tolerance": 1e-8} if ranker is rg.SVMAcc else {"epsilon": 1e-8}
+    options = {"relevant": 2} | fine | options
+    dense = ranker(**options).fit(train).predict(valid)
     sparse = ranker(**options).fit(as_sparse(train))
     for data in (valid, as_sparse(valid)):
-        other = sparse.predict(data) - sparse.predict(data)[0]
-        if ranker is not rg.SVMAcc or options.get("scaling", "standard") != "standard":
-            np.testing.assert_allclose(other, scores - scores[0], atol=0.02)
+        scores = sparse.predict(data)
+        # the same but for a shift, that no order sees
+        np.testing.assert_allclose(scores - scores[0], dense - dense[0], atol=5e-3)
 
 
 def _qid(model, data):

@@ -9,6 +9,7 @@ trials that tested it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -112,7 +113,7 @@ def _all_trials(study: Study, data: QueryDataset, n_trials: int) -> dict[str, Va
     for t, trial in enumerate(islice(trials, n_trials), 1):
         for name in SYSTEMS:
             key = f"{data.n_features} functions, trial {t}, {name}"
-            cell = study.cell(key, lambda name=name, trial=trial: _one_trial(study, name, trial))
+            cell = study.cell(key, partial(_one_trial, study, name, trial))
             for qid, value in cell["ap"].items():
                 sums[name].setdefault(qid, []).append(value)
     return {
@@ -164,10 +165,7 @@ def run_letor(study: Study) -> str:
         rows: list[list[object]] = []
         for name in LETOR_SYSTEMS:
             cells = [
-                study.cell(
-                    f"{collection}, fold {k}, {name}",
-                    lambda name=name, fold=fold: _one_fold(study, name, fold),
-                )
+                study.cell(f"{collection}, fold {k}, {name}", partial(_one_fold, study, name, fold))
                 for k, fold in enumerate(folds, 1)
             ]
             means = [exact_mean(np.array([cell[m] for cell in cells])) for m in LETOR_MEASURES]
