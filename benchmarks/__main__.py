@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-SCRIPTS = ("reading", "measuring", "combining", "growth", "training")
+SCRIPTS = ("reading", "measuring", "combining", "growth", "training", "nets", "svm")
 
 for name in SCRIPTS:
     print(f"== {name} ==", flush=True)

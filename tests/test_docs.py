@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import permutations
+
+import numpy as np
+import pytest
 
 import rankgrove as rg
 from tests.conftest import ROOT
+from tests.reference import svm as naive
 
 
 def test_the_example_of_callbacks(capsys):
@@ -18,3 +23,30 @@ def test_the_example_of_callbacks(capsys):
         f"Progress(round {n} of 40" for n in (10, 20, 30, 40)
     ]
     assert list(names["model"].history_["valid"]) == ["ndcg@10", "map"]
+
+
+def test_the_examples_of_svms(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "svm.md").read_text()
+    made = [rg.make_web(40, n_docs=15, n_features=6, seed=seed) for seed in (1, 2, 3)]
+    names = {"rg": rg} | dict(zip(("train", "vali", "test"), made, strict=True))
+    first, plot, own = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(first, names)
+    names["model"] = rg.SVMMap(thresholds=50).fit(names["train"])
+    exec(plot, names)
+    assert (tmp_path / "weights.png").exists()
+    exec(own, names)
+    model = names["model"]
+    assert model.solution_["status"] == "converged"
+    # what it finds is what brute force finds
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scores, relevant = rng.normal(size=5), rng.permutation([True, True, False, False, False])
+        found = model.most_violated(scores, relevant)
+
+        values = [
+            naive.violation(lambda labels: float(not labels[0]), scores, relevant, order)
+            for order in [list(found[1]), *permutations(range(5))]
+        ]
+        assert values[0] == pytest.approx(max(values))
+        assert found[0] == float(not relevant[found[1][0]])

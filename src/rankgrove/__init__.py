@@ -55,6 +55,13 @@ _HOME = {
     "refine_weights": "rankers.combining",
     "LambdaRank": "rankers.nets",
     "RankNet": "rankers.nets",
+    "StructuralSVM": "rankers.svm",
+    "SVMMap": "rankers.svm",
+    "SVMMrr": "rankers.svm",
+    "SVMNdcg": "rankers.svm",
+    "SVMRoc": "rankers.svm",
+    "SVMAcc": "rankers.svm_acc",
+    "ThresholdFeatures": "rankers.threshold_features",
     "load": "rankers.load",
 }
 
@@ -108,6 +115,13 @@ if TYPE_CHECKING:
     from rankgrove.rankers.mcrank import McRank as McRank
     from rankgrove.rankers.nets import LambdaRank as LambdaRank
     from rankgrove.rankers.nets import RankNet as RankNet
+    from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
+    from rankgrove.rankers.svm import SVMMap as SVMMap
+    from rankgrove.rankers.svm import SVMMrr as SVMMrr
+    from rankgrove.rankers.svm import SVMNdcg as SVMNdcg
+    from rankgrove.rankers.svm import SVMRoc as SVMRoc
+    from rankgrove.rankers.svm_acc import SVMAcc as SVMAcc
+    from rankgrove.rankers.threshold_features import ThresholdFeatures as ThresholdFeatures
     from rankgrove.report import plots as plot  # noqa: F401
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 import rankgrove as rg
+from rankgrove.experiments import wu2010
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
@@ -20,7 +21,7 @@ class Tiny(Study):
         return small if small < 10 else max(12, small // 50)
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("experiment", wu2010.EXPERIMENTS, ids=lambda one: one.name)
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
     path = tmp_path / "results.jsonl"
     first = experiment.run(Tiny("small", ResultStore(path, {"a": 1})))

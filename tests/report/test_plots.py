@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.report.plots import envelope
+from rankgrove.report.plots_combining import envelope
 
 
 @pytest.fixture(scope="module")

@@ -146,7 +146,9 @@ def combine(
         if curve is not None:
             found.to_csv(curve)
         if plot is not None:
-            rg.plot.save_figure(rg.plot.combination_curve(found), plot)
+            from rankgrove.report.figure import save_figure
+
+            save_figure(rg.plot.combination_curve(found), plot)
     else:
         found = rg.interpolate(
             systems, dataset, measure, chosen.value, convention, names=names, n_threads=threads
@@ -218,7 +220,7 @@ def _pair(text: str | None) -> tuple[float, float] | None:
 
 def _check_plot(path: Path) -> None:
     """Refuse a plot that cannot be written before any work is done."""
-    from rankgrove.report.plots import new_figure
+    from rankgrove.report.figure import new_figure
 
     known = new_figure("--plot").canvas.get_supported_filetypes()
     if path.suffix.lstrip(".").lower() not in known:

@@ -36,14 +36,18 @@ def train(
     valid: Annotated[
         list[str] | None,
         typer.Option(
-            help="Validation data; the model keeps the best round there. Repeat it for several "
-            "sets, named by their files: the first decides. A set of several LETOR files is "
-            "written A,B,C.",
+            help="Validation data; the model keeps the best round there, or the best C. Repeat it "
+            "for several sets, named by their files: the first decides. A set of several LETOR "
+            "files is written A,B,C.",
             metavar="FILE",
         ),
     ] = None,
     ranker: Annotated[
-        str, typer.Option(help="What to train: lambdamart, mart or mcrank.")
+        str,
+        typer.Option(
+            help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, svm-map, svm-roc, "
+            "svm-mrr, svm-ndcg or svm-acc."
+        ),
     ] = "lambdamart",
     measure: Annotated[
         str | None,
@@ -58,8 +62,8 @@ def train(
         list[str] | None,
         typer.Option(
             "--set",
-            help="A parameter; repeat for several. A value is a number, a text, or none, true "
-            "or false.",
+            help="A parameter; repeat for several. A value is a number, a text, a list as in "
+            "C=[0.1,1], or none, true or false.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -107,6 +111,8 @@ def train(
 
     rankgrove train small.txt --submodel big.rg --set row_fraction=0.7 --model new.rg
 
+    rankgrove train train.txt --valid vali.txt --ranker svm-map --set C=auto --model map.rg
+
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
@@ -114,7 +120,14 @@ def train(
     from rankgrove.validation import check_output_file
 
     given = _parameters(config, settings or [])
+    made = new_ranker(ranker)
+    own = made.get_params(deep=False)
     if measure is not None:
+        if "measure" not in own:
+            raise ParameterError(
+                f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
+                "to choose by on validation data."
+            )
         given["measure"] = measure
     if submodel is not None:
         given["submodel"] = submodel
@@ -122,7 +135,7 @@ def train(
         given["checkpoint"] = str(checkpoint)
     if threads is not None:
         given["n_threads"] = threads
-    made = new_ranker(ranker).set_params(**({"progress": not quiet} | given))
+    made.set_params(**(({"progress": not quiet} if "progress" in own else {}) | given))
     made.check_parameters()
     n_features = _go_on_from(made, base_score)
     made.check_valid(bool(valid))
@@ -135,7 +148,8 @@ def train(
     score_files = [*valid_scores, None if is_table(data) else base_score]
     read = [*data, *itertools.chain(*valid_files.values()), config]
     read += [Path(name) for name in score_files if name is not None]
-    state = None if made.checkpoint is None else Path(made.checkpoint)
+    kept = getattr(made, "checkpoint", None)
+    state = None if kept is None else Path(kept)
     check_outputs({"--model": model, "--checkpoint": state}, read)
     check_output_file("--model", "train", model)
     columns: dict[str, Any] = {
@@ -234,12 +248,14 @@ def _one_interrupt() -> Iterator[None]:
 
 def params(
     ranker: Annotated[
-        str, typer.Argument(help="Which ranker: lambdamart, mart or mcrank.")
+        str, typer.Argument(help="Which ranker; `rankgrove train --help` names them.")
     ] = "lambdamart",
 ) -> None:
     """List the parameters of a ranker with their defaults and meaning, as a TOML file."""
     made = new_ranker(ranker)
-    described = _descriptions(type(made).__doc__ or "")
+    described: dict[str, str] = {}
+    for one in type(made).__mro__:  # what a ranker shares with others, its base describes
+        described = _descriptions(one.__doc__ or "") | described
     for name in inspect.signature(type(made)).parameters:
         value = getattr(made, name)
         typer.echo(f"# {described.get(name, '')}")

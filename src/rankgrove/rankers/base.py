@@ -318,6 +318,8 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

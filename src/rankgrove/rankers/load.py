@@ -12,6 +12,8 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     mart,
     mcrank,
     nets,
+    svm,
+    svm_acc,
 )
 from rankgrove.rankers.base import KINDS, Ranker
 

@@ -3,72 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.errors import MissingExtraError
-from rankgrove.files import atomic_output
-from rankgrove.rankers.combining import FORMULAS, OptimalCombination
+from rankgrove.report.figure import new_figure
+from rankgrove.report.plots_combining import combination_curve
+from rankgrove.report.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_COLUMNS = 2000  # of a curve with more stretches, the least and largest values in so many parts
-
-
-def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
-    """Return an empty figure; without Matplotlib, say how to get it.
-
-    It belongs to no window and to no global list of figures.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot", purpose) from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def combination_curve(result: OptimalCombination) -> Figure:
-    """Plot the measure of a combination of two rankers over its weight.
-
-    Parameters
-    ----------
-    result : what :func:`rankgrove.optimal_combination` found
-
-    Returns
-    -------
-    a Matplotlib figure; ``figure.savefig("curve.png")`` writes it
-
-    Notes
-    -----
-    Of a curve with very many steps the band between the least and the largest value is drawn, so
-    that no peak is lost.
-    """
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
-    curve = result.curve
-    low, high = result.bounds
-    thin_alpha, least, largest = envelope(curve.alpha, curve.value)
-    axes.fill_between(thin_alpha, least, largest, step="post", color="C0", alpha=0.35, linewidth=0)
-    axes.step(thin_alpha, largest, where="post", color="C0", linewidth=1.0)
-    for name, value, style in zip(result.names, result.values, (":", "--"), strict=True):
-        axes.axhline(value, color="0.45", linestyle=style, linewidth=1.0, label=name)
-    axes.plot([low, high], [curve.at_low, curve.at_high], "o", color="C0", markersize=4)
-    axes.plot(
-        result.alpha,
-        result.value,
-        "*",
-        color="C3",
-        markersize=13,
-        label=f"best: {result.value:.4f} at {result.alpha:.4g}",
-    )
-    axes.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
-    axes.set_xlabel(f"alpha in {FORMULAS[result.form]}")
-    axes.set_ylabel(f"mean {result.measure}")
-    axes.legend(loc="best")
-    return figure
+__all__ = ["base_function_weights", "combination_curve", "curves"]
 
 
 def curves(
@@ -96,29 +42,3 @@ def curves(
     axes.set_title(title)
     axes.legend(loc="best")
     return figure
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the form of the file's ending, whole or not at all."""
-    with atomic_output(path, pack=False) as out:
-        figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)
-
-
-def envelope(
-    alpha: np.ndarray, value: np.ndarray, columns: int = MOST_COLUMNS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the steps of a curve in at most `columns` parts: lefts, least and largest values.
-
-    One left more than there are parts is the right end, with the last values once more.
-    """
-    if value.size <= columns:
-        steps = np.append(value, value[-1])
-        return alpha, steps, steps
-    edges = np.linspace(alpha[0], alpha[-1], columns + 1)
-    # Every part reaches back to the stretch that it begins in.
-    starts = np.clip(np.searchsorted(alpha, edges[:-1], side="right") - 1, 0, value.size - 1)
-    ends = np.clip(np.searchsorted(alpha, edges[1:], side="left"), starts + 1, value.size)
-    parts = [value[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    least = np.array([part.min() for part in parts])
-    largest = np.array([part.max() for part in parts])
-    return edges, np.append(least, least[-1]), np.append(largest, largest[-1])

@@ -1,0 +1,246 @@
+"""The SVM-map paper's experiments: base functions combined by SVMs, and LETOR's collections.
+
+Tables 6 to 11 are made anew on the runs of another TREC track: 50 trials of 10 training, 5
+validation and 35 test queries, in which every query has each role equally often; 50 thresholds a
+base function; C chosen by MAP on the validation queries. A query's value is its mean over the
+trials that tested it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.concatenate import concatenate
+from rankgrove.data.folds import Fold, letor_folds, random_trials
+from rankgrove.data.letor import read_letor
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.trec import dataset_from_runs
+from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.evaluation.significance import wilcoxon_signed_rank
+from rankgrove.experiments.data_folder import data_folder
+from rankgrove.experiments.study import Experiment, Findings, Study, markdown
+from rankgrove.measures.base import exact_mean
+from rankgrove.rankers.linear import LinearRanker
+from rankgrove.rankers.svm import SVMMap, SVMMrr, SVMNdcg, SVMRoc
+from rankgrove.rankers.svm_acc import SVMAcc
+
+N_TRIALS = 50
+REFERENCE = "SVM-map"
+# The paper's systems: SVM-acc2 to SVM-acc4 are its section 5.2.1.
+SYSTEMS: dict[str, tuple[type[LinearRanker], dict[str, Any]]] = {
+    "SVM-map": (SVMMap, {}),
+    "SVM-roc": (SVMRoc, {}),
+    "SVM-acc": (SVMAcc, {}),
+    "SVM-acc2": (SVMAcc, {"balanced": True}),
+    "SVM-acc3": (SVMAcc, {"scaling": "percentile"}),
+    "SVM-acc4": (SVMAcc, {"scaling": "query"}),
+}
+LETOR_SYSTEMS: dict[str, tuple[type[LinearRanker], dict[str, Any]]] = {
+    "SVM-map": (SVMMap, {}),
+    "SVM-map, 50 thresholds": (SVMMap, {"thresholds": 50}),
+    "SVM-roc": (SVMRoc, {}),
+    "SVM-mrr": (SVMMrr, {}),
+    "SVM-ndcg": (SVMNdcg, {}),
+    "SVM-acc": (SVMAcc, {}),
+    "SVM-acc2": (SVMAcc, {"balanced": True}),
+}
+LETOR_MEASURES = ("map", "p@1", "p@5", "p@10", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg")
+PUBLISHED = ("RankSVM-Struct", "AdaRank-MAP", "AdaRank-NDCG", "RankBoost")
+
+# A query's id -> its value
+Values = dict[str, float]
+
+
+# -- the trials on TREC runs ----------------------------------------------------------------------
+
+
+def trec_runs() -> QueryDataset:
+    """Return the documents that any of eight Indri runs found, with the runs' scores."""
+    folder = data_folder("trec-web2012")
+    runs = sorted(folder.glob("*.results-*.txt.gz"))
+    names = [run.name.removesuffix(".txt.gz").replace("results-", "") for run in runs]
+    (qrels,) = folder.glob("qrels.*")
+    return dataset_from_runs(dict(zip(names, runs, strict=True)), qrels)
+
+
+def run_trials(study: Study) -> Findings:
+    """Run the trials with all runs, and without the best one; return the tables."""
+    data = trec_runs()
+    base = {
+        name: _values(evaluate(data.column(name), data, "map"), "map")
+        for name in data.feature_names
+    }
+    ranked = sorted(base, key=lambda name: -exact_mean(np.array(list(base[name].values()))))
+    n_trials = study.size(3, N_TRIALS)
+    text = [
+        f"{data.n_queries} queries, {data.n_rows:,} documents, {data.n_features} base functions, "
+        f"{n_trials} trials of 10 training, 5 validation and {data.n_queries - 15} test queries."
+    ]
+    for without, tables in [(None, "6, 7, 9 and 10"), (ranked[0], "8 and 11")]:
+        chosen = data if without is None else _without(data, without)
+        found = _all_trials(study, chosen, n_trials)
+        title = "all base functions" if without is None else f"without the best, {without}"
+        text += [
+            f"### Trained on {title} (the paper's tables {tables})",
+            _table(found[REFERENCE], {name: base[name] for name in ranked}),
+            _table(found[REFERENCE], {k: v for k, v in found.items() if k != REFERENCE}),
+        ]
+    text.append(
+        "MAP: mean over queries. W/L: queries for which SVM-map has the higher, the lower value. "
+        "p: two-tailed Wilcoxon signed-rank test; ** where p < .05."
+    )
+    return Findings("\n\n".join(text), {})
+
+
+def _without(data: QueryDataset, name: str) -> QueryDataset:
+    kept = [j for j, other in enumerate(data.feature_names) if other != name]
+    return QueryDataset(
+        np.ascontiguousarray(data.X[:, kept]),
+        data.y,
+        data.qid,
+        feature_names=[data.feature_names[j] for j in kept],
+    )
+
+
+def _all_trials(study: Study, data: QueryDataset, n_trials: int) -> dict[str, Values]:
+    """Return every system's value of every query: the mean over the trials that tested it."""
+    sums: dict[str, dict[str, list[float]]] = {name: {} for name in SYSTEMS}
+    trials = random_trials(data, N_TRIALS, 10, 5, data.n_queries - 15)
+    for t, trial in enumerate(islice(trials, n_trials), 1):
+        for name in SYSTEMS:
+            key = f"{data.n_features} functions, trial {t}, {name}"
+            cell = study.cell(key, partial(_one_trial, study, name, trial))
+            for qid, value in cell["ap"].items():
+                sums[name].setdefault(qid, []).append(value)
+    return {
+        name: {qid: exact_mean(np.array(values)) for qid, values in by_query.items()}
+        for name, by_query in sums.items()
+    }
+
+
+def _one_trial(study: Study, name: str, trial: Fold) -> dict[str, Any]:
+    ranker, options = SYSTEMS[name]
+    model = ranker(C="auto", thresholds=50, n_threads=study.n_threads, **options)
+    model.fit(trial.train, valid=trial.valid, valid_measures="map")
+    return {"C": model.C_, "ap": _values(evaluate(model, trial.test, "map"), "map")}
+
+
+def _values(evaluation: Any, measure: str) -> Values:
+    values = evaluation.per_query[measure].tolist()
+    pairs = zip(map(str, evaluation.query_ids), values, strict=True)
+    return {qid: value for qid, value in pairs if value == value}
+
+
+def _table(ours: Values, others: Mapping[str, Values]) -> str:
+    """Return a table in the layout of the paper's: MAP, wins and losses, significance."""
+    rows = [[REFERENCE, f"{_mean(ours):.3f}", "", ""]]
+    for name, values in others.items():
+        common = [qid for qid in ours if qid in values]
+        differences = np.array([ours[qid] - values[qid] for qid in common])
+        wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+        p = wilcoxon_signed_rank(differences)
+        stars = " **" if p < 0.05 else ""
+        rows.append([name, f"{_mean(values):.3f}", f"{wins}/{losses}{stars}", f"{p:.4f}"])
+    return markdown(["Model", "MAP", "W/L", "p"], rows)
+
+
+def _mean(values: Values) -> float:
+    return exact_mean(np.array(list(values.values())))
+
+
+# -- LETOR's collections --------------------------------------------------------------------------
+
+
+def run_letor(study: Study) -> Findings:
+    """Train on the folds of MQ2008 and OHSUMED; return a table of each."""
+    text = []
+    for collection in ("mq2008", "ohsumed"):
+        folder = data_folder(collection)
+        parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
+        folds = list(letor_folds(parts))[: study.size(1, 5)]
+        rows: list[list[object]] = []
+        for name in LETOR_SYSTEMS:
+            cells = [
+                study.cell(f"{collection}, fold {k}, {name}", partial(_one_fold, study, name, fold))
+                for k, fold in enumerate(folds, 1)
+            ]
+            means = [exact_mean(np.array([cell[m] for cell in cells])) for m in LETOR_MEASURES]
+            rows.append([name, *(f"{value:.4f}" for value in means)])
+        if collection == "mq2008":
+            rows += _published(len(folds))
+        total = concatenate(parts)
+        text += [
+            f"### {collection.upper()}: {total.n_queries} queries, {total.n_rows:,} documents, "
+            f"{total.n_features} features, {len(folds)} of 5 folds",
+            markdown(["Model", *(name.upper() for name in LETOR_MEASURES)], rows),
+        ]
+    text.append(
+        "Means over folds of test values, LETOR's measures; C chosen by MAP on the validation part."
+    )
+    return Findings("\n\n".join(text), {})
+
+
+def _one_fold(study: Study, name: str, fold: Fold) -> dict[str, float]:
+    ranker, options = LETOR_SYSTEMS[name]
+    model = ranker(C="auto", n_threads=study.n_threads, **options)
+    model.fit(fold.train, valid=fold.valid, valid_measures="map")
+    return {"C": model.C_, **evaluate(model, fold.test, LETOR_MEASURES, "letor").mean}
+
+
+def _published(n_folds: int) -> list[list[object]]:
+    """Return the publishers' own figures of other systems, means over the same folds."""
+    rows: list[list[object]] = []
+    for name in PUBLISHED:
+        path = data_folder("letor4-baselines") / f"{name}.MQ2008.txt"
+        figures = published_figures(path.read_text().splitlines())
+        means = [exact_mean(np.array(figures[m][:n_folds])) for m in LETOR_MEASURES]
+        rows.append([f"{name} (published)", *(f"{value:.4f}" for value in means)])
+    return rows
+
+
+def published_figures(lines: Sequence[str]) -> dict[str, list[float]]:
+    """Return the test figures of a publishers' file by our measures' names, fold by fold."""
+    start = next(i for i, line in enumerate(lines) if line.startswith("Performance on testing set"))
+    found: dict[str, list[float]] = {}
+    names: list[str] = []
+    for line in _until_blank_twice(lines[start + 1 :]):
+        head, *cells = line.split()
+        if head == "Folds":
+            names = [cell.lower().replace("pre@", "p@") for cell in cells]
+        elif head.startswith("Fold"):
+            for name, cell in zip(names, cells, strict=True):
+                found.setdefault(name, []).append(float(cell))
+    return found
+
+
+def _until_blank_twice(lines: Iterable[str]) -> Iterable[str]:
+    """Give the lines of the first two tables; a blank line ends a table."""
+    blanks = 0
+    for line in lines:
+        if line.strip():
+            yield line
+        else:
+            blanks += 1
+            if blanks == 2:
+                return
+
+
+EXPERIMENTS = (
+    Experiment(
+        "yue2007-trec",
+        "yue2007",
+        "SVM-map against base functions, SVM-roc and four SVM-acc on TREC 2012 web track runs",
+        run_trials,
+    ),
+    Experiment(
+        "yue2007-letor",
+        "yue2007",
+        "the SVMs on MQ2008 and OHSUMED beside published figures",
+        run_letor,
+    ),
+)

@@ -1,0 +1,141 @@
+"""Linear models: a weight a feature, or a weight a threshold of a feature.
+
+With thresholds a score is a sum of step functions, one of every feature: the weights of all
+thresholds that lie below the feature's value (SVM-map paper, section 4.2 and Figure 2). The
+thresholds of all features stand one after the other, ascending within a feature; feature j has
+those from ``threshold_ptr[j]`` to before ``threshold_ptr[j + 1]``, and so stand the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+
+# How features are scaled: as they are; by mean and deviation of the training data; to [0, 1]
+# within every query; to the share of the query's documents that are lower.
+SCALINGS = ("none", "standard", "query", "percentile")
+BY_QUERY = ("query", "percentile")
+_TYPES = {"thresholds": np.float32, "threshold_ptr": np.int64}
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A linear model.
+
+    Attributes
+    ----------
+    n_features : number of columns of the data
+    weights : one a feature; with thresholds, one a threshold
+    scaling : one of ``SCALINGS``
+    shift, scale : one a feature: a scaled value is (value - shift) / scale. A missing value is 0
+        after scaling, and so is every value of a feature whose scale is 0. Neither is used with
+        thresholds
+    thresholds, threshold_ptr : of all features (see above); both empty: no thresholds
+    intercept : what every score begins with
+    """
+
+    n_features: int
+    weights: np.ndarray
+    scaling: str
+    shift: np.ndarray
+    scale: np.ndarray
+    thresholds: np.ndarray
+    threshold_ptr: np.ndarray
+    intercept: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "shift", "scale", "thresholds", "threshold_ptr"):
+            dtype: Any = _TYPES.get(name, np.float64)
+            array = np.ascontiguousarray(getattr(self, name), dtype).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether the weights belong to thresholds."""
+        return bool(self.threshold_ptr.size)
+
+    def raw_weights(self) -> tuple[np.ndarray, float]:
+        """Return weights and intercept that take the features as they are, not scaled."""
+        used = self.scale > 0.0
+        weight = np.divide(self.weights, self.scale, out=np.zeros(self.n_features), where=used)
+        return weight, self.intercept - float((weight * self.shift)[used].sum())
+
+    def by_feature(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the thresholds and weights of every feature; without thresholds, its weight."""
+        if not self.has_thresholds:
+            return [(np.empty(0, np.float32), self.weights[j : j + 1]) for j in self._features()]
+        ends = self.threshold_ptr
+        return [
+            (self.thresholds[ends[j] : ends[j + 1]], self.weights[ends[j] : ends[j + 1]])
+            for j in self._features()
+        ]
+
+    def influence(self) -> np.ndarray:
+        """Return how far every feature can move a score.
+
+        With thresholds, the difference of its highest and lowest step; without, the size of its
+        weight, which is that of a move by one unit of the scaled feature.
+        """
+        if not self.has_thresholds:
+            return np.abs(self.weights)
+        spans = np.zeros(self.n_features)
+        for j, (_, weight) in enumerate(self.by_feature()):
+            steps = np.concatenate([[0.0], np.cumsum(weight)])
+            spans[j] = steps.max() - steps.min()
+        return spans
+
+    def _features(self) -> range:
+        return range(self.n_features)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return everything as named arrays, for the model file."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        arrays["n_features"] = np.array(self.n_features)
+        arrays["intercept"] = np.array(self.intercept)
+        arrays["scaling"] = np.array(SCALINGS.index(self.scaling))
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Linear:
+        """Build from named arrays; what does not fit together is refused."""
+        missing = [f.name for f in fields(cls) if f.name not in arrays]
+        if missing:
+            raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
+        values: dict[str, Any] = {f.name: arrays[f.name] for f in fields(cls)}
+        try:
+            values["n_features"] = int(values["n_features"])
+            values["intercept"] = float(values["intercept"])
+            values["scaling"] = SCALINGS[int(values["scaling"])]
+            made = cls(**values)
+            made.check()
+        except (ValueError, TypeError, IndexError) as error:
+            raise ModelFileError(f"The weights of the model file do not fit: {error}") from None
+        return made
+
+    def check(self) -> None:
+        """Raise ValueError unless the arrays fit together."""
+        for name in ("weights", "shift", "scale", "intercept"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise ValueError(f"{name} that are no numbers.")
+        if self.shift.shape != (self.n_features,) or self.scale.shape != (self.n_features,):
+            raise ValueError("one shift and one scale a feature are needed.")
+        if np.any(self.scale < 0.0):
+            raise ValueError("a negative scale.")
+        if not self.has_thresholds:
+            if self.weights.shape != (self.n_features,) or self.thresholds.size:
+                raise ValueError("one weight a feature is needed.")
+            return
+        ends = self.threshold_ptr
+        if ends.shape != (self.n_features + 1,) or ends[0] != 0 or np.any(np.diff(ends) < 0):
+            raise ValueError("the borders of thresholds.")
+        if self.weights.shape != (ends[-1],) or self.thresholds.shape != (ends[-1],):
+            raise ValueError("one weight a threshold is needed.")
+        if not all(np.all(np.diff(own) > 0) for own, _ in self.by_feature()):
+            raise ValueError("thresholds that do not ascend.")
+        if np.isnan(self.thresholds).any():
+            raise ValueError("a threshold that is no number.")

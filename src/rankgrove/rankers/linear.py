@@ -1,0 +1,307 @@
+"""What all linear rankers share: scaling, thresholds, the choice of C, the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.base import Measure, exact_mean, rank
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model.linear import BY_QUERY, SCALINGS, Linear
+from rankgrove.rankers.base import Ranker, as_dataset, check_names, one_weight, valid_datasets
+from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
+from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
+from rankgrove.scoring.linear import score_linear
+from rankgrove.validation import check_choice, check_integer, check_real, counted, refuse
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# What C="auto" tries.
+AUTO = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+
+# C -> the model, what to keep on record of its training, and whether that was interrupted
+Learner = Callable[[float], tuple[Linear, dict[str, Any], bool]]
+
+
+class LinearRanker(Ranker):
+    """Base of the linear rankers.
+
+    A subclass names its parameters in ``__init__``, and has ``goal`` (the measure that C is chosen
+    by) and ``_learner``.
+    """
+
+    goal: ClassVar[str]
+    trainable: ClassVar[bool] = True
+    goal_is_binary: ClassVar[bool] = True  # the measure has a parameter `relevant`
+
+    C: float | str | Sequence[float]
+    relevant: float
+    scaling: str | None
+    thresholds: int | None
+    n_threads: int | None
+
+    @property
+    def measure(self) -> Measure:
+        """What C is chosen by where nothing else is said, and what `score` returns."""
+        if self.goal_is_binary:
+            return parse_measure(self.goal, relevant=self.relevant)
+        return parse_measure(self.goal)
+
+    # -- training -------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        valid: Any = None,
+        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        weight: Any = None,
+        query_weight: Any = None,
+        sample_weight: Any = None,
+        callbacks: Any = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        valid : a QueryDataset or (X, y, qid), or several in a dict or list; where `C` is several
+            values, the one that is best on the first is kept
+        valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
+        weight, query_weight : where `X` is not a data set
+        sample_weight : scikit-learn's name of `weight`
+        callbacks : one function or several, called with a ``Progress`` after every iteration;
+            returning True ends training with the best solution so far
+        """
+        owner = type(self).__name__
+        self.check_parameters()
+        called = listed_callbacks(callbacks, f"{owner}.fit")
+        weight = one_weight(weight, sample_weight, f"{owner}.fit")
+        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
+        if train.n_features == 0:
+            raise DataError(f"{owner}.fit needs data with at least one feature.")
+        watched = valid_datasets(valid, f"{owner}.fit")
+        measures = named_measures(valid_measures, self.measure)
+        self.check_valid(bool(watched))
+        grid = sorted({float(value) for value in self._listed_c()})
+        sights = [self._sight(name, one, train, measures) for name, one in watched.items()]
+        data = linear_data(
+            train,
+            relevant=self.relevant,
+            scaling=self.scaling or "none",
+            thresholds=self.thresholds,
+            n_threads=self.n_threads,
+            owner=owner,
+            weights=self._takes_row_weights,
+        )
+        self._choose(grid, self._learner(data, called), sights, measures)
+        self.skipped_ = data.skipped
+        self.n_features_in_ = train.n_features
+        if train.has_feature_names:
+            self.feature_names_ = train.feature_names
+        return self
+
+    _takes_row_weights: ClassVar[bool] = False
+
+    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+        raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        """Refuse values that a parameter cannot have."""
+        owner = type(self).__name__
+        for value in self._listed_c():
+            check_real("C", owner, value, above=0.0)
+        check_real("relevant", owner, self.relevant)
+        if self.scaling is not None:
+            check_choice("scaling", owner, self.scaling, SCALINGS)
+        if self.thresholds is not None:
+            check_integer("thresholds", owner, self.thresholds, low=1, high=65_535)
+
+    def _listed_c(self) -> list[Any]:
+        if isinstance(self.C, str):
+            if self.C != "auto":
+                refuse("C", type(self).__name__, "a number, a list of them, or 'auto'", self.C)
+            return list(AUTO)
+        listed = list(self.C) if isinstance(self.C, Sequence | np.ndarray) else [self.C]
+        if not listed:
+            refuse("C", type(self).__name__, "a number, a list of them, or 'auto'", self.C)
+        return listed
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse several values of C where there is no validation data to choose by."""
+        if len(set(self._listed_c())) > 1 and not given:
+            raise ParameterError(
+                f"{type(self).__name__}: several values of C need validation data to choose by: "
+                "give fit a valid= (--valid on the command line), or a single C."
+            )
+
+    def _sight(
+        self, name: str, data: QueryDataset, train: QueryDataset, measures: dict[str, Measure]
+    ) -> tuple[str, Callable[[Linear], dict[str, float]]]:
+        """Return a function that measures a model on validation data."""
+        owner = type(self).__name__
+        if data.n_features != train.n_features:
+            raise DataError(
+                f"{owner}: the {name} data has {counted(data.n_features, 'feature')}, the training "
+                f"data {train.n_features}."
+            )
+        known = train.feature_names if train.has_feature_names else None
+        check_names(known, data.feature_names if data.has_feature_names else None, owner)
+        features, rows = scaled_rows(data, self.scaling or "none", self.n_threads)
+        labels, ptr = data.grouped(data.y), data.query_ptr
+        prepared = {one: measure.prepare(labels, ptr) for one, measure in measures.items()}
+
+        for measure_name, what in prepared.items():
+            if np.isnan(what.fixed_value[what.is_fixed]).sum() == data.n_queries:
+                raise DataError(
+                    f"{owner}: {measure_name} leaves out every query of the {name} data "
+                    "(nothing relevant, or all labels equal)."
+                )
+
+        def look(model: Linear) -> dict[str, float]:
+            ranking = rank(score_linear(model, features, rows, self.n_threads), ptr)
+            return {one: exact_mean(what.values(ranking)) for one, what in prepared.items()}
+
+        return name, look
+
+    def _choose(
+        self,
+        grid: list[float],
+        learn: Learner,
+        sights: list[tuple[str, Callable[[Linear], dict[str, float]]]],
+        measures: dict[str, Measure],
+    ) -> None:
+        """Train for every C, and keep the one that is best on the first validation data."""
+        self.history_: dict[str, dict[str, list[float]]] = {
+            name: {one: [] for one in measures} for name, _ in sights
+        }
+        self.solutions_: list[dict[str, Any]] = []
+        self.interrupted_ = False
+        best = -math.inf
+        for C in grid:
+            try:
+                model, record, cut_short = learn(C)
+            except KeyboardInterrupt:
+                if not self.solutions_:
+                    raise
+                self.interrupted_ = True
+                break
+            self.interrupted_ = cut_short
+            if cut_short and self.solutions_:
+                break  # a model that was cut short stands only where there is no other
+            self.solutions_.append({"C": C, **record})
+            for name, look in sights:
+                for one, value in look(model).items():
+                    self.history_[name][one].append(value)
+            value = next(iter(self.history_[sights[0][0]].values()))[-1] if sights else 0.0
+            if value > best:
+                best, self.linear_, self.C_, self.solution_ = value, model, C, self.solutions_[-1]
+            if cut_short or self._out_of_time():
+                break
+
+    def _out_of_time(self) -> bool:
+        return False
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
+        """Return one float64 score a row, in the caller's order: the higher, the better.
+
+        Parameters
+        ----------
+        X : a data set, or features as in training
+        n_threads : threads to use; None takes the ranker's own `n_threads`
+        qid : the query id of every row, where `X` is no data set and features are scaled by query
+        """
+        self._check_is_fitted()
+        owner = f"{type(self).__name__}.predict"
+        if self.linear_.scaling not in BY_QUERY:
+            return super().predict(X, n_threads)
+        if not isinstance(X, QueryDataset):
+            if qid is None:
+                raise DataError(
+                    f"{owner}: the model scales features within every query (scaling="
+                    f"{self.linear_.scaling!r}), so it needs the queries: give it a QueryDataset, "
+                    "or qid=."
+                )
+            X = as_dataset(X, np.zeros(len(qid)), qid, owner)
+        threads = self._checked_input(X, "predict", n_threads)[2]
+        features, rows = scaled_rows(X, self.linear_.scaling, threads)
+        return X.ungrouped(score_linear(self.linear_, features, rows, threads))
+
+    def _scores(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        return score_linear(self.linear_, features, rows, n_threads)
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights of the scaled features, or of the thresholds."""
+        return self.linear_.weights
+
+    def summary(self, n_features: int = 10) -> str:
+        """Return a text about the model: how it was trained, and what moves its scores most."""
+        self._check_is_fitted()
+        chosen = f"C {self.C_:g}"
+        if len(self.solutions_) > 1:
+            chosen += f", the best of {len(self.solutions_)}"
+        shown = {k: v for k, v in self.solution_.items() if k != "C"}
+        lines = [
+            f"{type(self).__name__}: {counted(self.linear_.weights.size, 'weight')} of "
+            f"{counted(self.n_features_in_, 'feature')}, {chosen}",
+            "training: " + ", ".join(f"{k} {_short(v)}" for k, v in shown.items()),
+        ]
+        left_out = [f"{n:,} with {why}" for why, n in self.skipped_.items() if n]
+        if left_out:
+            lines.append(f"queries left out: {', '.join(left_out)}")
+        tried = [record["C"] for record in self.solutions_]
+        for name, measures in self.history_.items():
+            for measure_name, values in measures.items():
+                lines.append(f"{name} {measure_name}: {values[tried.index(self.C_)]:.4f}")
+        names = getattr(self, "feature_names_", None) or tuple(
+            f"f{i + 1}" for i in range(self.n_features_in_)
+        )
+        influence = self.linear_.influence()
+        best = [j for j in np.argsort(-influence, kind="stable")[:n_features] if influence[j] > 0]
+        width = max([7, *(len(names[j]) for j in best)])
+        lines.append(f"{'feature':<{width}}  {'weight':>9}")
+        for j in best:
+            total = float(self.linear_.by_feature()[j][1].sum())
+            lines.append(f"{names[j]:<{width}}  {total:+9.4f}")
+        return "\n".join(lines)
+
+    # -- for the base class -----------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        content = {
+            "history": self.history_,
+            "interrupted": self.interrupted_,
+            "C": self.C_,
+            "solution": self.solution_,
+            "solutions": self.solutions_,
+            "skipped": self.skipped_,
+        }
+        return content, self.linear_.to_arrays()
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.history_ = content["history"]
+        self.interrupted_ = content["interrupted"]
+        self.C_ = content["C"]
+        self.solution_ = content["solution"]
+        self.solutions_ = content["solutions"]
+        self.skipped_ = content["skipped"]
+        self.linear_ = Linear.from_arrays(arrays)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,181 @@
+"""What a linear learner is given: rows in query order, relevance, and features made ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.scaling import mean_and_deviation, scale_by_query
+from rankgrove.data.thresholds import indicators, place_thresholds, step_codes
+from rankgrove.errors import DataError
+from rankgrove.model.linear import BY_QUERY, Linear
+from rankgrove.rankers.boosted_data import query_order_rows
+from rankgrove.scoring.linear import filled
+from rankgrove.svm.design import Design, MatrixDesign, StepDesign
+from rankgrove.validation import counted
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+
+@dataclass(frozen=True)
+class LinearData:
+    """Training data of a linear ranker.
+
+    Attributes
+    ----------
+    features, rows : the matrix, and which of its rows are meant, query by query
+    query_ptr, relevant : the borders of queries; one boolean a row
+    row_weight, query_weight : as in the data set, or None
+    scaling, shift, scale, thresholds, threshold_ptr : as a ``Linear`` has them
+    skipped : how many queries were left out, by reason
+    """
+
+    features: Matrix
+    rows: np.ndarray
+    query_ptr: np.ndarray
+    relevant: np.ndarray
+    row_weight: np.ndarray | None
+    query_weight: np.ndarray | None
+    scaling: str
+    shift: np.ndarray
+    scale: np.ndarray
+    thresholds: np.ndarray
+    threshold_ptr: np.ndarray
+    skipped: dict[str, int]
+
+    def design(self) -> Design:
+        """Return the rows as a solver of ours sees them; nothing is copied that is large."""
+        if not self.threshold_ptr.size:
+            factor = np.divide(1.0, self.scale, out=np.zeros(self.scale.size), where=self.scale > 0)
+            return MatrixDesign(self.features, self.rows, factor)
+        if isinstance(self.features, np.ndarray):
+            codes = step_codes(self.features, self.rows, self.thresholds, self.threshold_ptr)
+            return StepDesign(codes, self.threshold_ptr)
+        return MatrixDesign(self.matrix())
+
+    def matrix(self) -> Matrix:
+        """Return the rows as one matrix, scaled, or as threshold features."""
+        picked = self.features[self.rows]
+        if self.threshold_ptr.size:
+            return indicators(picked, self.thresholds, self.threshold_ptr)
+        factor = np.divide(1.0, self.scale, out=np.zeros(self.scale.size), where=self.scale > 0)
+        if isinstance(picked, np.ndarray):
+            return np.asarray((picked - self.shift) * factor)
+        return picked.multiply(factor).tocsr()
+
+    def linear(self, weights: np.ndarray, intercept: float = 0.0) -> Linear:
+        """Return the model of some weights."""
+        return Linear(
+            n_features=int(self.features.shape[1]),
+            weights=weights,
+            scaling=self.scaling,
+            shift=self.shift,
+            scale=self.scale,
+            thresholds=self.thresholds,
+            threshold_ptr=self.threshold_ptr,
+            intercept=intercept,
+        )
+
+
+def linear_data(
+    train: QueryDataset,
+    *,
+    relevant: float,
+    scaling: str,
+    thresholds: int | None,
+    n_threads: int | None,
+    owner: str,
+    weights: bool = False,
+) -> LinearData:
+    """Make the data of a linear learner; queries with nothing to tell apart are left out.
+
+    `weights` says that weights of rows are wanted; otherwise there may be none.
+    """
+    if train.weight is not None and not weights:
+        raise DataError(
+            f"{owner}: weights of rows have no meaning for a loss of whole rankings. Give the data "
+            "weights of queries (query_weight), or none."
+        )
+    good = train.grouped(train.y) >= relevant
+    kept, skipped = _kept_queries(good, train.query_ptr, relevant, owner)
+    chosen = train if kept.all() else train.select(kept)
+    if chosen.query_weight is not None and not chosen.query_weight.any():
+        raise DataError(f"{owner}: every query that is left to learn from has the weight 0.")
+    features, rows = chosen.features, _row_numbers(chosen)
+    n_features = int(features.shape[1])
+    shift, scale = np.zeros(n_features), np.ones(n_features)
+    if scaling in BY_QUERY:
+        features = scale_by_query(features[rows], chosen.query_ptr, scaling, n_threads)
+        rows = np.arange(features.shape[0])
+    placed, ptr = np.empty(0, np.float32), np.empty(0, np.int64)
+    if thresholds is not None:
+        limits = (0.0, 1.0) if scaling in BY_QUERY else None
+        placed, ptr = place_thresholds(features, thresholds, rows=rows, limits=limits)
+        if not placed.size:
+            raise DataError(f"{owner}: every feature has the same value in all rows.")
+    else:
+        if scaling == "standard":
+            shift, scale = mean_and_deviation(features, rows)
+            if not isinstance(features, np.ndarray):
+                shift = np.zeros(n_features)  # what is 0 must stay 0
+        if not np.isfinite(_extremes(features)).all():
+            features, rows = filled(features, rows, shift), np.arange(rows.size)
+    return LinearData(
+        features=features,
+        rows=rows,
+        query_ptr=chosen.query_ptr,
+        relevant=chosen.grouped(chosen.y) >= relevant,
+        row_weight=None if chosen.weight is None else chosen.grouped(chosen.weight),
+        query_weight=chosen.query_weight,
+        scaling=scaling,
+        shift=shift,
+        scale=scale,
+        thresholds=placed,
+        threshold_ptr=ptr,
+        skipped=skipped,
+    )
+
+
+def _kept_queries(
+    good: np.ndarray, query_ptr: np.ndarray, relevant: float, owner: str
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Return which queries have both kinds of documents, and how many lack one."""
+    found = np.add.reduceat(good.astype(np.int64), query_ptr[:-1])
+    none, all_ = found == 0, found == np.diff(query_ptr)
+    skipped = {"nothing relevant": int(none.sum()), "nothing irrelevant": int(all_.sum())}
+    kept = ~(none | all_)
+    if not kept.any():
+        raise DataError(
+            f"{owner}: of {counted(kept.size, 'query', 'queries')} none has both relevant and "
+            f"irrelevant documents; a document is relevant from the label {relevant:g} on. Check "
+            "the labels, and the parameter 'relevant'."
+        )
+    return kept, skipped
+
+
+def _row_numbers(data: QueryDataset) -> np.ndarray:
+    """Return the rows of ``data.features`` in query order, as numbers."""
+    rows = query_order_rows(data)
+    every = np.arange(data.features.shape[0])
+    return every if rows is None else every[rows]
+
+
+def _extremes(features: Any) -> np.ndarray:
+    """Return the least and the largest value; NaN where any value is missing."""
+    values = features if isinstance(features, np.ndarray) else features.data
+    return np.array([values.min(), values.max()]) if values.size else np.zeros(2)
+
+
+def scaled_rows(data: QueryDataset, scaling: str, n_threads: int | None) -> tuple[Any, np.ndarray]:
+    """Return features, and the rows of them in query order, scaled by query where asked."""
+    rows = _row_numbers(data)
+    if scaling not in BY_QUERY:
+        return data.features, rows
+    scaled = scale_by_query(data.features[rows], data.query_ptr, scaling, n_threads)
+    return scaled, np.arange(rows.size)

@@ -1,0 +1,30 @@
+"""A figure to draw on, and how it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankgrove.errors import MissingExtraError
+from rankgrove.files import atomic_output
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
+    """Return an empty figure; without Matplotlib, say how to get it.
+
+    It belongs to no window and to no global list of figures.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot", purpose) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the form of the file's ending, whole or not at all."""
+    with atomic_output(path, pack=False) as out:
+        figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)

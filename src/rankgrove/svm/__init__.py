@@ -1,0 +1,1 @@
+"""Structural SVMs: cutting planes, their small QP, and the oracles of ranking measures."""

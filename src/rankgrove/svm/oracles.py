@@ -1,0 +1,197 @@
+"""Oracles of ranking: the most violated rankings of queries under a loss.
+
+The joint features of a query and a ranking are the SVM-map paper's: over all pairs of a relevant
+document i and an irrelevant one j, Psi = 1 / (P N) * sum of +-(phi_i - phi_j), plus where i stands
+before j. A ranking so enters the learner by its loss and by one coefficient a document:
+Psi(true) - Psi(ranking) = sum of coefficient * phi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankgrove.compiling import announce
+from rankgrove.errors import DataError
+from rankgrove.measures.base import QueryPieces
+from rankgrove.svm.cutting_plane import Oracle
+from rankgrove.svm.design import Design
+from rankgrove.validation import check_choice
+
+LOSSES = ("map", "roc", "mrr", "ndcg")  # in the order of the kernels' codes
+
+# A user's own: scores and relevance of one query -> loss and order of the most violated ranking.
+Finder = Callable[[np.ndarray, np.ndarray], tuple[float, Any]]
+
+
+class RankingOracle(Oracle):
+    """What all ranking oracles share: scores of queries, and from coefficients to constraints.
+
+    Parameters
+    ----------
+    design : the rows, in query order
+    query_ptr : the borders of queries
+    relevant : one boolean a row; every query has relevant and irrelevant documents
+    weights : how much every query counts; None: all alike
+    n_threads : threads to use; the bits do not depend on it
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        query_ptr: np.ndarray,
+        relevant: np.ndarray,
+        *,
+        weights: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self._design = design
+        self._ptr = np.ascontiguousarray(query_ptr, np.int64)
+        self._relevant = np.ascontiguousarray(relevant, np.bool_)
+        self._n_threads = n_threads
+        n_queries = self._ptr.size - 1
+        given = np.ones(n_queries) if weights is None else np.asarray(weights, np.float64)
+        self.shares = given / given.sum()
+        self.n_weights = design.n_columns
+
+    def joint(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = self._design.scores(w, self._n_threads)
+        loss, coefficient = self.rankings(scores, self._ptr, self._relevant)
+        coefficient *= np.repeat(self.shares, np.diff(self._ptr))
+        return float(np.sum(self.shares * loss)), self._design.combine(coefficient, self._n_threads)
+
+    def single(self, w: np.ndarray, example: int) -> tuple[float, np.ndarray]:
+        first, last = int(self._ptr[example]), int(self._ptr[example + 1])
+        part = self._design.between(first, last)
+        ends = np.array([0, last - first])
+        loss, coefficient = self.rankings(part.scores(w, 1), ends, self._relevant[first:last])
+        return float(loss[0]), part.combine(coefficient, 1)
+
+    def rankings(
+        self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the most violated rankings of queries: a loss each, a coefficient a document."""
+        raise NotImplementedError
+
+
+class LossOracle(RankingOracle):
+    """The exact oracle of a loss of ours.
+
+    ``map``: 1 - average precision, by the paper's Algorithm 2. ``roc``: 1 - ROC area. ``mrr``:
+    1 - reciprocal rank. ``ndcg``: 1 - NDCG of binary relevance over all ranks, with the discount
+    1 / log2(1 + r); a cutoff would not fall ever more slowly, as Algorithm 2 needs it.
+
+    Parameters
+    ----------
+    loss : one of these
+    """
+
+    def __init__(
+        self,
+        loss: str,
+        design: Design,
+        query_ptr: np.ndarray,
+        relevant: np.ndarray,
+        *,
+        weights: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        from rankgrove.svm._oracle_kernels import most_violated
+
+        super().__init__(design, query_ptr, relevant, weights=weights, n_threads=n_threads)
+        self._rule = LOSSES.index(check_choice("loss", "LossOracle", loss, LOSSES))
+        self._discount = np.empty(0)
+        if loss == "ndcg":
+            ranks = np.arange(int(np.diff(self._ptr).max()))
+            self._discount = 1.0 / np.log2(2.0 + ranks)
+        announce(most_violated)
+
+    def rankings(
+        self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        loss, coefficient, _ = self.positions(scores, query_ptr, relevant)
+        return loss, coefficient
+
+    def positions(
+        self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what `rankings` does, and how many irrelevant documents stand before others.
+
+        Those numbers are laid out as the rows are: a query's first P entries are its relevant
+        documents', in the order of their scores; the others mean nothing.
+        """
+        from rankgrove.svm._oracle_kernels import most_violated
+
+        loss, coefficient = np.empty(query_ptr.size - 1), np.empty(scores.size)
+        before = np.empty(scores.size, np.int64)
+        arguments = (self._rule, self._discount, query_ptr, relevant, scores)
+        QueryPieces(query_ptr, self._n_threads).run(
+            lambda a, b: most_violated(*arguments, a, b, coefficient, loss, before)
+        )
+        return loss, coefficient, before
+
+
+class FinderOracle(RankingOracle):
+    """The oracle of a user's own loss: a function that finds one query's most violated ranking.
+
+    Parameters
+    ----------
+    find : a function of a query's scores and relevance (arrays); it returns the loss and the order
+        (row numbers within the query, best first) of the ranking that maximises
+        loss + w . Psi(ranking), that is loss + 1 / (P N) * sum over pairs of +-(s_i - s_j)
+    """
+
+    def __init__(
+        self,
+        find: Finder,
+        design: Design,
+        query_ptr: np.ndarray,
+        relevant: np.ndarray,
+        *,
+        weights: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(design, query_ptr, relevant, weights=weights, n_threads=n_threads)
+        self._find = find
+
+    def rankings(
+        self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        loss, coefficient = np.empty(query_ptr.size - 1), np.empty(scores.size)
+        for q in range(loss.size):
+            own = slice(query_ptr[q], query_ptr[q + 1])
+            value, order = self._find(scores[own].copy(), relevant[own].copy())
+            loss[q] = _checked_loss(value)
+            coefficient[own] = pair_coefficients(order, relevant[own])
+        return loss, coefficient
+
+
+def pair_coefficients(order: Any, relevant: np.ndarray) -> np.ndarray:
+    """Return the coefficient of every document in Psi(true) - Psi(order).
+
+    It is 2 / (P N) for every pair in the wrong order that a document is in, plus for the relevant
+    one, minus for the irrelevant one.
+    """
+    places = np.asarray(order)
+    n = relevant.size
+    if places.shape != (n,) or not np.array_equal(np.sort(places), np.arange(n)):
+        raise DataError(
+            f"A ranking of {n} documents must name each of the numbers 0 to {n - 1} once, best "
+            f"first. The oracle returned {order!r}."
+        )
+    good = relevant[places]
+    bad_before = np.cumsum(~good)
+    good_after = good.sum() - np.cumsum(good)
+    pairs = 2.0 / (good.sum() * (n - good.sum()))
+    coefficient = np.empty(n)
+    coefficient[places] = pairs * np.where(good, bad_before, -good_after)
+    return coefficient
+
+
+def _checked_loss(value: Any) -> float:
+    loss = float(value)
+    if not np.isfinite(loss) or loss < 0.0:
+        raise DataError(f"A loss must be a finite number, not negative. The oracle gave {value!r}.")
+    return loss
