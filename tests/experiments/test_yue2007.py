@@ -53,12 +53,15 @@ def test_small_trials(data_dir, monkeypatch, tmp_path):
     monkeypatch.setattr(yue2007, "trec_runs", lambda: part)
     monkeypatch.setattr(yue2007, "SYSTEMS", {k: yue2007.SYSTEMS[k] for k in ("SVM-map", "SVM-roc")})
     path = tmp_path / "results.jsonl"
-    text = yue2007.run_trials(small_study(path)).text
+    found = yue2007.run_trials(small_study(path))
+    text = found.text
+    assert set(found.figures["yue2007-figure2"].lines) == set(part.feature_names)
     assert text.count("| SVM-map") == 4
     assert text.count("| SVM-roc") == 2
     cells = [json.loads(line) for line in path.read_text().splitlines()[1:]]
-    assert len(cells) == 2 * 3 * 2
-    assert all(len(cell["value"]["ap"]) == 35 for cell in cells)
+    trials = [cell["value"] for cell in cells if cell["key"] != "figure 2"]
+    assert len(trials) == 2 * 2 * 2
+    assert all(len(trial["ap"]) == 35 for trial in trials)
     monkeypatch.setattr(yue2007, "_one_trial", lambda *_: pytest.fail("it is known already"))
     assert yue2007.run_trials(small_study(path)).text == text
 
