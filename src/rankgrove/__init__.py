@@ -45,6 +45,7 @@ _HOME = {
     "QueryKFold": "rankers.folds",
     "LambdaMART": "rankers.lambdamart",
     "MART": "rankers.mart",
+    "BaggedRanker": "rankers.bagged",
     "McRank": "rankers.mcrank",
     "CombinedRanker": "rankers.combination",
     "Interpolation": "rankers.combining",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure
+    from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
     from rankgrove.rankers.combining import OptimalCombination as OptimalCombination

@@ -36,3 +36,17 @@ def test_best_round_and_patience(start, values, best, stopped):
 def test_nothing_watched():
     watch = Watch({}, None, start={})
     assert (watch.best_round, watch.best_value, watch.deciding) == (None, None, None)
+
+
+def test_rounds_to_keep():
+    def kept(values, tolerance, start=None):
+        watch = Watch({}, history={"valid": {"map": values}}, start=start)
+        return watch.rounds_to_keep(tolerance)
+
+    assert kept([0.3, 0.5, 0.495, 0.48, 0.499], 0.0) == 2
+    assert kept([0.3, 0.5, 0.495, 0.48, 0.499], 0.02) == 3  # .48 is more than 2 % below .5
+    assert kept([0.3, 0.5, 0.495, 0.49, 0.499], 0.02) == 5  # .49 is not
+    assert kept([0.5] + [0.499] * 400, 0.02) == 251
+    assert kept([0.3, 0.29], 0.05, start={"valid": {"map": 0.4}}) == 0
+    assert kept([0.39, 0.2], 0.05, start={"valid": {"map": 0.4}}) == 1
+    assert Watch({}).rounds_to_keep(0.02) is None

@@ -51,6 +51,24 @@ class Tree:
         for field in fields(self):
             getattr(self, field.name).flags.writeable = False
 
+    @classmethod
+    def constant(cls, value: float) -> Tree:
+        """Return the tree that is one leaf."""
+        none, one = np.empty(0), np.zeros(1)
+        whole = np.empty(0, np.int32)
+        return cls(
+            feature=whole.copy(),
+            threshold=none.astype(np.float32),
+            left=whole.copy(),
+            right=whole.copy(),
+            missing_left=none.astype(np.bool_),
+            gain=none.copy(),
+            value=np.array([float(value)]),
+            count=one.copy(),
+            weight=one.copy(),
+            mean=one.copy(),
+        )
+
     @property
     def n_nodes(self) -> int:
         """Number of internal nodes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, ParameterError, UnknownParameterError
+from rankgrove.errors import DataError, ModelFileError, ParameterError, UnknownParameterError
 from rankgrove.model.store import write_model
 from rankgrove.validation import counted, nearest
 
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
 # Parameters that say how to run, not what to learn: they do not travel with a model.
-OF_THE_RUN = frozenset({"checkpoint", "progress", "n_threads"})
+OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -175,11 +175,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
         """Build the trained ranker of a model file."""
-        known = cls().get_params(deep=False)
-        given = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()
-        }
-        made = cls(**{k: v for k, v in given.items() if k in known})
+        made = untrained(cls.kind, content["parameters"])
         made.n_features_in_ = int(content["n_features"])
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
@@ -205,6 +201,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         raise NotImplementedError
+
+
+def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
+    """Return the ranker of a kind with parameters that a model file has; unknown ones are left."""
+    if kind not in KINDS:
+        raise ModelFileError(f"The file holds a {kind!r}, which is not a ranker it could hold.")
+    ranker = KINDS[kind]
+    known = ranker().get_params(deep=False)
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
+    return ranker(**{k: v for k, v in given.items() if k in known})
 
 
 def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:

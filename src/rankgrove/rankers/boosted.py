@@ -55,7 +55,15 @@ if TYPE_CHECKING:
     from typing import Self
 
 # What a checkpoint may differ in and still be of the same run.
-_FREE = {"n_trees", "early_stopping", "checkpoint", "checkpoint_every", "n_threads", "progress"}
+_FREE = {
+    "n_trees",
+    "early_stopping",
+    "overfitting_tolerance",
+    "checkpoint",
+    "checkpoint_every",
+    "n_threads",
+    "progress",
+}
 
 
 class BoostedRanker(Ranker):
@@ -75,6 +83,7 @@ class BoostedRanker(Ranker):
     feature_fraction: float
     split: str
     early_stopping: int | None
+    overfitting_tolerance: float = 0.0
     max_bins: int
     max_depth: int | None
     min_gain: float
@@ -169,6 +178,7 @@ class BoostedRanker(Ranker):
         for name in ("early_stopping", "max_depth"):
             if getattr(self, name) is not None:
                 check_integer(name, owner, getattr(self, name), low=1)
+        check_real("overfitting_tolerance", owner, self.overfitting_tolerance, low=0.0)
         check_integer("max_bins", owner, self.max_bins, low=2, high=255)
         check_real("min_gain", owner, self.min_gain, low=0.0)
         check_real("l2", owner, self.l2, low=0.0)
@@ -242,7 +252,9 @@ class BoostedRanker(Ranker):
     @property
     def _needs_valid(self) -> str | None:
         """The parameter that asks for validation data."""
-        return None if self.early_stopping is None else "early_stopping"
+        if self.early_stopping is not None:
+            return "early_stopping"
+        return "overfitting_tolerance" if self.overfitting_tolerance else None
 
     @property
     def _goes_on(self) -> bool:
@@ -362,7 +374,8 @@ class BoostedRanker(Ranker):
         self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
         self.best_round_ = done.watch.best_round
         self.interrupted_ = done.interrupted
-        rounds = done.round if self.best_round_ is None else self.best_round_
+        kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
+        rounds = done.round if kept is None else kept
         self.steps_ = done.steps[: rounds * n_columns]
         self.ensemble_ = Ensemble.from_trees(
             done.trees[: rounds * n_columns], train.n_features, self._start, n_columns

@@ -60,6 +60,8 @@ class LambdaMART(FitsPairs, SubmodelRanker):
         validation data
     step_bounds : lowest and highest exact weight; of a submodel, once its scores have a spread of 1
     early_stopping : stop when so many rounds have not bettered the validation measure
+    overfitting_tolerance : keep trees after the best round until the validation measure is this
+        share below its best (0.02: 2 %), 250 at the most: single models lose by it, bags gain
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
     min_gain : a split must gain more than this
@@ -115,6 +117,7 @@ class LambdaMART(FitsPairs, SubmodelRanker):
         step_on: str = "train",
         step_bounds: tuple[float, float] = (0.1, 100.0),
         early_stopping: int | None = None,
+        overfitting_tolerance: float = 0.0,
         max_bins: int = 255,
         max_depth: int | None = None,
         min_gain: float = 0.0,
@@ -143,6 +146,7 @@ class LambdaMART(FitsPairs, SubmodelRanker):
         self.step_on = step_on
         self.step_bounds = step_bounds
         self.early_stopping = early_stopping
+        self.overfitting_tolerance = overfitting_tolerance
         self.max_bins = max_bins
         self.max_depth = max_depth
         self.min_gain = min_gain

@@ -7,6 +7,7 @@ from pathlib import Path
 from rankgrove.errors import ModelFileError
 from rankgrove.model.store import read_model
 from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
+    bagged,
     combination,
     lambdamart,
     mart,

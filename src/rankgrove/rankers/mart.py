@@ -46,6 +46,8 @@ class MART(BoostedRanker):
         the ranking
     relevant : lowest label of a relevant document, for the two-class losses
     early_stopping : stop when so many rounds have not bettered the validation measure
+    overfitting_tolerance : keep trees after the best round until the validation measure is this
+        share below its best (0.02: 2 %), 250 at the most: single models lose by it, bags gain
     max_bins : most bins of a feature, missing values apart
     max_depth : most splits between root and leaf; None: no limit
     min_gain : a split must gain more than this
@@ -96,6 +98,7 @@ class MART(BoostedRanker):
         sigma: float = 1.0,
         relevant: float = 1.0,
         early_stopping: int | None = None,
+        overfitting_tolerance: float = 0.0,
         max_bins: int = 255,
         max_depth: int | None = None,
         min_gain: float = 0.0,
@@ -119,6 +122,7 @@ class MART(BoostedRanker):
         self.sigma = sigma
         self.relevant = relevant
         self.early_stopping = early_stopping
+        self.overfitting_tolerance = overfitting_tolerance
         self.max_bins = max_bins
         self.max_depth = max_depth
         self.min_gain = min_gain

@@ -70,24 +70,7 @@ class ProgressBar:
             self._bar.update(self._task, completed=progress.round, note=self._note(progress))
 
     def _start(self, progress: Progress) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bar
-
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=False,
-        )
+        self._bar = _rich_bar()
         self._task = self._bar.add_task(self._title, total=progress.rounds, note="")
         self._bar.start()
 
@@ -105,3 +88,44 @@ class ProgressBar:
             name = next(iter(next(iter(progress.watch.history.values()))))
             text += f"  {name} {values[-1]:.4f}, best {best:.4f}"
         return text
+
+
+class TaskBar:
+    """A bar over independent pieces of work, such as the models of a bag.
+
+    Parameters
+    ----------
+    title : what stands before the bar
+    total : number of pieces
+    unit : what a piece is called, in the plural
+    """
+
+    def __init__(self, title: str, total: int, unit: str) -> None:
+        self._bar = _rich_bar()
+        self._task = self._bar.add_task(title, total=total, note=unit)
+        self._bar.start()
+
+    def advance(self, n: int = 1, note: str | None = None) -> None:
+        """Count `n` more pieces."""
+        told = {} if note is None else {"note": note}
+        self._bar.update(self._task, advance=n, **told)
+
+    def close(self) -> None:
+        """Leave the bar as it is and give the terminal back."""
+        self._bar.stop()
+
+
+def _rich_bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=False,
+    )

@@ -13,6 +13,7 @@ from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.model.tree import Tree
 
 History = dict[str, dict[str, list[float]]]
+MOST_EXTRA_ROUNDS = 250  # beyond the best one, where some overfitting is let pass
 
 
 class Watched:
@@ -139,6 +140,20 @@ class Watch:
     def best_value(self) -> float | None:
         """The best value that decides."""
         return max([*self._before_the_first(), *(self.deciding or [])], default=None)
+
+    def rounds_to_keep(self, tolerance: float) -> int | None:
+        """Return the best round, or the last one before the value falls too far below the best.
+
+        With a tolerance of 0.02, rounds after the best are kept until the value has dropped by
+        more than 2 %, MOST_EXTRA_ROUNDS of them at the most (BL-MART paper, section 3.5.2).
+        """
+        best, top = self.best_round, self.best_value
+        if best is None or top is None or tolerance == 0.0:
+            return best
+        after = (self.deciding or [])[best : best + MOST_EXTRA_ROUNDS]
+        lowest = top - tolerance * abs(top)
+        fallen = [k for k, value in enumerate(after) if value < lowest]
+        return best + (fallen[0] if fallen else len(after))
 
     def _before_the_first(self) -> list[float]:
         for values in (self.start or {}).values():

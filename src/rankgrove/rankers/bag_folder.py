@@ -1,0 +1,57 @@
+"""The folder that keeps the models of a bag as they are trained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rankgrove.errors import DataError
+from rankgrove.files import write_atomically
+from rankgrove.rankers.base import Ranker
+from rankgrove.validation import check_output_file
+
+
+class BagFolder:
+    """Models by number, each in its own file; what they belong to is in ``bag.json``.
+
+    Parameters
+    ----------
+    path : the folder, made where it is absent
+    run : what the models depend on, plain values by name; the folder of another bag is refused
+    """
+
+    def __init__(self, path: str | Path, run: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise DataError(f"'checkpoint' must be a folder for a bag's models. {path} is a file.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        about, told = self.path / "bag.json", json.loads(json.dumps(dict(run)))
+        check_output_file("checkpoint", "BaggedRanker", about)
+        if not about.exists():
+            if any(self.path.iterdir()):
+                raise DataError(f"{path} holds other files: give 'checkpoint' an empty folder.")
+            write_atomically(about, json.dumps(told, indent=1))
+            return
+        before = json.loads(about.read_text())
+        for name in sorted({*told, *before}):
+            if before.get(name) != told.get(name):
+                raise DataError(
+                    f"{path} belongs to another bag: there {name} was {before.get(name)!r}, here "
+                    f"it is {told.get(name)!r}. Train with the same data and parameters, remove "
+                    "the folder, or give another one."
+                )
+
+    def read(self, n_models: int) -> dict[int, Ranker]:
+        """Return the models that are there, by number."""
+        from rankgrove.rankers.load import load  # it knows all rankers, bags too
+
+        return {m: load(self._file(m)) for m in range(n_models) if self._file(m).exists()}
+
+    def write(self, model: int, ranker: Ranker) -> None:
+        """Keep a model; its file is there whole or not at all."""
+        ranker.save(self._file(model))
+
+    def _file(self, model: int) -> Path:
+        return self.path / f"model-{model:04d}.rg"
