@@ -64,6 +64,8 @@ _HOME = {
     "SVMAcc": "rankers.svm_acc",
     "ThresholdFeatures": "rankers.threshold_features",
     "load": "rankers.load",
+    "PrunedRanker": "rankers.pruning",
+    "prune": "rankers.pruning",
 }
 
 # Modules with a public name of their own.
@@ -117,6 +119,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.mcrank import McRank as McRank
     from rankgrove.rankers.nets import LambdaRank as LambdaRank
     from rankgrove.rankers.nets import RankNet as RankNet
+    from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
+    from rankgrove.rankers.pruning import prune as prune
     from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
     from rankgrove.rankers.svm import SVMMap as SVMMap
     from rankgrove.rankers.svm import SVMMrr as SVMMrr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from rankgrove.random import string_keys
 def naive(columns, query_ptr, combine, weights):
     total = np.zeros(query_ptr[-1])
     for scores, weight in zip(columns, weights, strict=True):
-        for a, b in zip(query_ptr[:-1], query_ptr[1:], strict=True):
+        for a, b in itertools.pairwise(query_ptr):
             part = scores[a:b]
             if combine == "minmax":
                 reach = part.max() - part.min()

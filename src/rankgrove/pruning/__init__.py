@@ -1,0 +1,1 @@
+"""Fewer trees at the same quality."""

@@ -1,0 +1,219 @@
+"""Taking trees out of a model, and re-weighting the rest, while a measure holds.
+
+The trees that move documents least against each other go out first, a twentieth of all at a time.
+The weights of those that stay are moved so that they make up best (in least squares) for the scores
+that went. Where the measure falls too far by that, an exact line search along the same direction
+says how far to go; where that does not help either, half as many trees are tried.
+
+Trees are not chosen by the measure itself: on a few hundred queries there always are some whose
+removal raises it by chance, and a model pruned so is the worse on other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
+from rankgrove.pruning.trees import TreeMatrix
+from rankgrove.sweep.sweep import sweep
+
+SHARE = 0.05  # of the trees that are left, tried together
+MOST_REFUSED = 20  # trees in a row that cannot go, after which the search ends
+
+
+class Scale(Protocol):
+    """How a model's scores enter a bag's: itself, or brought to a scale within every query."""
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass
+class Part:
+    """One sum of trees: a whole model, or a model of a bag.
+
+    Attributes
+    ----------
+    trees : what they give to the rows
+    base : the rows' scores without any tree
+    share : what the part counts in the total
+    kept, weights : numbers of the trees that are left, and their weights
+    spread : how much every tree moves documents apart, in the total's units
+    """
+
+    trees: TreeMatrix
+    base: np.ndarray
+    share: float
+    kept: np.ndarray
+    weights: np.ndarray
+    spread: np.ndarray
+
+    def scores(self) -> np.ndarray:
+        """Return the rows' scores by the trees that are left."""
+        return self.base + self.trees.sum(self.kept, self.weights)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass left: the number of trees, and the mean of every measure."""
+
+    n_trees: int
+    values: dict[str, float]
+
+
+class Pruner:
+    """The search.
+
+    Parameters
+    ----------
+    prepared : the measures on the data, by name; line searches are for the first
+    parts : the sums of trees
+    scale : how a part's scores enter the total; None: as they are (then an exact line search says
+        how far the weights move)
+    n_threads : threads to use; the result does not depend on it
+    """
+
+    def __init__(
+        self,
+        prepared: Mapping[str, PreparedMeasure],
+        parts: Sequence[Part],
+        scale: Scale | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.prepared = dict(prepared)
+        self.parts = list(parts)
+        self._scale = scale
+        self._n_threads = n_threads
+        self._first = next(iter(self.prepared.values()))
+        self._before = self._values()
+        self.passes = [self._now()]
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees left."""
+        return sum(part.kept.size for part in self.parts)
+
+    def run(
+        self,
+        tolerance: float,
+        margin: float = 0.0,
+        callback: Callable[[Pass], Any] | None = None,
+    ) -> None:
+        """Take trees out until some mean would have fallen by more than `tolerance`.
+
+        margin : so many standard errors of the fall are added to it
+        """
+        refused = 0
+        while self.n_trees > 1 and refused < MOST_REFUSED:
+            order = self._by_cost()[refused:]
+            n = max(1, int(SHARE * self.n_trees)) if not refused else 1
+            if not len(order):
+                return
+            while n and not self._take_out(order[:n], tolerance, margin):
+                n //= 2
+            if not n:
+                refused += 1
+                continue
+            refused = 0
+            self.passes.append(self._now())
+            if callback is not None and callback(self.passes[-1]):
+                return
+
+    # -- a pass -----------------------------------------------------------------------------------
+
+    def _by_cost(self) -> np.ndarray:
+        """Return (part, place among its kept trees), those first that move documents least."""
+        every, cost = [], []
+        for p, part in enumerate(self.parts):
+            every += [(p, k) for k in range(part.kept.size)]
+            cost.append((part.share * part.weights) ** 2 * part.spread[part.kept])
+        return np.array(every)[np.argsort(np.concatenate(cost), kind="stable")]
+
+    def _take_out(self, chosen: np.ndarray, tolerance: float, margin: float) -> bool:
+        """Take trees out and re-weight the rest; put all back where the mean falls too far."""
+        before = [(part.kept, part.weights) for part in self.parts]
+        rest, make_up = [], []
+        for p, part in enumerate(self.parts):
+            out = np.zeros(part.kept.size, np.bool_)
+            out[chosen[chosen[:, 0] == p, 1]] = True
+            lost = part.trees.sum(part.kept[out], part.weights[out])
+            part.kept, part.weights = part.kept[~out], part.weights[~out]
+            rest.append(part.scores())
+            changes = np.zeros(part.kept.size)
+            if out.any() and part.kept.size:
+                changes = part.trees.stand_in(part.kept, part.weights, lost)
+            make_up.append(changes)
+        stayed = [part.weights for part in self.parts]
+        for searched in (False, True):
+            alpha = self._how_far(rest, make_up) if searched else 1.0
+            for part, weights, changes in zip(self.parts, stayed, make_up, strict=True):
+                part.weights = weights + alpha * changes
+            if self._fall(margin) <= tolerance:
+                return True
+        for part, (kept, weights) in zip(self.parts, before, strict=True):
+            part.kept, part.weights = kept, weights
+        return False
+
+    def _now(self) -> Pass:
+        means = {name: exact_mean(values) for name, values in self._values().items()}
+        return Pass(self.n_trees, means)
+
+    def _fall(self, margin: float) -> float:
+        """Return the largest fall of a mean, and `margin` standard errors of it."""
+        largest = -np.inf
+        for name, now in self._values().items():
+            falls = (self._before[name] - now)[~np.isnan(now)]
+            error = float(np.std(falls, ddof=1)) / np.sqrt(falls.size) if falls.size > 1 else 0.0
+            fall = exact_mean(self._before[name]) - exact_mean(now)
+            largest = max(largest, fall + margin * error)
+        return float(largest)
+
+    def _how_far(self, rest: list[np.ndarray], make_up: list[np.ndarray]) -> float:
+        """Return how much of the changes of weights makes the measure highest, 0 to 2."""
+        along = [
+            part.trees.sum(part.kept, changes)
+            for part, changes in zip(self.parts, make_up, strict=True)
+        ]
+        if self._scale is None:
+            shares = [part.share for part in self.parts]
+            start, other = (
+                np.sum([s * x for s, x in zip(shares, xs, strict=True)], axis=0)
+                for xs in (rest, along)
+            )
+            found = sweep(
+                self._first,
+                start,
+                other,
+                form="additive",
+                low=0.0,
+                high=2.0,
+                keep_curve=False,
+                n_threads=self._n_threads,
+            )
+            return float(found.alpha)
+        # Scaled within queries, the total is no line in the weights: some steps are tried.
+        tried = [0.0, 0.5, 1.0, 1.5]
+        values = []
+        for a in tried:
+            total = self._total([r + a * x for r, x in zip(rest, along, strict=True)])
+            ranking = rank(total, self._first.query_ptr, self._n_threads)
+            values.append(exact_mean(self._first.values(ranking, self._n_threads)))
+        return tried[int(np.argmax(values))]
+
+    # -- scores -----------------------------------------------------------------------------------
+
+    def _scaled(self, part: Part, scores: np.ndarray) -> np.ndarray:
+        return part.share * (scores if self._scale is None else self._scale(scores))
+
+    def _total(self, scores: Sequence[np.ndarray]) -> np.ndarray:
+        pairs = zip(self.parts, scores, strict=True)
+        return np.asarray(np.sum([self._scaled(part, own) for part, own in pairs], axis=0))
+
+    def _values(self) -> dict[str, np.ndarray]:
+        """Return every query's value of every measure, as the parts are now."""
+        total = self._total([part.scores() for part in self.parts])
+        ranking = rank(total, self._first.query_ptr, self._n_threads)
+        return {n: one.values(ranking, self._n_threads) for n, one in self.prepared.items()}

@@ -1,0 +1,119 @@
+"""Sums of trees on some rows: products with weights, and the least-squares stand-in of some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.parallel import piece_bounds, run_pieces
+from rankgrove.scoring.walk import score
+
+STEPS = 8  # of conjugate gradients: few, so that no tree gets a weight out of all proportion
+
+
+class TreeMatrix:
+    """Rows x trees: what every tree gives to every row, as leaves and leaf values.
+
+    Parameters
+    ----------
+    ensemble : the trees, one column
+    features, rows : the documents, in query order
+    query_ptr : the borders of queries
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        features: Any,
+        rows: np.ndarray | slice | None,
+        query_ptr: np.ndarray,
+        n_threads: int | None,
+    ) -> None:
+        self.ensemble = ensemble
+        self._query_ptr = np.ascontiguousarray(query_ptr, np.int64)
+        n_rows = int(query_ptr[-1])
+        self._n_threads = n_threads
+        widest = int(np.diff(ensemble.leaf_ptr).max(initial=1))
+        self.leaf = np.empty((ensemble.n_trees, n_rows), np.min_scalar_type(widest - 1))
+        for t in range(ensemble.n_trees):
+            tree = ensemble.tree(t)
+            numbers = replace(tree, value=np.arange(tree.value.size, dtype=np.float64))
+            one = Ensemble.from_trees([numbers], ensemble.n_features)
+            self.leaf[t] = score(one, features, rows, n_threads)
+        self._ptr = np.ascontiguousarray(ensemble.leaf_ptr, np.int64)
+        self._value = np.array(ensemble.value)
+
+    def spread(self, scale: np.ndarray) -> np.ndarray:
+        """Return how much every tree moves documents of a query apart: a sum of squares.
+
+        scale : one a query: what the query's scores are multiplied by
+        """
+        from rankgrove.pruning._tree_kernels import squared_spread
+
+        found = np.empty(self.leaf.shape[0])
+        run_pieces(
+            lambda a, b: squared_spread(
+                self.leaf, self._ptr, self._value, self._query_ptr, scale, a, b, found
+            ),
+            piece_bounds(np.arange(found.size + 1), self._n_threads),
+            self._n_threads,
+        )
+        return found
+
+    def sum(self, trees: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the weighted sum of some trees' columns."""
+        from rankgrove.pruning._tree_kernels import add_trees
+
+        total = np.zeros(self.leaf.shape[1])
+        add_trees(self.leaf, self._ptr, self._value, trees, weights, total)
+        return total
+
+    def dots(self, trees: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return the product of every one of some trees' columns with `x`."""
+        from rankgrove.pruning._tree_kernels import dots
+
+        found = np.empty(trees.size)
+        run_pieces(
+            lambda a, b: dots(self.leaf, self._ptr, self._value, trees, a, b, x, found),
+            piece_bounds(np.arange(trees.size + 1), self._n_threads),
+            self._n_threads,
+        )
+        return found
+
+    def stand_in(self, trees: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """Return changes of the weights of `trees` that make up for lost scores.
+
+        A few steps of conjugate gradients on least squares: minimise |lost - sum of d_t w_t h_t|^2
+        over d, in units of the present weights, so that the change of tree t is d_t w_t. What lifts
+        all documents of a query alike is left out: it changes no ranking.
+        """
+        from rankgrove.pruning._tree_kernels import centre
+
+        d = np.zeros(trees.size)
+        rest = lost.copy()
+        centre(self._query_ptr, rest)
+        gradient = weights * self.dots(trees, rest)
+        direction, square = gradient.copy(), _dot(gradient, gradient)
+        for _ in range(min(STEPS, trees.size)):
+            if square <= 0.0:
+                break
+            along = self.sum(trees, weights * direction)
+            centre(self._query_ptr, along)
+            length = _dot(along, along)
+            if length <= 0.0:
+                break
+            step = square / length
+            d += step * direction
+            rest -= step * along
+            gradient = weights * self.dots(trees, rest)
+            before, square = square, _dot(gradient, gradient)
+            direction = gradient + (square / before) * direction
+        return np.asarray(d * weights)
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    # not by BLAS, whose order of summation hangs on its threads
+    return float(np.sum(a * b))
