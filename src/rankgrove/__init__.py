@@ -66,6 +66,8 @@ _HOME = {
     "load": "rankers.load",
     "PrunedRanker": "rankers.pruning",
     "prune": "rankers.pruning",
+    "Tuning": "experiments.tuning",
+    "tune": "experiments.tune",
 }
 
 # Modules with a public name of their own.
@@ -101,6 +103,8 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation
     from rankgrove.evaluation.evaluate import evaluate as evaluate
+    from rankgrove.experiments.tune import tune as tune
+    from rankgrove.experiments.tuning import Tuning as Tuning
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure

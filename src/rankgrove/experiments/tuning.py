@@ -1,0 +1,176 @@
+"""What tuning found: the trials, the best of them, and how far the choice overfits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import DataError
+from rankgrove.experiments.spaces import Parameters
+from rankgrove.files import write_atomically
+from rankgrove.measures.base import exact_mean
+from rankgrove.validation import check_integer
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One combination of parameters.
+
+    Attributes
+    ----------
+    parameters : what was tried
+    values : part of the data ("valid", "second", "test") -> measure -> one mean a fold and seed
+    trees : of the models, one a fold and seed; None where they are not trees
+    """
+
+    parameters: Parameters
+    values: dict[str, dict[str, list[float]]]
+    trees: list[int] | None
+
+    def mean(self, part: str, measure: str) -> float:
+        """Return the mean over folds and seeds."""
+        return exact_mean(np.array(self.values[part][measure]))
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """What :func:`tune` found.
+
+    Attributes
+    ----------
+    trials : in the order they were tried
+    measure : what decides, on the validation data
+    n_folds, n_seeds : fits of every trial
+    """
+
+    trials: list[Trial]
+    measure: str
+    n_folds: int
+    n_seeds: int
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the best validation mean, the earliest of equals."""
+        return self.ranked()[0]
+
+    @property
+    def best_parameters(self) -> Parameters:
+        """Its parameters."""
+        return self.best.parameters
+
+    def ranked(self) -> list[Trial]:
+        """Return the trials, best validation mean first."""
+        return sorted(self.trials, key=lambda one: -one.mean("valid", self.measure))
+
+    def table(self, n: int = 5) -> str:
+        """Return the best configurations (the layout of Table 3)."""
+        from rankgrove.experiments.study import markdown
+
+        check_integer("n", "table", n, low=1)
+        names = list(self.trials[0].parameters)
+        parts = [part for part in ("valid", "second", "test") if part in self.trials[0].values]
+        header = [*(f"{part} {self.measure}" for part in parts), *names]
+        rows = []
+        for one in self.ranked()[:n]:
+            means = [f"{one.mean(part, self.measure):.4f}" for part in parts]
+            rows.append([*means, *(one.parameters[name] for name in names)])
+        return markdown(header, rows)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write all trials: parameters, means of every measure on every part."""
+        first = self.trials[0]
+        columns = [(part, m) for part, measures in first.values.items() for m in measures]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*first.parameters, *(f"{part} {m}" for part, m in columns)])
+        for one in self.trials:
+            writer.writerow(
+                [*one.parameters.values(), *(repr(one.mean(*column)) for column in columns)]
+            )
+        write_atomically(path, out.getvalue())
+
+    def best_of(self, part: str = "test") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the expected means of the best of m trials chosen at random (Figure 1).
+
+        The best is the one with the highest validation mean; m goes from 1 to the number of
+        trials. The paper draws 10,000 times; the expectation is exact here: of n trials in the
+        order of validation, the one at rank r is the best of m with probability
+        C(n - r, m - 1) / C(n, m).
+
+        Returns
+        -------
+        m, the expected validation mean, and the expected mean on `part`
+        """
+        ranked = self.ranked()
+        if part not in ranked[0].values:
+            raise DataError(f"best_of: there is no {part!r} data among the trials.")
+        n = len(ranked)
+        valid = np.array([one.mean("valid", self.measure) for one in ranked])
+        other = np.array([one.mean(part, self.measure) for one in ranked])
+        m = np.arange(1, n + 1)
+        log_factorial = np.array([math.lgamma(k + 1) for k in range(n + 1)])
+
+        def log_choose(a: Any, b: Any) -> Any:
+            return log_factorial[a] - log_factorial[b] - log_factorial[a - b]
+
+        expected = np.zeros((2, n))
+        for i, size in enumerate(m):
+            r = np.arange(1, n - size + 2)
+            share = np.exp(log_choose(n - r, size - 1) - log_choose(n, size))
+            expected[:, i] = share @ valid[: r.size], share @ other[: r.size]
+        return m, expected[0], expected[1]
+
+    def nested(self, part: str = "test") -> list[tuple[Parameters, float]]:
+        """Return for every fold the parameters best on its own validation data, and their mean.
+
+        A fair estimate of tuning as a whole: no fold's test data had a part in its choice.
+        """
+        found = []
+        for fold in range(self.n_folds):
+            own = slice(fold * self.n_seeds, (fold + 1) * self.n_seeds)
+
+            def mean(one: Trial, where: str, own: slice = own) -> float:
+                return exact_mean(np.array(one.values[where][self.measure][own]))
+
+            best = max(self.trials, key=lambda one: mean(one, "valid"))
+            found.append((best.parameters, mean(best, part)))
+        return found
+
+    def early_stop(self, patience: int) -> Trial:
+        """Return the trial at which tuning should have ended, by the second held-out data.
+
+        Trials are gone through in the order they were tried; the best so far by validation data
+        is looked at on the second data, and where that has not become better for `patience`
+        trials, tuning begins to overfit (BL-MART paper, section 3.4).
+        """
+        check_integer("patience", "early_stop", patience, low=1)
+        if "second" not in self.trials[0].values:
+            raise DataError("early_stop needs a second held-out set: tune with second=0.5, say.")
+        best: Trial | None = None
+        chosen, top, since = self.trials[0], -math.inf, 0
+        for one in self.trials:
+            if best is None or one.mean("valid", self.measure) > best.mean("valid", self.measure):
+                best = one
+            value = best.mean("second", self.measure)
+            if value > top:
+                chosen, top, since = best, value, 0
+            else:
+                since += 1
+                if since >= patience:
+                    break
+        return chosen
+
+
+def merged(values: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, list[float]]]:
+    """Return part -> measure -> values, of one such record a fold and seed."""
+    return {
+        part: {m: [one[part][m] for one in values] for m in measures}
+        for part, measures in values[0].items()
+    }

@@ -1,0 +1,177 @@
+"""Tuning: spaces, the store, what is made of the trials."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+from rankgrove.experiments import tune as tuning_module
+from rankgrove.experiments.spaces import PRESETS, drawn, grid, size_of
+from rankgrove.experiments.tuning import Trial, Tuning
+
+SPACE = {"n_leaves": [2, 5], "learning_rate": [0.1, 0.5]}
+BASE = rg.LambdaMART("map[relevant=2]", n_trees=8, min_leaf=3, early_stopping=4)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [rg.make_web(20, n_docs=10, n_features=5, seed=s) for s in range(5)]
+
+
+def renamed(parts):
+    """The same data with query ids that do not meet."""
+    return [rg.QueryDataset(p.X, p.y, [f"{i}-{q}" for q in p.qid]) for i, p in enumerate(parts)]
+
+
+def test_the_papers_grids():
+    assert size_of(PRESETS["small"]) == 1008
+    assert size_of(PRESETS["large"]) == 162
+    every = list(grid(PRESETS["small"]))
+    assert len(every) == len({json.dumps(one) for one in every}) == 1008
+
+
+def test_random_draws_are_of_the_grid_and_different():
+    chosen = drawn(PRESETS["large"], 40, seed=1)
+    every = [json.dumps(one) for one in grid(PRESETS["large"])]
+    texts = [json.dumps(one) for one in chosen]
+    assert len(set(texts)) == 40
+    assert set(texts) <= set(every)
+    assert len(drawn(SPACE, 99, seed=0)) == 4
+    assert drawn(PRESETS["large"], 10, seed=1) == chosen[:10]
+
+
+def test_a_grid_on_folds(parts):
+    folds = list(rg.letor_folds(renamed(parts)))[:2]
+    found = rg.tune(BASE, folds, SPACE, n_seeds=2, measures=["map[relevant=2]", "ndcg@3"])
+    assert [one.parameters for one in found.trials] == list(grid(SPACE))
+    one = found.trials[1]
+    assert len(one.values["test"]["ndcg@3"]) == len(one.trees) == 4
+    # the third fit is fold 2 with the first seed
+    seed = tuning_module.derive_seed(0, "tune", 0) % 2**31
+    model = rg.LambdaMART(**(BASE.get_params() | one.parameters | {"random_state": seed}))
+    model.fit(folds[1].train, valid=folds[1].valid)
+    expected = rg.evaluate(model, folds[1].test, "ndcg@3").mean["ndcg@3"]
+    assert one.values["test"]["ndcg@3"][2] == expected
+    means = [trial.mean("valid", "map[relevant=2]") for trial in found.trials]
+    assert found.best is found.trials[int(np.argmax(means))]
+    lines = found.table(2).splitlines()
+    assert len(lines) == 4
+    assert f"{max(means):.4f}" in lines[2]
+    for fold, (parameters, value) in enumerate(found.nested()):
+        own = [
+            np.mean(t.values["valid"]["map[relevant=2]"][2 * fold : 2 * fold + 2])
+            for t in found.trials
+        ]
+        best = found.trials[int(np.argmax(own))]
+        assert parameters == best.parameters
+        own_test = best.values["test"]["map[relevant=2]"][2 * fold : 2 * fold + 2]
+        assert value == pytest.approx(np.mean(own_test))
+
+
+def test_what_is_known_is_not_computed_again(parts, tmp_path, monkeypatch):
+    data, path = parts[:3], tmp_path / "trials.jsonl"
+    work, n = tuning_module.fit_one, []
+
+    def killed_at_third(*given):
+        n.append(given[1])
+        if len(n) == 3:
+            raise KeyboardInterrupt
+        return work(*given)
+
+    monkeypatch.setattr(tuning_module, "fit_one", killed_at_third)
+    with pytest.raises(KeyboardInterrupt):
+        rg.tune(BASE, data, SPACE, store=path)
+    with open(path, "ab") as out:  # a line that a kill cut short
+        out.write(b'{"key": "half a li')
+    found = rg.tune(BASE, data, SPACE, store=path)
+    assert len(n) == 5  # two, the killed one, and the two that were left
+    monkeypatch.setattr(tuning_module, "fit_one", lambda *_: pytest.fail("it is known"))
+    again = rg.tune(BASE, data, SPACE, store=path)
+    monkeypatch.undo()
+    fresh = rg.tune(BASE, data, SPACE)
+    for one, two, three in zip(found.trials, again.trials, fresh.trials, strict=True):
+        assert one.values == two.values == three.values
+    with pytest.raises(rg.DataError, match="holds other results: there random_state was 0"):
+        rg.tune(BASE, data, SPACE, store=path, random_state=1)
+
+
+def test_a_second_held_out_set(parts):
+    found = rg.tune(BASE, parts[:3], SPACE, second=0.4, measures="ndcg@3")
+    assert set(found.trials[0].values) == {"valid", "second", "test"}
+    assert found.early_stop(1) in found.trials
+    with pytest.raises(rg.ParameterError, match="leaves one of the two sets empty"):
+        rg.tune(BASE, parts[:3], SPACE, second=0.01)
+
+
+def test_any_ranker_can_be_tuned(parts):
+    found = rg.tune(rg.SVMMap(relevant=2), parts[:2], {"C": [0.1, 10.0]}, measures="map")
+    assert found.trials[0].trees is None
+    assert list(found.trials[0].values) == ["valid"]
+
+
+def test_optuna(parts):
+    pytest.importorskip("optuna")
+    found = rg.tune(BASE, parts[:3], SPACE, search="optuna", n_trials=3)
+    assert len(found.trials) == 3
+    again = rg.tune(BASE, parts[:3], SPACE, search="optuna", n_trials=3)
+    assert [t.parameters for t in found.trials] == [t.parameters for t in again.trials]
+
+
+def made_up(valid, test, second=None):
+    trials = []
+    for i, (v, t) in enumerate(zip(valid, test, strict=True)):
+        values = {"valid": {"map": [v]}, "test": {"map": [t]}}
+        if second is not None:
+            values["second"] = {"map": [second[i]]}
+        trials.append(Trial({"i": i}, values, None))
+    return Tuning(trials, "map", 1, 1)
+
+
+def test_the_best_of_m_is_the_expectation_over_all_subsets():
+    valid, test = [0.3, 0.9, 0.1, 0.5, 0.7], [0.4, 0.2, 0.6, 0.8, 0.1]
+    m, of_valid, of_test = made_up(valid, test).best_of()
+    np.testing.assert_array_equal(m, [1, 2, 3, 4, 5])
+    for size in m:
+        best = [max(s, key=lambda i: valid[i]) for s in itertools.combinations(range(5), size)]
+        assert of_valid[size - 1] == pytest.approx(np.mean([valid[i] for i in best]))
+        assert of_test[size - 1] == pytest.approx(np.mean([test[i] for i in best]))
+
+
+def test_where_tuning_should_have_ended():
+    found = made_up([0.1, 0.2, 0.3, 0.4], [0] * 4, [0.5, 0.6, 0.4, 0.9])
+    assert found.early_stop(1).parameters == {"i": 1}
+    assert found.early_stop(2).parameters == {"i": 3}
+    with pytest.raises(rg.DataError, match="second held-out set"):
+        made_up([0.1], [0.1]).early_stop(1)
+
+
+def test_the_table_of_all_trials(parts, tmp_path):
+    found = rg.tune(BASE, parts[:3], SPACE)
+    found.to_csv(tmp_path / "trials.csv")
+    lines = (tmp_path / "trials.csv").read_text().splitlines()
+    assert lines[0] == "n_leaves,learning_rate,valid ndcg@3,test ndcg@3"
+    assert len(lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"space": "huge"}, "'space' parameter of tune must be one of"),
+        ({"space": {"n_leaves": 5}}, "a list of values for 'n_leaves'"),
+        ({"space": {"n_leafs": [5]}}, "no parameter 'n_leafs'"),
+        ({"search": "random"}, "'n_trials' parameter of tune"),
+        ({"n_seeds": 0}, "'n_seeds' parameter"),
+        ({"second": 1.0}, "a share below 1"),
+        ({"base": rg.CombinedRanker()}, "'base' parameter of tune"),
+        ({"data": 5}, "'data' parameter of tune"),
+        ({"data": [(1, 2)]}, "a fold is"),
+    ],
+)
+def test_mistakes(parts, options, message):
+    given = {"base": BASE, "data": parts[:3], "space": SPACE} | options
+    with pytest.raises((rg.ParameterError, rg.UnknownParameterError), match=message):
+        rg.tune(**given)
