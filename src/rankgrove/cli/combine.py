@@ -104,6 +104,7 @@ def combine(
     import rankgrove as rg
     from rankgrove.cli.inputs import load_dataset, read_scores
     from rankgrove.files import write_atomically
+    from rankgrove.report.figure import check_plot, save_figure
 
     rg.measure(measure, convention)
     models, data = _sorted_out(files)
@@ -116,7 +117,7 @@ def combine(
             "scores."
         )
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
     trained = [rg.load(path) for path in models]
     dataset: QueryDataset = load_dataset(
         data,
@@ -146,8 +147,6 @@ def combine(
         if curve is not None:
             found.to_csv(curve)
         if plot is not None:
-            from rankgrove.report.figure import save_figure
-
             save_figure(rg.plot.combination_curve(found), plot)
     else:
         found = rg.interpolate(
@@ -216,14 +215,3 @@ def _pair(text: str | None) -> tuple[float, float] | None:
             f"Write --bounds as two numbers with a comma between, as in 0.1,100. Got {text!r}."
         ) from None
     return low, high
-
-
-def _check_plot(path: Path) -> None:
-    """Refuse a plot that cannot be written before any work is done."""
-    from rankgrove.report.figure import new_figure
-
-    known = new_figure("--plot").canvas.get_supported_filetypes()
-    if path.suffix.lstrip(".").lower() not in known:
-        raise ParameterError(
-            f"--plot writes png, svg or pdf, by the file's ending. Got {path.name!r}."
-        )

@@ -14,9 +14,11 @@ from rankgrove.cli.compare import compare
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.generate import generate
+from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
 from rankgrove.cli.reproduce import reproduce
 from rankgrove.cli.train import params, train
+from rankgrove.cli.tune import tune
 from rankgrove.errors import RankgroveError
 
 app = typer.Typer(
@@ -26,7 +28,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, rank, evaluate, compare, combine, params, generate, reproduce, demo):
+for command in (
+    train,
+    rank,
+    evaluate,
+    compare,
+    combine,
+    tune,
+    prune,
+    params,
+    generate,
+    reproduce,
+    demo,
+):
     app.command()(command)
 
 

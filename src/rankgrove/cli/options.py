@@ -70,3 +70,7 @@ Qrels = Annotated[
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Also write everything to this JSON file.")
 ]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", help="Picture to write (png, svg or pdf; needs matplotlib)."),
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankgrove.errors import MissingExtraError
+from rankgrove.errors import MissingExtraError, ParameterError
 from rankgrove.files import atomic_output
 
 if TYPE_CHECKING:
@@ -28,3 +28,12 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the form of the file's ending, whole or not at all."""
     with atomic_output(path, pack=False) as out:
         figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)
+
+
+def check_plot(path: Path) -> None:
+    """Refuse a plot that cannot be written before any work is done."""
+    known = new_figure("--plot").canvas.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in known:
+        raise ParameterError(
+            f"--plot writes png, svg or pdf, by the file's ending. Got {path.name!r}."
+        )

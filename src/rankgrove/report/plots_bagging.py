@@ -1,0 +1,62 @@
+"""Plots of tuning and of pruning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankgrove.rankers.pruning import PrunedRanker
+from rankgrove.report.figure import new_figure
+from rankgrove.validation import refuse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rankgrove.experiments.tuning import Tuning
+
+
+def tuning(result: Tuning, part: str = "test") -> Figure:
+    """Plot the expected value of the best of m trials (BL-MART paper, Figure 1).
+
+    Parameters
+    ----------
+    result : what :func:`rankgrove.tune` found
+    part : what to show beside the validation data: ``"test"`` or ``"second"``
+    """
+    if not hasattr(result, "best_of"):
+        refuse("result", "tuning", "what rg.tune returned", result)
+    m, valid, other = result.best_of(part)
+    figure = new_figure("Plotting")
+    axes = figure.add_subplot()
+    axes.plot(m, valid, label="validation", linestyle="--")
+    axes.plot(m, other, label=part)
+    top = int(np.argmax(other))
+    axes.plot(m[top], other[top], "o", color="C1", label=f"highest after {m[top]:,} trials")
+    axes.set_xlabel("number of trials")
+    axes.set_ylabel(f"expected mean {result.measure} of the best by validation data")
+    axes.legend(loc="best")
+    return figure
+
+
+def pruning(result: PrunedRanker) -> Figure:
+    """Plot the measures against the number of trees that are left.
+
+    Parameters
+    ----------
+    result : what :func:`rankgrove.prune` found
+    """
+    if not isinstance(result, PrunedRanker):
+        refuse("result", "pruning", "what rg.prune returned", result)
+    figure = new_figure("Plotting")
+    axes = figure.add_subplot()
+    trees = [one.n_trees for one in result.passes]
+    for k, name in enumerate(result.measures):
+        values = [one.values[name] for one in result.passes]
+        axes.plot(trees, values, label=name, color=f"C{k}")
+        axes.axhline(values[0], color=f"C{k}", linestyle=":", linewidth=0.8)
+    axes.invert_xaxis()
+    axes.set_xlabel("number of trees left")
+    axes.set_ylabel("mean on the data that pruning looked at")
+    axes.legend(loc="best")
+    return figure

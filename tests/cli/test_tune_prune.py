@@ -1,0 +1,82 @@
+"""`rankgrove tune` and `rankgrove prune` as a user types them."""
+
+from __future__ import annotations
+
+import pytest
+
+import rankgrove as rg
+from tests.command import run_here as run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tune")
+    for k in range(3):
+        data = rg.make_web(15, n_docs=10, n_features=5, seed=k)
+        named = rg.QueryDataset(data.X, data.y, [f"{k}{q}" for q in data.qid])
+        rg.write_letor(named, path / f"S{k + 1}.txt")
+    (path / "space.toml").write_text("n_leaves = [2, 5]\nlearning_rate = [0.1, 0.4]\n")
+    return path
+
+
+COMMON = "--space space.toml --set n_trees=6 --set min_leaf=3 --quiet"
+
+
+def test_tuning_with_validation_and_test(folder):
+    words = f"tune S1.txt --valid S2.txt --test S3.txt {COMMON} -m ndcg@5 -m map"
+    words += " --store trials.jsonl --out trials.csv --plot trials.png --show 2"
+    out, _ = run(*words.split(), cwd=folder)
+    lines = out.strip().splitlines()
+    assert "valid ndcg@5" in lines[0]
+    assert "n_leaves" in lines[0]
+    assert len(lines) == 4
+    assert len((folder / "trials.csv").read_text().splitlines()) == 5
+    assert (folder / "trials.png").stat().st_size > 1000
+    again, _ = run(*words.split(), cwd=folder)
+    assert again == out
+
+
+def test_tuning_on_folds(folder):
+    out, _ = run(
+        *f"tune S1.txt S2.txt S3.txt --letor-folds {COMMON} --search random --trials 2".split(),
+        cwd=folder,
+    )
+    assert len(out.strip().splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("S1.txt", "needs validation data"),
+        ("S1.txt --letor-folds", "three parts or more"),
+        ("S1.txt --valid S2.txt --letor-folds", "makes its own"),
+        ("S1.txt --valid S2.txt --plot a.png", "give --test"),
+        ("S1.txt --valid S2.txt --space none.toml", "cannot be read"),
+        ("S1.txt --valid S2.txt --space other", "'space' parameter of tune"),
+        ("S1.txt --valid S2.txt --search random", "'n_trials' parameter"),
+        ("S1.txt --valid gone.txt", "there is no such file"),
+        ("S1.txt --valid S2.txt --out S2.txt", "would overwrite"),
+    ],
+)
+def test_mistakes_of_tuning(folder, words, message):
+    _, err = run("tune", *words.split(), cwd=folder, status=2)
+    assert message in err
+
+
+def test_pruning(folder):
+    run(
+        *"train S1.txt --set n_trees=30 --set min_leaf=3 --model big.rg --quiet".split(), cwd=folder
+    )
+    words = "prune big.rg S2.txt -m ndcg@10 -m map --tolerance 0.01 --model small.rg"
+    out, _ = run(*f"{words} --plot passes.png --curve passes.csv".split(), cwd=folder)
+    assert "30 trees, " in out
+    small = rg.load(folder / "small.rg")
+    assert small.ensemble_.n_trees < 30
+    assert (folder / "passes.png").stat().st_size > 1000
+    assert (folder / "passes.csv").read_text().startswith("trees,ndcg@10,map\n30,")
+    _, err = run(*"prune big.rg S2.txt --model big.rg".split(), cwd=folder, status=2)
+    assert "would overwrite" in err
+    _, err = run(*"prune big.rg S2.txt --model s.rg --tolerance -1".split(), cwd=folder, status=2)
+    assert "'tolerance' parameter of prune" in err
+    _, err = run(*"prune big.rg S2.txt --model s.rg --plot a.xyz".split(), cwd=folder, status=2)
+    assert "png, svg or pdf" in err
