@@ -42,6 +42,7 @@ class LambdaObjective:
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's
     row_keys : one number a row, made of its query and place; ties in score keep their order
+    may_be_empty : allow labels that say nothing of any order; all lambdas are 0 then
     """
 
     n_columns = 1
@@ -59,6 +60,7 @@ class LambdaObjective:
         row_weight: np.ndarray | None = None,
         query_weight: np.ndarray | None = None,
         n_threads: int | None = None,
+        may_be_empty: bool = False,
     ) -> None:
         from rankgrove.objectives._lambda_kernels import ONES
 
@@ -74,7 +76,7 @@ class LambdaObjective:
         starts = self.query_ptr[:-1]
         unequal = np.maximum.reduceat(self.gain, starts) > np.minimum.reduceat(self.gain, starts)
         self.has_pairs = unequal
-        if not unequal.any():
+        if not unequal.any() and not may_be_empty:
             raise DataError(
                 "No query has documents of different relevance: there is nothing to learn an "
                 f"order from for {measure}. Check the labels (and 'relevant', for binary measures)."
