@@ -65,7 +65,7 @@ def test_evened_out_lambdas_are_no_gradient():
 
 
 def test_refusals():
-    with pytest.raises(rg.ParameterError, match="'labels'.*given with a measure"):
+    with pytest.raises(rg.ParameterError, match=r"'labels'.*given with a measure"):
         rg.is_gradient("ndcg", APART)
     with pytest.raises(rg.DataError, match="one label a score"):
         rg.is_gradient("ndcg", APART, [1, 0])

@@ -112,9 +112,9 @@ def test_models_of_others(held_out, tmp_path):
 
 
 def test_refusals(rankers, held_out):
-    with pytest.raises(rg.ParameterError, match="StackedRanker needs at least 1 ranker. Got 0"):
+    with pytest.raises(rg.ParameterError, match=r"StackedRanker needs at least 1 ranker\. Got 0"):
         rg.StackedRanker().fit(held_out)
-    with pytest.raises(rg.ParameterError, match="can score other data. Got ndarray"):
+    with pytest.raises(rg.ParameterError, match=r"can score other data\. Got ndarray"):
         rg.StackedRanker([np.zeros(3)]).fit(held_out)
     with pytest.raises(rg.ParameterError, match="a list of trained rankers"):
         rg.StackedRanker("a").fit(held_out)
