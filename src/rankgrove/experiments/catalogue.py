@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from rankgrove.errors import ParameterError
-from rankgrove.experiments import wu2010, yue2007
+from rankgrove.experiments import burges2010, burges2010_theory, wu2010, yue2007
 from rankgrove.experiments.study import Experiment
 from rankgrove.validation import nearest
 
-EXPERIMENTS: tuple[Experiment, ...] = (*wu2010.EXPERIMENTS, *yue2007.EXPERIMENTS)
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *wu2010.EXPERIMENTS,
+    *burges2010.EXPERIMENTS,
+    *burges2010_theory.EXPERIMENTS,
+    *yue2007.EXPERIMENTS,
+)
 
 
 def chosen(which: str) -> list[Experiment]:

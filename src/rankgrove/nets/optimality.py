@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -99,6 +99,10 @@ class LocalOptimum:
         """Number of directions along which some step changed nothing, and none rose."""
         rose = (self.values > self.value).any(axis=1)
         return int(((self.values == self.value).any(axis=1) & ~rose).sum())
+
+    def at_step(self, k: int) -> LocalOptimum:
+        """Return the test with the k-th of the steps alone."""
+        return replace(self, values=self.values[:, k : k + 1], steps=(self.steps[k],))
 
     @property
     def p_bound(self) -> float:

@@ -25,6 +25,7 @@ def curves(
     title: str,
     *,
     log_x: bool = False,
+    log_y: bool = False,
 ) -> Figure:
     """Plot some lines, each a name with its x and y.
 
@@ -38,6 +39,8 @@ def curves(
         axes.plot(x, y, label=name, linewidth=1.3)
     if log_x:
         axes.set_xscale("log")
+    if log_y:
+        axes.set_yscale("log")
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)
