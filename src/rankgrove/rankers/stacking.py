@@ -116,6 +116,7 @@ class StackedRanker(LambdaRank):
         query_weight: Any = None,
         sample_weight: Any = None,
         callbacks: Callback | Iterable[Callback] | None = None,
+        start: Any = None,
     ) -> Self:
         """Train the net on the rankers' scores; as :meth:`LambdaRank.fit`.
 
@@ -142,6 +143,7 @@ class StackedRanker(LambdaRank):
             valid={name: self.stacked(one) for name, one in watched.items()} or None,
             valid_measures=valid_measures,
             callbacks=callbacks,
+            start=start,
         )
         # what rankers are given, where _keep saw what they made of it
         self.n_features_in_ = data.n_features
