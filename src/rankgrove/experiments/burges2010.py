@@ -161,37 +161,52 @@ def _mean_over_seeds(parts: list[dict[str, list[float]]]) -> dict[str, list[floa
 GOALS = ("ndcg@10", "map[relevant=2]", "mrr[relevant=2]", "err")
 
 
+VARIANTS = {"linear": (), "10 hidden units, begun with RankNet": HIDDEN}
+
+
 def four_measures(study: Study) -> Findings:
     """Train LambdaRank for each of four measures, and measure all with all."""
+    n_train, n_test = _sizes(study)
     seeds = range(study.size(2, 5))
-    values: dict[str, dict[str, list[float]]] = {}
-    spread: dict[str, dict[str, float]] = {}
-    for goal in GOALS:
-        parts = [study.cell(f"{goal} seed {s}", partial(_for_goal, study, goal, s)) for s in seeds]
-        values[goal] = _mean_over_seeds(parts)
-        means = {m: [exact_mean(np.array(part[m])) for part in parts] for m in GOALS}
-        spread[goal] = {m: float(np.std(means[m], ddof=1)) for m in GOALS}
-    rows, verdicts = [], []
+    text = [
+        f"Test values in percent (standard deviation over {len(seeds)} seeds of nets and training "
+        f"data), artificial data with skewed labels, {n_train:,} training and {n_test:,} test "
+        "queries; a row a measure that LambdaRank was trained for and its rate and epoch chosen "
+        "by, the best of a column in bold. p: paired t-test over queries, of means over seeds."
+    ]
+    for variant in VARIANTS:
+        parts = {
+            goal: [
+                study.cell(
+                    f"{variant}, {goal}, seed {s}", partial(_for_goal, study, variant, goal, s)
+                )
+                for s in seeds
+            ]
+            for goal in GOALS
+        }
+        text += [f"### LambdaRank, {variant}", *_square(parts)]
+    return Findings("\n\n".join(text), {})
+
+
+def _square(parts: Mapping[str, list[dict[str, list[float]]]]) -> tuple[str, str]:
+    """Return the table of goals by measures, and how each goal fares on its own."""
+    values = {goal: _mean_over_seeds(of_seeds) for goal, of_seeds in parts.items()}
+    means = {goal: {m: exact_mean(np.array(one[m])) for m in GOALS} for goal, one in values.items()}
+    best = {m: max(GOALS, key=lambda goal, m=m: means[goal][m]) for m in GOALS}  # type: ignore[misc]
+    rows = []
     for goal in GOALS:
         cells = []
         for m in GOALS:
-            mean = 100 * exact_mean(np.array(values[goal][m]))
-            best = max(GOALS, key=lambda one: exact_mean(np.array(values[one][m])))
-            mark = "**" if goal == best else ""
-            cells.append(f"{mark}{mean:.2f}{mark} ({100 * spread[goal][m]:.2f})")
-            if m == goal:
-                verdicts.append(_verdict(goal, best, values))
+            by_seed = [exact_mean(np.array(part[m])) for part in parts[goal]]
+            mark = "**" if goal == best[m] else ""
+            spread = 100 * float(np.std(by_seed, ddof=1))
+            cells.append(f"{mark}{100 * means[goal][m]:.2f}{mark} ({spread:.2f})")
         rows.append([goal, *cells])
-    n_train, n_test = _sizes(study)
-    text = (
-        f"Test values in percent (standard deviation over {len(seeds)} seeds of nets and training "
-        f"data), artificial data with skewed labels, {n_train:,} training and {n_test:,} test "
-        "queries; a row a measure that LambdaRank was trained for and its epoch chosen by, the "
-        "best of a column in bold:"
+    verdicts = [_verdict(goal, best[goal], values) for goal in GOALS]
+    return (
+        markdown(["trained for", *GOALS], rows),
+        markdown(["trained for", "on its own measure", "p (t-test)"], verdicts),
     )
-    header = ["trained for", *GOALS]
-    told = markdown(["trained for", "on its own measure", "p (t-test)"], verdicts)
-    return Findings("\n\n".join([text, markdown(header, rows), told]), {})
 
 
 def _verdict(goal: str, best: str, values: Mapping[str, Mapping[str, list[float]]]) -> list[str]:
@@ -212,22 +227,21 @@ def _sizes(study: Study) -> tuple[int, int]:
     return study.size(500, 5000), study.size(1000, 10_000)
 
 
-def _for_goal(study: Study, goal: str, seed: int) -> dict[str, list[float]]:
+def _for_goal(study: Study, variant: str, goal: str, seed: int) -> dict[str, list[float]]:
     n_train, n_test = _sizes(study)
     train = make_artificial(n_train, seed=100 + seed)
     valid = make_artificial(n_train // 2, seed=200 + seed)
     test = make_artificial(n_test, seed=300)  # the same for all: seeds are means a query
-    model = best_net(
-        LambdaRank,
-        train,
-        valid,
-        goal,
-        measure=goal,
-        hidden=HIDDEN,
-        n_epochs=study.size(30, 200),
-        random_state=seed,
-        n_threads=study.n_threads,
-    )
+    options: dict[str, Any] = {
+        "hidden": VARIANTS[variant],
+        "n_epochs": study.size(30, 100),
+        "random_state": seed,
+        "n_threads": study.n_threads,
+    }
+    start = None
+    if VARIANTS[variant]:
+        start = best_net(RankNet, train, valid, "pairs", **options)
+    model = best_net(LambdaRank, train, valid, goal, start=start, measure=goal, **options)
     # queries that some measure leaves out are left out of all
     found = evaluate(model, test, GOALS)
     kept = ~np.any([np.isnan(found.per_query[m]) for m in GOALS], axis=0)

@@ -135,7 +135,9 @@ class NetRanker(Ranker):
         if start is not None:
             start = self._checked_start(start, data.n_features, owner)
             inputs = inputs._replace(mean=start.mean, scale=start.scale)
-            depends_on["first weights"] = hashlib.blake2b(start.flat.tobytes(), digest_size=16).hexdigest()
+            depends_on["first weights"] = hashlib.blake2b(
+                start.flat.tobytes(), digest_size=16
+            ).hexdigest()
         task = QueryTask(inputs, self._objective(data), data.query_keys, self.form)
         self._train(data, inputs, task, look, start, **depends_on)
         return self
