@@ -146,5 +146,10 @@ class LambdaObjective:
 
 def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
     """Return all rows, query by query, each query's in the order of their keys."""
-    query = np.repeat(np.arange(query_ptr.size - 1), np.diff(query_ptr))
-    return np.lexsort((row_keys, query))
+    starts, sizes = query_ptr[:-1], np.diff(query_ptr)
+    rows = np.empty(row_keys.size, np.int64)
+    for n in np.unique(sizes):  # queries of one size are sorted side by side
+        first = starts[sizes == n, None]
+        own = first + np.arange(n)
+        rows[own] = first + np.argsort(row_keys[own], axis=1, kind="stable")
+    return rows

@@ -34,7 +34,7 @@ class StackedRanker(LambdaRank):
     measure : what to maximise
     hidden : units of every hidden layer; ``()``, the default: a linear function
     activation, optimiser, learning_rate, schedule, n_epochs, truncation, sigma, normalise, l2 :
-        as :class:`LambdaRank`'s; ``learning_rate="auto"`` is 0.01 for adam, 0.1 for sgd
+        as :class:`LambdaRank`'s; ``learning_rate="auto"`` is 0.01
     early_stopping, checkpoint, checkpoint_every, random_state, n_threads, progress :
         as :class:`LambdaRank`'s
 
@@ -206,7 +206,7 @@ class StackedRanker(LambdaRank):
         super()._keep(data, end)
 
     def _auto_rate(self) -> float:
-        return 0.01 if self.optimiser == "adam" else 0.1
+        return 0.01
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content, arrays = super()._state()
