@@ -89,7 +89,7 @@ def local_optimality(study: Study) -> Findings:
 
 
 def _n_queries(study: Study) -> int:
-    return study.size(300, 5000)
+    return study.size(300, 2000)
 
 
 def _tested(study: Study, name: str, goal: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _tested(study: Study, name: str, goal: str) -> dict[str, Any]:
         train,
         goal,
         steps=STEPS,
-        coordinates=study.size(50, 200),
+        coordinates=study.size(50, 100),
         n_threads=study.n_threads,
     )
     bounds = [check.p_bound for check in (found.at_step(k) for k in range(len(STEPS)))]
