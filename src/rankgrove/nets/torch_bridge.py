@@ -149,11 +149,7 @@ def _batch(
 def _queries_of_ids(ids: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if ids.shape != shape:
         raise DataError(f"{OWNER}: qid must have one id a score, {shape[0]}. Got {ids.shape}.")
-    # in order of first appearance
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    turn = np.empty(first.size, np.int64)
-    turn[np.argsort(first)] = np.arange(first.size)
-    return np.asarray(turn[inverse])
+    return np.asarray(np.unique(ids, return_inverse=True)[1]).reshape(-1)
 
 
 def _queries_of_borders(query_ptr: Any, n: int) -> np.ndarray:
