@@ -549,6 +549,19 @@ def test_training_begins_with_the_weights_of_another_net(tmp_path):
             rg.LambdaRank(hidden=(5,)).fit(train, start=wrong)
     with pytest.raises(rg.ParameterError, match=r"'start' parameter of LambdaRank\.fit"):
         rg.LambdaRank().fit(train, start=rg.RankNet())
+    # an update follows the lambdas of that net, its standardising included
+    query = train.select([0])
+    net = first.network_
+    moved = rg.LambdaRank("pairs", n_epochs=1, **rate).fit(query, start=first).network_
+    scores = net.scores(query.X)
+    apart = np.sign(np.subtract.outer(query.y, query.y))
+    up = (apart / (1 + np.exp(apart * np.subtract.outer(scores, scores)))).sum(axis=1)
+    for i in (0, 7, 29, 31):
+        step = np.zeros(net.flat.size)
+        step[i] = 1e-6
+        slope = net.with_flat(net.flat + step).scores(query.X)
+        slope = (slope - net.with_flat(net.flat - step).scores(query.X)) / 2e-6
+        assert (moved.flat[i] - net.flat[i]) / 0.01 == pytest.approx(up @ slope, rel=1e-6)
     # a checkpoint knows what the run began with
     path = tmp_path / "state"
     rg.LambdaRank(n_epochs=1, checkpoint=path, **rate).fit(train, start=first)
