@@ -7,7 +7,7 @@ The overview has no tables of its own; the order of its systems on artificial da
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -175,15 +175,12 @@ def four_measures(study: Study) -> Findings:
         "by, the best of a column in bold. p: paired t-test over queries, of means over seeds."
     ]
     for variant in VARIANTS:
-        parts = {
-            goal: [
-                study.cell(
-                    f"{variant}, {goal}, seed {s}", partial(_for_goal, study, variant, goal, s)
-                )
-                for s in seeds
-            ]
-            for goal in GOALS
-        }
+        parts: dict[str, list[dict[str, list[float]]]] = {goal: [] for goal in GOALS}
+        for seed in seeds:
+            work = _Goals(study, VARIANTS[variant], seed)
+            for goal in GOALS:
+                key = f"{variant}, {goal}, seed {seed}"
+                parts[goal].append(study.cell(key, partial(work.trained_for, goal)))
         text += [f"### LambdaRank, {variant}", *_square(parts)]
     return Findings("\n\n".join(text), {})
 
@@ -227,25 +224,41 @@ def _sizes(study: Study) -> tuple[int, int]:
     return study.size(500, 5000), study.size(1000, 10_000)
 
 
-def _for_goal(study: Study, variant: str, goal: str, seed: int) -> dict[str, list[float]]:
-    n_train, n_test = _sizes(study)
-    train = make_artificial(n_train, seed=100 + seed)
-    valid = make_artificial(n_train // 2, seed=200 + seed)
-    test = make_artificial(n_test, seed=300)  # the same for all: seeds are means a query
-    options: dict[str, Any] = {
-        "hidden": VARIANTS[variant],
-        "n_epochs": study.size(30, 100),
-        "random_state": seed,
-        "n_threads": study.n_threads,
-    }
-    start = None
-    if VARIANTS[variant]:
-        start = best_net(RankNet, train, valid, "pairs", **options)
-    model = best_net(LambdaRank, train, valid, goal, start=start, measure=goal, **options)
-    # queries that some measure leaves out are left out of all
-    found = evaluate(model, test, GOALS)
-    kept = ~np.any([np.isnan(found.per_query[m]) for m in GOALS], axis=0)
-    return {m: found.per_query[m][kept].tolist() for m in GOALS}
+class _Goals:
+    """The nets of one seed: all goals have the same data, and begin with the same RankNet."""
+
+    def __init__(self, study: Study, hidden: tuple[int, ...], seed: int) -> None:
+        self._study, self._seed = study, seed
+        self._options: dict[str, Any] = {
+            "hidden": hidden,
+            "n_epochs": study.size(30, 100),
+            "random_state": seed,
+            "n_threads": study.n_threads,
+        }
+
+    @cached_property
+    def _data(self) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
+        n_train, n_test = _sizes(self._study)
+        train = make_artificial(n_train, seed=100 + self._seed)
+        valid = make_artificial(n_train // 2, seed=200 + self._seed)
+        return train, valid, make_artificial(n_test, seed=300)  # one test set: seeds are averaged
+
+    @cached_property
+    def _start(self) -> NetRanker | None:
+        if not self._options["hidden"]:
+            return None
+        return best_net(RankNet, *self._data[:2], "pairs", **self._options)
+
+    def trained_for(self, goal: str) -> dict[str, list[float]]:
+        """Train for a measure; return the values of the test queries by all."""
+        train, valid, test = self._data
+        model = best_net(
+            LambdaRank, train, valid, goal, start=self._start, measure=goal, **self._options
+        )
+        # queries that some measure leaves out are left out of all
+        found = evaluate(model, test, GOALS)
+        kept = ~np.any([np.isnan(found.per_query[m]) for m in GOALS], axis=0)
+        return {m: found.per_query[m][kept].tolist() for m in GOALS}
 
 
 # -- LETOR's collections --------------------------------------------------------------------------
