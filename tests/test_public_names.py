@@ -11,13 +11,14 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ BaggedRanker CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART
-LambdaRank MART McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError
-ParseError PrunedRanker Qrels QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run
-SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc StructuralSVM ThresholdFeatures Tuning UnknownParameterError
-compare dataset_from_runs evaluate interpolate k_fold letor_folds load make_artificial
+__version__ BaggedRanker CombinedRanker Comparison DataError Evaluation GradientCheck
+Interpolation LambdaMART LambdaRank LocalOptimum MART McRank Measure MissingExtraError
+ModelFileError OptimalCombination ParameterError ParseError PrunedRanker Qrels QueryDataset
+QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc
+StackedRanker StructuralSVM ThresholdFeatures Tuning UnknownParameterError check_local_optimum
+compare dataset_from_runs evaluate interpolate is_gradient k_fold letor_folds load make_artificial
 make_domains make_web measure optimal_combination plot prune random_trials read_letor read_qrels
-read_run read_table refine_weights register_measure tune write_letor write_run
+read_run read_table refine_weights register_measure torch tune write_letor write_run
 """.split()
 
 

@@ -56,6 +56,11 @@ _HOME = {
     "refine_weights": "rankers.combining",
     "LambdaRank": "rankers.nets",
     "RankNet": "rankers.nets",
+    "StackedRanker": "rankers.stacking",
+    "LocalOptimum": "nets.optimality",
+    "check_local_optimum": "rankers.optimality",
+    "GradientCheck": "objectives.gradient_check",
+    "is_gradient": "objectives.gradient_check",
     "StructuralSVM": "rankers.svm",
     "SVMMap": "rankers.svm",
     "SVMMrr": "rankers.svm",
@@ -71,7 +76,7 @@ _HOME = {
 }
 
 # Modules with a public name of their own.
-_MODULES = {"plot": "report.plots"}
+_MODULES = {"plot": "report.plots", "torch": "nets.torch_bridge"}
 
 __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
@@ -108,6 +113,10 @@ if TYPE_CHECKING:
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure
+    from rankgrove.nets import torch_bridge as torch  # noqa: F401
+    from rankgrove.nets.optimality import LocalOptimum as LocalOptimum
+    from rankgrove.objectives.gradient_check import GradientCheck as GradientCheck
+    from rankgrove.objectives.gradient_check import is_gradient as is_gradient
     from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
@@ -123,8 +132,10 @@ if TYPE_CHECKING:
     from rankgrove.rankers.mcrank import McRank as McRank
     from rankgrove.rankers.nets import LambdaRank as LambdaRank
     from rankgrove.rankers.nets import RankNet as RankNet
+    from rankgrove.rankers.optimality import check_local_optimum as check_local_optimum
     from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
     from rankgrove.rankers.pruning import prune as prune
+    from rankgrove.rankers.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
     from rankgrove.rankers.svm import SVMMap as SVMMap
     from rankgrove.rankers.svm import SVMMrr as SVMMrr

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import wu2010
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
-from rankgrove.experiments.store import ResultStore
-from rankgrove.experiments.study import Study
 from tests.command import run_here as run
-
-
-class Tiny(Study):
-    """A study whose sizes are a fiftieth of the small ones."""
-
-    def size(self, small: int, full: int) -> int:
-        return small if small < 10 else max(12, small // 50)
+from tests.experiments.running import run_twice
 
 
 @pytest.mark.parametrize("experiment", wu2010.EXPERIMENTS, ids=lambda one: one.name)
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
-    path = tmp_path / "results.jsonl"
-    first = experiment.run(Tiny("small", ResultStore(path, {"a": 1})))
-    assert "|" in first.text
-    again = Tiny("small", ResultStore(path, {"a": 1}), say=lambda text: pytest.fail(text))
-    assert experiment.run(again).text == first.text
-    for figure in first.figures.values():
-        assert figure.lines
-        assert dataclasses.is_dataclass(figure)
+    run_twice(experiment, tmp_path)
 
 
 def test_names():

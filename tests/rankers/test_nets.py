@@ -521,3 +521,49 @@ def test_a_linear_net_has_a_weight_a_feature(train):
 def test_the_progress_bar_counts_epochs(train, valid, capsys):
     rg.RankNet(**SMALL, progress=True).fit(train, valid=valid)
     assert "epochs/s" in capsys.readouterr().err
+
+
+# -- beginning with another net's weights ---------------------------------------------------------
+
+
+def test_training_begins_with_the_weights_of_another_net(tmp_path):
+    train = rg.make_artificial(40, n_docs=12, n_features=6, seed=1)
+    other = rg.make_artificial(30, n_docs=12, n_features=6, seed=2)
+    first = rg.RankNet(hidden=(5,), n_epochs=4).fit(other)
+    still = rg.LambdaRank(hidden=(5,), n_epochs=1, learning_rate=1e-300, optimiser="sgd")
+    still.fit(train, start=first)
+    assert np.array_equal(still.predict(train), first.predict(train))
+    assert np.array_equal(still.network_.mean, first.network_.mean)
+    # one epoch from a net's own first weights is that net's first epoch
+    rate = {"hidden": (5,), "optimiser": "sgd", "learning_rate": 0.01}
+    seen = []
+    whole = rg.LambdaRank(n_epochs=1, **rate)
+    whole.fit(train, callbacks=[lambda progress: seen.append(progress.start)])
+    again = rg.LambdaRank(n_epochs=1, **rate).fit(train, start=seen[0])
+    assert np.array_equal(again.network_.flat, whole.network_.flat)
+    for wrong, message in [
+        (rg.RankNet(hidden=(4,), n_epochs=1).fit(train), r"6 x 5 tanh units\. Got 6 x 4 tanh"),
+        (rg.RankNet(hidden=(5,), activation="relu", n_epochs=1).fit(train), "relu units"),
+    ]:
+        with pytest.raises(rg.ParameterError, match=message):
+            rg.LambdaRank(hidden=(5,)).fit(train, start=wrong)
+    with pytest.raises(rg.ParameterError, match=r"'start' parameter of LambdaRank\.fit"):
+        rg.LambdaRank().fit(train, start=rg.RankNet())
+    # an update follows the lambdas of that net, its standardising included
+    query = train.select([0])
+    net = first.network_
+    moved = rg.LambdaRank("pairs", n_epochs=1, **rate).fit(query, start=first).network_
+    scores = net.scores(query.X)
+    apart = np.sign(np.subtract.outer(query.y, query.y))
+    up = (apart / (1 + np.exp(apart * np.subtract.outer(scores, scores)))).sum(axis=1)
+    for i in (0, 7, 29, 31):
+        step = np.zeros(net.flat.size)
+        step[i] = 1e-6
+        slope = net.with_flat(net.flat + step).scores(query.X)
+        slope = (slope - net.with_flat(net.flat - step).scores(query.X)) / 2e-6
+        assert (moved.flat[i] - net.flat[i]) / 0.01 == pytest.approx(up @ slope, rel=1e-6)
+    # a checkpoint knows what the run began with
+    path = tmp_path / "state"
+    rg.LambdaRank(n_epochs=1, checkpoint=path, **rate).fit(train, start=first)
+    with pytest.raises(rg.DataError, match="first weights"):
+        rg.LambdaRank(n_epochs=2, checkpoint=path, **rate).fit(train, start=seen[0])

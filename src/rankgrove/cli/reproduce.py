@@ -67,6 +67,11 @@ def reproduce(
             write_atomically(out / f"{one.name}-{scale}.md", f"{title}\n\n{found.text}\n")
             for name, plot in found.figures.items():
                 figure = curves(
-                    plot.lines, plot.x_label, plot.y_label, plot.title, log_x=plot.log_x
+                    plot.lines,
+                    plot.x_label,
+                    plot.y_label,
+                    plot.title,
+                    log_x=plot.log_x,
+                    log_y=plot.log_y,
                 )
                 save_figure(figure, out / f"{name}-{scale}.png")

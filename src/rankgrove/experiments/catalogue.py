@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from rankgrove.errors import ParameterError
-from rankgrove.experiments import ganjisaffar2011, wu2010, yue2007
+from rankgrove.experiments import burges2010, burges2010_theory, ganjisaffar2011, wu2010, yue2007
 from rankgrove.experiments.study import Experiment
 from rankgrove.validation import nearest
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     *wu2010.EXPERIMENTS,
+    *burges2010.EXPERIMENTS,
+    *burges2010_theory.EXPERIMENTS,
     *yue2007.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
 )

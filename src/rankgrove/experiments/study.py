@@ -51,6 +51,7 @@ class Curves:
     y_label: str
     title: str
     log_x: bool = False
+    log_y: bool = False
 
 
 @dataclass(frozen=True)

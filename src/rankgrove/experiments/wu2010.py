@@ -51,7 +51,7 @@ def table_1(study: Study) -> Findings:
     text, figures = [], {}
     for labels in LABELS:
         found = {
-            name: study.cell(f"{labels} {name}", partial(_fitted, study, name, labels))
+            name: study.cell(f"{labels} {name}", partial(fitted, study, name, labels))
             for name in SYSTEMS
         }
         rows = [
@@ -75,8 +75,9 @@ def table_1(study: Study) -> Findings:
     return Findings("\n\n".join(text), figures)
 
 
-def _fitted(study: Study, name: str, labels: str) -> dict[str, Any]:
-    train, valid, test = _artificial(study, labels)
+def fitted(study: Study, name: str, labels: str) -> dict[str, Any]:
+    """Train one of the systems on artificial data; return its test values by query, its curve."""
+    train, valid, test = artificial(study, labels)
     ranker = SYSTEMS[name](
         measure="ndcg@10",
         n_trees=study.size(200, 1000),
@@ -92,7 +93,8 @@ def _fitted(study: Study, name: str, labels: str) -> dict[str, Any]:
     }
 
 
-def _artificial(study: Study, labels: str) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
+def artificial(study: Study, labels: str) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
+    """Return training, validation and test queries of the scale's numbers."""
     sizes = (study.size(1000, 10_000), study.size(500, 5000), study.size(1000, 10_000))
     train, valid, test = (make_artificial(n, labels=labels, seed=k) for k, n in enumerate(sizes))
     return train, valid, test
@@ -187,7 +189,7 @@ def _by_round(values: list[float]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stepped(study: Study, options: dict[str, Any]) -> dict[str, Any]:
-    train, valid, test = _artificial(study, "skewed")
+    train, valid, test = artificial(study, "skewed")
     seen: list[Any] = []
     LambdaMART(
         "ndcg@10",

@@ -42,6 +42,7 @@ class LambdaObjective:
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's
     row_keys : one number a row, made of its query and place; ties in score keep their order
+    may_be_empty : allow labels that say nothing of any order; all lambdas are 0 then
     """
 
     n_columns = 1
@@ -59,6 +60,7 @@ class LambdaObjective:
         row_weight: np.ndarray | None = None,
         query_weight: np.ndarray | None = None,
         n_threads: int | None = None,
+        may_be_empty: bool = False,
     ) -> None:
         from rankgrove.objectives._lambda_kernels import ONES
 
@@ -74,7 +76,7 @@ class LambdaObjective:
         starts = self.query_ptr[:-1]
         unequal = np.maximum.reduceat(self.gain, starts) > np.minimum.reduceat(self.gain, starts)
         self.has_pairs = unequal
-        if not unequal.any():
+        if not unequal.any() and not may_be_empty:
             raise DataError(
                 "No query has documents of different relevance: there is nothing to learn an "
                 f"order from for {measure}. Check the labels (and 'relevant', for binary measures)."
@@ -144,5 +146,10 @@ class LambdaObjective:
 
 def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
     """Return all rows, query by query, each query's in the order of their keys."""
-    query = np.repeat(np.arange(query_ptr.size - 1), np.diff(query_ptr))
-    return np.lexsort((row_keys, query))
+    starts, sizes = query_ptr[:-1], np.diff(query_ptr)
+    rows = np.empty(row_keys.size, np.int64)
+    for n in np.unique(sizes):  # queries of one size are sorted side by side
+        first = starts[sizes == n, None]
+        own = first + np.arange(n)
+        rows[own] = first + np.argsort(row_keys[own], axis=1, kind="stable")
+    return rows

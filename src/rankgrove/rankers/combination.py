@@ -14,7 +14,7 @@ from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker, as_dataset
-from rankgrove.rankers.nested import pack, unpack
+from rankgrove.rankers.nested import check_members, member_scores, pack_members, unpack_members
 from rankgrove.validation import check_choice, check_integer, refuse
 
 METHODS = ("cyclic", "powell")
@@ -75,12 +75,7 @@ class CombinedRanker(Ranker):
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> CombinedRanker:
         """Find the weights on a QueryDataset; or on features, labels `y` and query ids `qid`."""
         data = as_dataset(X, y, qid, f"{type(self).__name__}.fit")
-        for one in self.rankers:
-            if not hasattr(one, "predict"):
-                raise ParameterError(
-                    f"{type(self).__name__} needs rankers, which can score other data. Got "
-                    f"{type(one).__name__}: combine scores by rankgrove.interpolate."
-                )
+        check_members(self.rankers, 2, type(self).__name__)
         searcher = search_weights(
             self.rankers, data, parse_measure(self.measure), type(self).__name__, self.n_threads
         )
@@ -100,26 +95,15 @@ class CombinedRanker(Ranker):
         """Return one float64 score a row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
-        return weighted_sum([_predict(one, X, threads) for one in self.rankers], self.weights_)
+        return weighted_sum([member_scores(one, X, threads) for one in self.rankers], self.weights_)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        packed: list[dict[str, Any]] = []
-        arrays: dict[str, np.ndarray] = {}
-        for i, ranker in enumerate(self.rankers):
-            if not isinstance(ranker, Ranker):
-                raise ParameterError(
-                    f"A combination with a {type(ranker).__name__} cannot be saved: only rankers "
-                    "of rankgrove have a model file. Keep its scores instead."
-                )
-            content, own = pack(ranker, f"ranker {i}")
-            packed.append(content)
-            arrays |= own
+        packed, arrays = pack_members(self.rankers, "a combination")
         weights = {"weights": self.weights_.tolist(), "value": self.value_}
         return {"rankers": packed, **weights}, arrays
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        packed = content["rankers"]
-        self.rankers = tuple(unpack(one, arrays, f"ranker {i}") for i, one in enumerate(packed))
+        self.rankers = unpack_members(content["rankers"], arrays)
         self.weights_ = np.array(content["weights"], np.float64)
         self.value_ = float(content["value"])
         if self.weights_.shape != (len(self.rankers),) or not np.isfinite(self.weights_).all():
@@ -153,11 +137,3 @@ def run_search(searcher: Searcher, method: str, rounds: int, owner: str) -> Weig
     check_choice("method", owner, method, METHODS)
     check_integer("rounds", owner, rounds, low=1)
     return searcher.cyclic(rounds) if method == "cyclic" else searcher.powell(rounds)
-
-
-def _predict(model: Any, X: Any, n_threads: int | None) -> np.ndarray:
-    """Return the scores of a ranker, or of anybody else's model of features."""
-    if getattr(model, "takes_datasets", False):
-        return np.asarray(model.predict(X, n_threads=n_threads))
-    features = X.X if isinstance(X, QueryDataset) else X
-    return np.asarray(model.predict(features), np.float64).reshape(-1)

@@ -13,6 +13,7 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     mart,
     mcrank,
     nets,
+    stacking,
     svm,
     svm_acc,
 )

@@ -5,12 +5,15 @@ A ranker of ours is written into the file of the one that holds it, so that the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rankgrove.errors import ModelFileError
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.rankers.base import KINDS, Ranker
+from rankgrove.validation import counted, refuse
 
 
 def pack(ranker: Ranker, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -27,3 +30,51 @@ def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) ->
     own = f"{name}/"
     inner = {key.removeprefix(own): a for key, a in arrays.items() if key.startswith(own)}
     return KINDS[kind].restore(content, inner)
+
+
+def pack_members(
+    rankers: Sequence[Any], what: str
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Return the contents and the arrays of the rankers that `what` ("a combination") holds."""
+    packed: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    for i, ranker in enumerate(rankers):
+        if not isinstance(ranker, Ranker):
+            raise ParameterError(
+                f"{what[0].upper()}{what[1:]} with a {type(ranker).__name__} cannot be saved: only "
+                "rankers of rankgrove have a model file. Keep its scores instead."
+            )
+        content, own = pack(ranker, f"ranker {i}")
+        packed.append(content)
+        arrays |= own
+    return packed, arrays
+
+
+def unpack_members(
+    packed: Sequence[dict[str, Any]], arrays: dict[str, np.ndarray]
+) -> tuple[Ranker, ...]:
+    """Build the rankers that :func:`pack_members` packed."""
+    return tuple(unpack(one, arrays, f"ranker {i}") for i, one in enumerate(packed))
+
+
+def check_members(rankers: Any, least: int, owner: str) -> None:
+    """Refuse what is no list of rankers, or of too few."""
+    if isinstance(rankers, str) or not hasattr(rankers, "__len__"):
+        refuse("rankers", owner, "a list of trained rankers", rankers)
+    if len(rankers) < least:
+        few = counted(least, "ranker")
+        raise ParameterError(f"{owner} needs at least {few}. Got {len(rankers)}.")
+    for one in rankers:
+        if not hasattr(one, "predict"):
+            raise ParameterError(
+                f"{owner} needs rankers, which can score other data. Got {type(one).__name__}: "
+                "combine scores by rankgrove.interpolate."
+            )
+
+
+def member_scores(model: Any, X: Any, n_threads: int | None) -> np.ndarray:
+    """Return the scores of a ranker, or of anybody else's model of features."""
+    if getattr(model, "takes_datasets", False):
+        return np.asarray(model.predict(X, n_threads=n_threads))
+    features = X.X if isinstance(X, QueryDataset) else X
+    return np.asarray(model.predict(features), np.float64).reshape(-1)

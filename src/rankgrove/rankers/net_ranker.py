@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
@@ -108,6 +109,7 @@ class NetRanker(Ranker):
         query_weight: Any = None,
         sample_weight: Any = None,
         callbacks: Callback | Iterable[Callback] | None = None,
+        start: Any = None,
     ) -> Self:
         """Train.
 
@@ -121,15 +123,38 @@ class NetRanker(Ranker):
         sample_weight : scikit-learn's name of `weight`
         callbacks : one function or several, called after every epoch with a ``Progress``;
             returning True ends training
+        start : a trained net of the same sizes, whose weights (and standardising) training begins
+            with; None: random weights. LambdaRank that begins with RankNet's finds better optima
         """
         owner = f"{type(self).__name__}.fit"
         look = self._prepared(valid, valid_measures, callbacks, owner)
         weight = one_weight(weight, sample_weight, owner)
         data = as_dataset(X, y, qid, owner, weight, query_weight)
         inputs = self._inputs(data, owner)
+        depends_on = {}
+        if start is not None:
+            start = self._checked_start(start, data.n_features, owner)
+            inputs = inputs._replace(mean=start.mean, scale=start.scale)
+            depends_on["first weights"] = hashlib.blake2b(
+                start.flat.tobytes(), digest_size=16
+            ).hexdigest()
         task = QueryTask(inputs, self._objective(data), data.query_keys, self.form)
-        self._train(data, inputs, task, look)
+        self._train(data, inputs, task, look, start, **depends_on)
         return self
+
+    def _checked_start(self, start: Any, n_features: int, owner: str) -> Network:
+        """Return the net that training is to begin with."""
+        network = getattr(start, "network_", start)
+        if not isinstance(network, Network):
+            refuse("start", owner, "a trained net (RankNet, LambdaRank)", start)
+        wanted = (n_features, *self._hidden())
+        if network.sizes != wanted or network.activation != self.activation:
+            raise ParameterError(
+                f"{owner}: start must be a net of the same sizes: {' x '.join(map(str, wanted))} "
+                f"{self.activation} units. Got {' x '.join(map(str, network.sizes))} "
+                f"{network.activation} units."
+            )
+        return network
 
     def _prepared(self, valid: Any, measures: Any, callbacks: Any, owner: str) -> _Look:
         """Check parameters and what is to be looked at, before any work."""
@@ -235,15 +260,17 @@ class NetRanker(Ranker):
         inputs: Inputs,
         task: Task,
         look: _Look,
+        start: Network | None = None,
         **depends_on: str,
     ) -> None:
         """Train on a task and put what was learned into the attributes.
 
+        start : the net to begin with; None: one with random weights
         depends_on : what the run depends on beside parameters and data
         """
         watch = self._watch(look, data)
         saver = self._saver(data, look, depends_on)
-        network = drawn_network(
+        network = start or drawn_network(
             data.n_features,
             self._hidden(),
             self.activation,

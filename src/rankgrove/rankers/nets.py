@@ -33,7 +33,7 @@ class RankNet(PairProbabilities, NetRanker):
     hidden : units of every hidden layer; ``()``: none, a linear function
     activation : of hidden units: ``"tanh"`` or ``"relu"``
     optimiser : ``"adam"``, or ``"sgd"``: plain gradient steps, as in the papers
-    learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.001 for sgd
+    learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.0003 for sgd
     schedule : ``"constant"``; ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs
     n_epochs : passes over the queries at the most
     sigma : slope of the sigmoid
@@ -155,7 +155,7 @@ class RankNet(PairProbabilities, NetRanker):
         return self
 
     def _auto_rate(self) -> float:
-        return 0.001
+        return 0.001 if self.optimiser == "adam" else 0.0003
 
 
 class LambdaRank(NetRanker):
@@ -172,7 +172,7 @@ class LambdaRank(NetRanker):
     hidden : units of every hidden layer; ``()``: none, a linear function
     activation : of hidden units: ``"tanh"`` or ``"relu"``
     optimiser : ``"adam"``, or ``"sgd"``: plain gradient steps, as in the papers
-    learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.1 for sgd
+    learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.01 for sgd
     schedule : ``"constant"``; ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs
     n_epochs : passes over the queries at the most
     truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
@@ -264,4 +264,4 @@ class LambdaRank(NetRanker):
         return self.normalise
 
     def _auto_rate(self) -> float:
-        return 0.001 if self.optimiser == "adam" else 0.1
+        return 0.001 if self.optimiser == "adam" else 0.01

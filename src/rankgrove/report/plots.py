@@ -10,12 +10,20 @@ import numpy as np
 from rankgrove.report.figure import new_figure
 from rankgrove.report.plots_bagging import pruning, tuning
 from rankgrove.report.plots_combining import combination_curve
+from rankgrove.report.plots_nets import local_optimum
 from rankgrove.report.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["base_function_weights", "combination_curve", "curves", "pruning", "tuning"]
+__all__ = [
+    "base_function_weights",
+    "combination_curve",
+    "curves",
+    "local_optimum",
+    "pruning",
+    "tuning",
+]
 
 
 def curves(
@@ -25,6 +33,7 @@ def curves(
     title: str,
     *,
     log_x: bool = False,
+    log_y: bool = False,
 ) -> Figure:
     """Plot some lines, each a name with its x and y.
 
@@ -38,6 +47,8 @@ def curves(
         axes.plot(x, y, label=name, linewidth=1.3)
     if log_x:
         axes.set_xscale("log")
+    if log_y:
+        axes.set_yscale("log")
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)

@@ -1,0 +1,370 @@
+"""The overview paper's nets: beside trees on artificial data, for four measures, and on LETOR.
+
+The overview has no tables of its own; the order of its systems on artificial data is that of Table
+1 of Wu, Burges, Svore and Gao. Rates of nets are chosen on the validation queries, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.concatenate import concatenate
+from rankgrove.data.folds import Fold, letor_folds
+from rankgrove.data.letor import read_letor
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.synthetic import make_artificial
+from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.experiments import wu2010
+from rankgrove.experiments.data_folder import data_folder
+from rankgrove.experiments.study import (
+    Experiment,
+    Findings,
+    Study,
+    markdown,
+    mean_cell,
+    p_value,
+    per_query,
+)
+from rankgrove.measures.base import exact_mean
+from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.rankers.net_ranker import NetRanker
+from rankgrove.rankers.nets import LambdaRank, RankNet
+
+RATES = (0.001, 0.003)
+HIDDEN = (10,)  # "two layers and ten hidden nodes"
+
+
+def best_net(
+    ranker: type[NetRanker],
+    train: QueryDataset,
+    valid: QueryDataset,
+    valid_measure: str,
+    rates: tuple[float, ...] = RATES,
+    start: NetRanker | None = None,
+    **options: Any,
+) -> NetRanker:
+    """Train a net at several rates that fall to 0; return the best on the validation queries."""
+    found: list[tuple[float, NetRanker]] = []
+    for rate in rates:
+        model = ranker(learning_rate=rate, schedule="linear", **options)
+        model.fit(train, valid=valid, valid_measures=valid_measure, start=start)
+        found.append((max(model.history_["valid"][valid_measure]), model))
+    return max(found, key=lambda one: one[0])[1]
+
+
+# -- Table 1 --------------------------------------------------------------------------------------
+
+NET_MEASURES = [*wu2010.MEASURES, "pairs"]
+# Net -> its class, what its rate and epoch are chosen by, and its hidden units.
+NETS: dict[str, tuple[type[NetRanker], str, tuple[int, ...]]] = {
+    "LambdaRank": (LambdaRank, "ndcg@10", HIDDEN),
+    "LambdaRank begun with RankNet": (LambdaRank, "ndcg@10", HIDDEN),
+    "RankNet": (RankNet, "pairs", HIDDEN),
+    "RankNet, stopped by ndcg@10": (RankNet, "ndcg@10", HIDDEN),
+    "LambdaRank, linear": (LambdaRank, "ndcg@10", ()),
+    "RankNet, linear": (RankNet, "pairs", ()),
+}
+BEGUN = "LambdaRank begun with RankNet"
+CONTRASTS = (
+    ("LambdaRank", "RankNet"),
+    (BEGUN, "RankNet"),
+    (BEGUN, "RankNet, stopped by ndcg@10"),
+    ("LambdaRank, linear", "RankNet, linear"),
+)
+
+
+def table_1(study: Study) -> Findings:
+    """LambdaRank and RankNet beside McRank and LambdaMART on artificial data."""
+    text = []
+    seeds = range(study.size(1, 3))
+    for labels in wu2010.LABELS:
+        trees = {
+            name: study.cell(f"{labels} {name}", partial(wu2010.fitted, study, name, labels))
+            for name in wu2010.SYSTEMS
+        }
+        values = {name: one["values"] for name, one in trees.items()}
+        for name in NETS:
+            parts = [
+                study.cell(f"{labels} {name} seed {s}", partial(_net, study, name, labels, s))
+                for s in seeds
+            ]
+            values[name] = _mean_over_seeds([part["values"] for part in parts])
+        text += [
+            f"Labels {labels}, test NDCG and share of pairs in the right order, in percent (half "
+            f"width of the 95 % interval); of nets the mean of {len(seeds)} seeds a query. The "
+            "paper's figures are of its own data: the order and the gaps compare, not the level.",
+            _table_1_rows(values),
+            _against_ranknet(values),
+        ]
+    return Findings("\n\n".join(text), {})
+
+
+def _net(study: Study, name: str, labels: str, seed: int) -> dict[str, Any]:
+    train, valid, test = wu2010.artificial(study, labels)
+    ranker, chosen_by, hidden = NETS[name]
+    options: dict[str, Any] = {
+        "hidden": hidden,
+        "n_epochs": study.size(60, 300),
+        "random_state": seed,
+        "n_threads": study.n_threads,
+    }
+    start = best_net(RankNet, train, valid, "pairs", **options) if name == BEGUN else None
+    model = best_net(ranker, train, valid, chosen_by, start=start, **options)
+    return {
+        "values": per_query(evaluate(model, test, NET_MEASURES)),
+        "rate": model.learning_rate,
+        "best epoch": model.best_epoch_,
+    }
+
+
+def _table_1_rows(values: Mapping[str, Mapping[str, list[float]]]) -> str:
+    rows = []
+    for name, own in values.items():
+        paper = wu2010.PAPER_TABLE_1.get(name, ())
+        rows.append(
+            [
+                name,
+                *(mean_cell(own[m]) if m in own else "" for m in NET_MEASURES),
+                "/".join(f"{figure:.1f}" for figure in paper),
+            ]
+        )
+    return markdown(["system", *NET_MEASURES, "paper's NDCG@10/3/1"], rows)
+
+
+def _against_ranknet(values: Mapping[str, Mapping[str, list[float]]]) -> str:
+    """Say how LambdaRank and RankNet differ, in NDCG@10 and in pairs."""
+    rows = []
+    for ours, theirs in CONTRASTS:
+        cells = []
+        for measure in ("ndcg@10", "pairs"):
+            one, other = values[ours][measure], values[theirs][measure]
+            difference = exact_mean(np.array(one) - np.array(other))
+            cells += [f"{100 * difference:+.2f}", p_value(one, other)]
+        rows.append([ours, theirs, *cells])
+    return "Differences in percent, p of the paired t-test:\n\n" + markdown(
+        ["", "less", "ndcg@10", "p", "pairs", "p "], rows
+    )
+
+
+def _mean_over_seeds(parts: list[dict[str, list[float]]]) -> dict[str, list[float]]:
+    """Return every query's mean over several models."""
+    return {name: np.mean([part[name] for part in parts], axis=0).tolist() for name in parts[0]}
+
+
+# -- four measures --------------------------------------------------------------------------------
+
+# A document is relevant from label 2 on: with skewed labels about one in seven.
+GOALS = ("ndcg@10", "map[relevant=2]", "mrr[relevant=2]", "err")
+
+
+VARIANTS = {"linear": (), "10 hidden units, begun with RankNet": HIDDEN}
+
+
+def four_measures(study: Study) -> Findings:
+    """Train LambdaRank for each of four measures, and measure all with all."""
+    n_train, n_test = _sizes(study)
+    seeds = range(study.size(2, 5))
+    text = [
+        f"Test values in percent (standard deviation over {len(seeds)} seeds of nets and training "
+        f"data), artificial data with skewed labels, {n_train:,} training and {n_test:,} test "
+        "queries; a row a measure that LambdaRank was trained for and its rate and epoch chosen "
+        "by, the best of a column in bold. p: paired t-test over queries, of means over seeds."
+    ]
+    for variant in VARIANTS:
+        parts: dict[str, list[dict[str, list[float]]]] = {goal: [] for goal in GOALS}
+        for seed in seeds:
+            work = _Goals(study, VARIANTS[variant], seed)
+            for goal in GOALS:
+                key = f"{variant}, {goal}, seed {seed}"
+                parts[goal].append(study.cell(key, partial(work.trained_for, goal)))
+        text += [f"### LambdaRank, {variant}", *_square(parts)]
+    return Findings("\n\n".join(text), {})
+
+
+def _square(parts: Mapping[str, list[dict[str, list[float]]]]) -> tuple[str, str]:
+    """Return the table of goals by measures, and how each goal fares on its own."""
+    values = {goal: _mean_over_seeds(of_seeds) for goal, of_seeds in parts.items()}
+    means = {goal: {m: exact_mean(np.array(one[m])) for m in GOALS} for goal, one in values.items()}
+    best = {m: max(GOALS, key=lambda goal, m=m: means[goal][m]) for m in GOALS}  # type: ignore[misc]
+    rows = []
+    for goal in GOALS:
+        cells = []
+        for m in GOALS:
+            by_seed = [exact_mean(np.array(part[m])) for part in parts[goal]]
+            mark = "**" if goal == best[m] else ""
+            spread = 100 * float(np.std(by_seed, ddof=1))
+            cells.append(f"{mark}{100 * means[goal][m]:.2f}{mark} ({spread:.2f})")
+        rows.append([goal, *cells])
+    verdicts = [_verdict(goal, best[goal], values) for goal in GOALS]
+    return (
+        markdown(["trained for", *GOALS], rows),
+        markdown(["trained for", "on its own measure", "p (t-test)"], verdicts),
+    )
+
+
+def _verdict(goal: str, best: str, values: Mapping[str, Mapping[str, list[float]]]) -> list[str]:
+    """Say whether the model of a measure is the best there, or how far behind the best."""
+    if goal == best:
+        others = [one for one in GOALS if one != goal]
+        second = max(others, key=lambda one: exact_mean(np.array(values[one][goal])))
+        return [goal, f"best; next {second}", p_value(values[goal][goal], values[second][goal])]
+    apart = np.array(values[best][goal]) - np.array(values[goal][goal])
+    return [
+        goal,
+        f"{100 * exact_mean(apart):.2f} behind {best}",
+        p_value(values[best][goal], values[goal][goal]),
+    ]
+
+
+def _sizes(study: Study) -> tuple[int, int]:
+    return study.size(500, 5000), study.size(1000, 10_000)
+
+
+class _Goals:
+    """The nets of one seed: all goals have the same data, and begin with the same RankNet."""
+
+    def __init__(self, study: Study, hidden: tuple[int, ...], seed: int) -> None:
+        self._study, self._seed = study, seed
+        self._options: dict[str, Any] = {
+            "hidden": hidden,
+            "n_epochs": study.size(30, 100),
+            "random_state": seed,
+            "n_threads": study.n_threads,
+        }
+
+    @cached_property
+    def _data(self) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
+        n_train, n_test = _sizes(self._study)
+        train = make_artificial(n_train, seed=100 + self._seed)
+        valid = make_artificial(n_train // 2, seed=200 + self._seed)
+        return train, valid, make_artificial(n_test, seed=300)  # one test set: seeds are averaged
+
+    @cached_property
+    def _start(self) -> NetRanker | None:
+        if not self._options["hidden"]:
+            return None
+        return best_net(RankNet, *self._data[:2], "pairs", **self._options)
+
+    def trained_for(self, goal: str) -> dict[str, list[float]]:
+        """Train for a measure; return the values of the test queries by all."""
+        train, valid, test = self._data
+        model = best_net(
+            LambdaRank, train, valid, goal, start=self._start, measure=goal, **self._options
+        )
+        # queries that some measure leaves out are left out of all
+        found = evaluate(model, test, GOALS)
+        kept = ~np.any([np.isnan(found.per_query[m]) for m in GOALS], axis=0)
+        return {m: found.per_query[m][kept].tolist() for m in GOALS}
+
+
+# -- LETOR's collections --------------------------------------------------------------------------
+
+LETOR_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg", "map")
+LETOR_NETS: dict[str, tuple[type[NetRanker], dict[str, Any]]] = {
+    "RankNet": (RankNet, {"hidden": HIDDEN}),
+    "LambdaRank": (LambdaRank, {"hidden": HIDDEN}),
+    "LambdaRank, linear": (LambdaRank, {"hidden": ()}),
+    "LambdaRank for MAP": (LambdaRank, {"hidden": HIDDEN, "measure": "map"}),
+}
+TREES = "LambdaMART"
+
+
+def letor(study: Study) -> Findings:
+    """RankNet and LambdaRank beside LambdaMART on the folds of MQ2008 and OHSUMED."""
+    text = []
+    seeds = range(study.size(1, 3))
+    for collection in ("mq2008", "ohsumed"):
+        folder = data_folder(collection)
+        parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
+        folds = list(letor_folds(parts))[: study.size(1, 5)]
+        values: dict[str, dict[str, list[float]]] = {}
+        means: dict[str, list[float]] = {}
+        for name in (TREES, *LETOR_NETS):
+            cells = [
+                [
+                    study.cell(
+                        f"{collection}, fold {k}, {name}, seed {s}",
+                        partial(_one_fold, study, name, fold, s),
+                    )
+                    for s in seeds
+                ]
+                for k, fold in enumerate(folds, 1)
+            ]
+            by_fold = [_mean_over_seeds(of_fold) for of_fold in cells]
+            values[name] = {m: [v for one in by_fold for v in one[m]] for m in LETOR_MEASURES}
+            # LETOR's tables are means over folds of means over queries
+            means[name] = [
+                exact_mean(np.array([exact_mean(np.array(one[m])) for one in by_fold]))
+                for m in LETOR_MEASURES
+            ]
+        rows = [
+            [
+                name,
+                *(f"{value:.4f}" for value in means[name]),
+                "" if name == TREES else p_value(values[name]["ndcg@10"], values[TREES]["ndcg@10"]),
+                "" if name == TREES else p_value(values[name]["map"], values[TREES]["map"]),
+            ]
+            for name in values
+        ]
+        total = concatenate(parts)
+        text += [
+            f"### {collection.upper()}: {total.n_queries} queries, {total.n_rows:,} documents, "
+            f"{total.n_features} features, {len(folds)} of 5 folds, {len(seeds)} seeds",
+            markdown(["system", *LETOR_MEASURES, "p, ndcg@10", "p, map"], rows),
+        ]
+    text.append(
+        "Means over folds of test values, LETOR's measures; rates and epochs chosen on the "
+        f"validation part by NDCG@10. p: paired t-test over queries against {TREES}."
+    )
+    return Findings("\n\n".join(text), {})
+
+
+def _one_fold(study: Study, name: str, fold: Fold, seed: int) -> dict[str, list[float]]:
+    assert fold.valid is not None  # LETOR's folds have one
+    common: dict[str, Any] = {"random_state": seed, "n_threads": study.n_threads}
+    model: Any
+    if name == TREES:
+        model = LambdaMART(
+            "ndcg@10",
+            n_trees=study.size(100, 500),
+            n_leaves=7,
+            learning_rate=0.05,
+            query_fraction=0.5,
+            feature_fraction=0.3,
+            early_stopping=100,
+            **common,
+        ).fit(fold.train, valid=fold.valid)
+    else:
+        ranker, options = LETOR_NETS[name]
+        n_epochs = study.size(30, 100)
+        options = {"n_epochs": n_epochs, **options, **common}
+        model = best_net(
+            ranker, fold.train, fold.valid, "ndcg@10", rates=(0.0003, 0.001, 0.003), **options
+        )
+    return per_query(evaluate(model, fold.test, LETOR_MEASURES, "letor"))
+
+
+EXPERIMENTS = (
+    Experiment(
+        "burges2010-table1",
+        "burges2010",
+        "LambdaRank and RankNet beside McRank and LambdaMART on artificial data",
+        table_1,
+    ),
+    Experiment(
+        "burges2010-measures",
+        "burges2010",
+        "LambdaRank trained for four measures, measured by all four",
+        four_measures,
+    ),
+    Experiment(
+        "burges2010-letor",
+        "burges2010",
+        "RankNet and LambdaRank beside LambdaMART on MQ2008 and OHSUMED",
+        letor,
+    ),
+)

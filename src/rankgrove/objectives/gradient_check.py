@@ -1,0 +1,194 @@
+"""When are lambdas a gradient? The Poincare condition, checked by numbers (overview paper, 4.3).
+
+Functions f_1 ... f_n of scores are the partial derivatives of one function exactly where
+d f_i / d s_j = d f_j / d s_i for all i and j (equation 10). Central differences make the matrix of
+these derivatives, which must be symmetric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import DataError
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.objectives.lambdas import LambdaObjective
+from rankgrove.validation import check_integer, check_real, refuse
+
+OWNER = "is_gradient"
+Lambdas = Callable[[np.ndarray], Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GradientCheck:
+    """What :func:`is_gradient` found; true where the lambdas are a gradient.
+
+    Attributes
+    ----------
+    is_gradient : whether d lambda_i / d s_j = d lambda_j / d s_i within the tolerance, everywhere
+        that was looked
+    asymmetry : the largest difference of the two, of the largest derivative at the same scores
+    where : the documents i and j where it is
+    scores : the scores where it is
+    derivatives : d lambda_i / d s_j there, row i and column j
+    tolerance : the largest asymmetry that counts as none
+    """
+
+    asymmetry: float
+    where: tuple[int, int]
+    scores: np.ndarray
+    derivatives: np.ndarray
+    tolerance: float
+
+    @property
+    def is_gradient(self) -> bool:
+        """Whether the derivatives are symmetric within the tolerance."""
+        return self.asymmetry <= self.tolerance
+
+    def __bool__(self) -> bool:
+        return self.is_gradient
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        i, j = self.where
+        if self.is_gradient:
+            return (
+                "a gradient: the derivatives are symmetric within "
+                f"{self.asymmetry:.1e} of their largest"
+            )
+        return (
+            f"no gradient: d lambda_{i} / d s_{j} is {self.derivatives[i, j]:.4g}, and "
+            f"d lambda_{j} / d s_{i} is {self.derivatives[j, i]:.4g}"
+        )
+
+
+def is_gradient(
+    lambdas: Lambdas | str | Measure,
+    scores: Any,
+    labels: Any = None,
+    *,
+    truncation: int | None = None,
+    sigma: float = 1.0,
+    normalise: bool = False,
+    step: float = 1e-4,
+    tolerance: float = 1e-6,
+) -> GradientCheck:
+    """Tell whether lambdas are the gradient of some cost, as a function of one query's scores.
+
+    Parameters
+    ----------
+    lambdas : a function that takes the scores of a query's documents and returns one lambda each;
+        or a measure, whose LambdaRank lambdas for `labels` are meant (``"pairs"``: RankNet's)
+    scores : one a document: where to look; or several rows of them, one a place
+    labels : of the documents, where `lambdas` is a measure
+    truncation, sigma, normalise : of a measure's lambdas, as LambdaRank's
+    step : of the central differences. Lambdas of a measure jump where documents change places:
+        a step that reaches over such a place sees the jump, a smaller one only the smooth piece
+        between two of them
+    tolerance : the largest asymmetry, of the largest derivative, that counts as none
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> print(rg.is_gradient("pairs", [0.3, -0.2, 1.0], [2, 1, 0]).is_gradient)
+    True
+    >>> rg.is_gradient(lambda s: [1.0, s[0]], [0.5, 0.5])  # section 4.3's own example
+    no gradient: d lambda_0 / d s_1 is 0, and d lambda_1 / d s_0 is 1
+    """
+    check_real("step", OWNER, step, above=0.0)
+    check_real("tolerance", OWNER, tolerance, low=0.0)
+    places = _checked_places(scores)
+    n = places.shape[1]
+    if isinstance(lambdas, str | Measure):
+        field = _of_measure(parse_measure(lambdas), labels, n, truncation, sigma, normalise)
+    elif callable(lambdas):
+        field = _checked(lambdas, n)
+    else:
+        refuse("lambdas", OWNER, "a function of scores, or a measure", lambdas)
+    worst: GradientCheck | None = None
+    for place in places:
+        found = _at(field, place, float(step), float(tolerance))
+        if worst is None or found.asymmetry > worst.asymmetry:
+            worst = found
+    assert worst is not None  # there is at least one place
+    return worst
+
+
+def _at(field: Lambdas, place: np.ndarray, step: float, tolerance: float) -> GradientCheck:
+    """Check the condition at one place."""
+    n = place.size
+    derivatives = np.empty((n, n))
+    for j in range(n):
+        move = np.zeros(n)
+        move[j] = step
+        derivatives[:, j] = (field(place + move) - field(place - move)) / (2.0 * step)
+    apart = np.abs(derivatives - derivatives.T)
+    largest = float(np.abs(derivatives).max())
+    # the rounding of the lambdas themselves, divided by the step, tells nothing
+    noise = 16.0 * np.finfo(np.float64).eps * float(np.abs(field(place)).max()) / step
+    i, j = divmod(int(apart.argmax()), n)
+    share = float(apart[i, j]) / largest if float(apart[i, j]) > noise else 0.0
+    where = (min(i, j), max(i, j))
+    return GradientCheck(share, where, place, derivatives, tolerance)
+
+
+def _checked_places(scores: Any) -> np.ndarray:
+    try:
+        places = np.atleast_2d(np.asarray(scores, np.float64))
+    except (TypeError, ValueError):
+        refuse("scores", OWNER, "numbers, one a document", scores)
+    if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
+        refuse("scores", OWNER, "finite numbers, one a document, in one row or several", scores)
+    return places
+
+
+def _checked(lambdas: Lambdas, n: int) -> Lambdas:
+    def field(scores: np.ndarray) -> np.ndarray:
+        found = np.asarray(lambdas(scores.copy()), np.float64)
+        if found.shape != (n,) or not np.isfinite(found).all():
+            raise DataError(
+                f"{OWNER}: the function must return {n} finite lambdas, one a score. Got {found!r}."
+            )
+        return found
+
+    return field
+
+
+def _of_measure(
+    measure: Measure,
+    labels: Any,
+    n: int,
+    truncation: int | None,
+    sigma: float,
+    normalise: bool,
+) -> Lambdas:
+    if labels is None:
+        refuse("labels", OWNER, "given with a measure, one a document", labels)
+    given = np.asarray(labels, np.float64)
+    if given.shape != (n,):
+        raise DataError(f"{OWNER} needs one label a score ({n}). Got shape {given.shape}.")
+    if truncation is not None:
+        check_integer("truncation", OWNER, truncation, low=1)
+    objective = LambdaObjective(
+        measure,
+        given,
+        np.array([0, n]),
+        row_keys=np.arange(n, dtype=np.uint64),
+        truncation=truncation,
+        sigma=check_real("sigma", OWNER, sigma, above=0.0),
+        normalise=normalise,
+        n_threads=1,
+    )
+
+    def field(scores: np.ndarray) -> np.ndarray:
+        gradient, hessian = np.zeros(n), np.zeros(n)
+        objective.gradients(scores, gradient, hessian, n_threads=1)
+        return gradient
+
+    return field

@@ -1,0 +1,64 @@
+"""Plots of nets by Matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.nets.optimality import LocalOptimum
+from rankgrove.report.figure import new_figure
+from rankgrove.validation import refuse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def local_optimum(result: LocalOptimum) -> Figure:
+    """Plot a test of local optimality (overview paper, section 4.2).
+
+    Left: how much the measure changed along the random directions, step by step; what lies right
+    of 0 is an ascent direction. Right: the measure along every coordinate through the learned
+    weights, and the mean of these curves.
+
+    Parameters
+    ----------
+    result : what :func:`rankgrove.check_local_optimum` found
+
+    Returns
+    -------
+    a Matplotlib figure; ``figure.savefig("optimum.png")`` writes it
+    """
+    if not isinstance(result, LocalOptimum):
+        refuse("result", "local_optimum", "what rg.check_local_optimum returned", result)
+    with_curves = bool(result.curves.size)
+    figure = new_figure("Plotting", 10.0 if with_curves else 5.5, 4.2)
+    panels = figure.subplots(1, 2 if with_curves else 1, squeeze=False)[0]
+    _directions(panels[0], result)
+    if with_curves:
+        _coordinates(panels[1], result)
+    figure.suptitle(str(result).splitlines()[0].partition(";")[0], fontsize="medium")
+    return figure
+
+
+def _directions(axes: Any, result: LocalOptimum) -> None:
+    changes = result.values - result.value
+    low, high = min(float(changes.min()), 0.0), max(float(changes.max()), 0.0)
+    edges = np.linspace(low, high if high > low else low + 1e-12, 41)
+    for k, step in enumerate(result.steps):
+        label = f"step {step:g}: {100 * float(result.fractions[k]):.1f} % rise"
+        axes.hist(changes[:, k], edges, alpha=0.6, label=label)
+    axes.axvline(0.0, color="0.3", linewidth=1.0)
+    axes.set_xlabel(f"change of the mean {result.measure}")
+    axes.set_ylabel(f"of {result.n_directions:,} directions")
+    axes.legend(loc="best")
+
+
+def _coordinates(axes: Any, result: LocalOptimum) -> None:
+    changes = result.curves - result.value
+    axes.plot(result.offsets, changes.T, color="C0", alpha=0.15, linewidth=0.8)
+    axes.plot(result.offsets, changes.mean(axis=0), color="C3", linewidth=2.0, label="mean")
+    axes.axhline(0.0, color="0.3", linewidth=1.0)
+    axes.set_xlabel("change of one weight")
+    axes.set_ylabel(f"change of the mean {result.measure}")
+    axes.legend(loc="best", title=f"{result.coordinates.size:,} weights")
