@@ -27,11 +27,13 @@ class Adapted:
     ----------
     ensemble : the trees as they are now, nothing trimmed
     reached : target rows of every place: a tree's nodes and then its leaves, tree after tree
+    response : of every place, learning rate included
     scores : of the target's rows
     """
 
     ensemble: Ensemble
     reached: np.ndarray
+    response: np.ndarray
     scores: np.ndarray
 
 
@@ -65,7 +67,7 @@ def adapt_ensemble(
         if after_tree is not None:
             after_tree(t + 1)
     made = _with(ensemble, source, walker, base)
-    return Adapted(made, walker.reached, scores)
+    return Adapted(made, walker.reached, walker.response, scores)
 
 
 def _with(ensemble: Ensemble, source: SourceStatistics, walker: Walker, base: float) -> Ensemble:
