@@ -11,13 +11,14 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART LambdaRank MART
+__version__ AdaptationReport CombinedRanker Comparison DataError Evaluation Interpolation
+LambdaMART LambdaRank MART
 McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError Qrels
 QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg
-SVMRoc StructuralSVM ThresholdFeatures UnknownParameterError compare
+SVMRoc StructuralSVM ThresholdFeatures Trada UnknownParameterError adapt_with combined_data compare
 dataset_from_runs evaluate interpolate k_fold letor_folds load make_artificial make_domains
 make_web measure optimal_combination plot random_trials read_letor read_qrels read_run read_table
-refine_weights register_measure write_letor write_run
+refine_weights register_measure statistics_from_data write_letor write_run
 """.split()
 
 

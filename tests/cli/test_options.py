@@ -11,7 +11,7 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
-from rankgrove.cli.train import _parameters
+from rankgrove.cli.train import parameters
 from tests.command import run_here as run
 
 QUICK = "--set n_leaves=4 --set min_leaf=2".split()
@@ -105,9 +105,7 @@ def test_names_of_sets(tmp_path, monkeypatch):
 def test_none_true_and_false_in_any_case(tmp_path):
     path = tmp_path / "p.toml"
     path.write_text('max_depth = "None"\nearly_stopping = "none"\nnormalise = "FALSE"\nl2 = 1\n')
-    given = _parameters(
-        path, ["n_threads=NONE", "progress=True", "measure=map", "l2=0.5", "a=none"]
-    )
+    given = parameters(path, ["n_threads=NONE", "progress=True", "measure=map", "l2=0.5", "a=none"])
     assert given == {
         "max_depth": None,
         "early_stopping": None,
@@ -125,7 +123,7 @@ def test_params_is_a_file_that_train_takes(folder):
     written = tomllib.loads(out)
     assert set(written) == set(rg.LambdaMART().get_params())
     (folder / "all.toml").write_text(out)
-    assert _parameters(folder / "all.toml", []) == rg.LambdaMART().get_params()
+    assert parameters(folder / "all.toml", []) == rg.LambdaMART().get_params()
     words = ["train", "train.txt", "--config", "all.toml", "--set", "n_trees=2", "--quiet"]
     run(*words, "--set", "early_stopping=none", "--model", "p.rg", cwd=folder)
     assert rg.load(folder / "p.rg").get_params() == rg.LambdaMART(n_trees=2).get_params()

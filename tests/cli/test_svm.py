@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.cli.train import _parameters
+from rankgrove.cli.train import parameters
 from tests.command import run_here
 
 
@@ -59,7 +59,7 @@ def test_params_is_a_file_that_train_takes(folder, ranker):
     assert "lowest label that counts as relevant" in out
     assert "\n# \n" not in f"\n{out}"  # every parameter is described
     (folder / "all.toml").write_text(out)
-    assert _parameters(folder / "all.toml", []) == own
+    assert parameters(folder / "all.toml", []) == own
     words = f"train train.txt --ranker {ranker} --config all.toml --quiet --model p.rg"
     run_here(*words.split(), cwd=folder)
     assert rg.load(folder / "p.rg").get_params() == own

@@ -84,7 +84,7 @@ class AdaptationReport:
         missing = [name for name in _ARRAYS if name not in arrays]
         if missing:
             raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
-        return cls(*(arrays[name] for name in _ARRAYS), feature_names=tuple(feature_names))
+        return cls(**{name: arrays[name] for name in _ARRAYS}, feature_names=tuple(feature_names))
 
     # -- the whole, by tree, by feature -----------------------------------------------------------
 
@@ -164,7 +164,8 @@ class AdaptationReport:
 
     def _places(self, t: int) -> slice:
         return slice(
-            int(self.node_ptr[t] + self.leaf_ptr[t]), int(self.node_ptr[t + 1] + self.leaf_ptr[t + 1])
+            int(self.node_ptr[t] + self.leaf_ptr[t]),
+            int(self.node_ptr[t + 1] + self.leaf_ptr[t + 1]),
         )
 
     def _movement(self, nodes: slice) -> np.ndarray:

@@ -7,6 +7,7 @@ rest is named.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -124,8 +125,7 @@ def statistics_of(
         "weight": parted(ensemble, walker.weight),
         "mean": parted(ensemble, walker.response),
     }
-    return replace(
-        ensemble,
-        **{f"node_{name}": of_nodes for name, (of_nodes, _) in found.items()},
-        **{f"leaf_{name}": of_leaves for name, (_, of_leaves) in found.items()},
-    )
+    new: dict[str, Any] = {}
+    for name, (of_nodes, of_leaves) in found.items():
+        new |= {f"node_{name}": of_nodes, f"leaf_{name}": of_leaves}
+    return replace(ensemble, **new)

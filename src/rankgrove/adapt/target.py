@@ -80,9 +80,7 @@ class TargetRows:
         return found
 
 
-def _columns(
-    features: Matrix, rows: np.ndarray | slice | None, used: np.ndarray
-) -> np.ndarray:
+def _columns(features: Matrix, rows: np.ndarray | slice | None, used: np.ndarray) -> np.ndarray:
     index = np.arange(features.shape[0])
     if rows is not None:
         index = index[rows]

@@ -116,7 +116,7 @@ def combine(
             "scores."
         )
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
     trained = [rg.load(path) for path in models]
     dataset: QueryDataset = load_dataset(
         data,
@@ -218,7 +218,7 @@ def _pair(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _check_plot(path: Path) -> None:
+def check_plot(path: Path) -> None:
     """Refuse a plot that cannot be written before any work is done."""
     from rankgrove.report.figure import new_figure
 

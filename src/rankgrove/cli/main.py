@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rankgrove._version import __version__
+from rankgrove.cli.adapt import adapt
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.demo import demo
@@ -26,7 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, rank, evaluate, compare, combine, params, generate, reproduce, demo):
+for command in (
+    train, rank, evaluate, compare, adapt, combine, params, generate, reproduce, demo,
+):  # fmt: skip
     app.command()(command)
 
 
@@ -45,7 +48,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Learning to rank: train rankers, rank, measure, compare and combine."""
+    """Learning to rank: train rankers, rank, measure, compare, adapt and combine."""
 
 
 def run() -> None:

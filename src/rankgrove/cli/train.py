@@ -119,7 +119,7 @@ def train(
     from rankgrove.cli.inputs import check_outputs, is_table, load_dataset, named_sets
     from rankgrove.validation import check_output_file
 
-    given = _parameters(config, settings or [])
+    given = parameters(config, settings or [])
     made = new_ranker(ranker)
     own = made.get_params(deep=False)
     if measure is not None:
@@ -181,7 +181,7 @@ def train(
     }
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
-    with _one_interrupt():
+    with one_interrupt():
         made.fit(train_data, valid=valid_data or None, valid_measures=valid_measure or None)
         made.save(model)
     if not quiet:
@@ -229,7 +229,7 @@ def _valid_base_scores(
 
 
 @contextmanager
-def _one_interrupt() -> Iterator[None]:
+def one_interrupt() -> Iterator[None]:
     """Let the first Ctrl-C end training, and no further one end the writing of the model."""
     pressed = []
 
@@ -271,7 +271,7 @@ def new_ranker(name: str) -> Any:
     return rankers[check_choice("ranker", "train", name, rankers)]()
 
 
-def _parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
+def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
     """Return parameters of a TOML file and of NAME=VALUE words, the words first."""
     import tomllib
 

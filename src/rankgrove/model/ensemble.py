@@ -30,7 +30,9 @@ NODE_FIELDS = (*TREE_FIELDS, "node_count", "node_weight", "node_mean")
 LEAF_FIELDS = ("value", "leaf_count", "leaf_weight", "leaf_mean")
 # What training saw at nodes and leaves: a foreign model, or an old file, may not know it. A count
 # that is not known is -1, a weight or a mean NaN.
-STATISTICS = tuple(f"{of}_{what}" for of in ("node", "leaf") for what in ("count", "weight", "mean"))
+STATISTICS = tuple(
+    f"{of}_{what}" for of in ("node", "leaf") for what in ("count", "weight", "mean")
+)
 _TYPES = {
     "feature": np.int32,
     "threshold": np.float32,
@@ -179,7 +181,7 @@ class Ensemble:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Ensemble:
         """Build from named arrays; what does not fit together is refused."""
-        n_nodes, n_leaves = (np.size(arrays.get(name)) for name in ("feature", "value"))
+        n_nodes, n_leaves = (np.size(arrays.get(name, [])) for name in ("feature", "value"))
         arrays = {**unknown_statistics(n_nodes, n_leaves), **arrays}
         missing = [f.name for f in fields(cls) if f.name not in arrays]
         if missing:

@@ -52,9 +52,7 @@ def fitted_base(given: Any, owner: str) -> Ranker:
     return copy.copy(given)  # training `given` anew leaves this one as it is
 
 
-def base_trees(
-    base: Ranker, n_features: int, names: Sequence[str] | None, owner: str
-) -> Ensemble:
+def base_trees(base: Ranker, n_features: int, names: Sequence[str] | None, owner: str) -> Ensemble:
     """Return the trees of a base model, their features numbered as in the target's data.
 
     Features are found by name, where both the model and the data have names, else by number; the

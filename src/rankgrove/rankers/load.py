@@ -14,6 +14,7 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     nets,
     svm,
     svm_acc,
+    trada,
 )
 from rankgrove.rankers.base import KINDS, Ranker
 

@@ -85,7 +85,8 @@ class Trada(BoostedRanker):
     best_round_ : number of extra trees with the best validation value, or None
     start_values_ : as history_, the values without extra trees
     history_ : validation data set -> measure -> its value after every extra tree
-    steps_, n_features_in_, feature_names_, feature_importances_, interrupted_ : as in ``LambdaMART``
+    steps_, n_features_in_, feature_names_, feature_importances_, interrupted_ : as in
+        ``LambdaMART``
 
     Examples
     --------
@@ -227,9 +228,7 @@ class Trada(BoostedRanker):
         self._beta = float(beta)
         target = _target_rows(trees, train, binned, self.n_threads)
         rules = self._rules(self._beta, train.n_rows)
-        found = adapt_ensemble(
-            trees, source, target, objective, rules, n_threads=self.n_threads
-        )
+        found = adapt_ensemble(trees, source, target, objective, rules, n_threads=self.n_threads)
         self._report = AdaptationReport.of(trees, source, found, target, train.feature_names)
         self._trees = trimmed(found.ensemble, found.reached) if self.trim else found.ensemble
         self._rates = source.rate.tolist()

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.report.figure import new_figure
+from rankgrove.report.plots_adaptation import adaptation
 from rankgrove.report.plots_combining import combination_curve
 from rankgrove.report.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["base_function_weights", "combination_curve", "curves"]
+__all__ = ["adaptation", "base_function_weights", "combination_curve", "curves"]
 
 
 def curves(
