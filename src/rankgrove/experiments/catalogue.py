@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from rankgrove.errors import ParameterError
-from rankgrove.experiments import wu2010, yue2007
+from rankgrove.experiments import chen2008, chen2008_letor, wu2010, yue2007
 from rankgrove.experiments.study import Experiment
 from rankgrove.validation import nearest
 
-EXPERIMENTS: tuple[Experiment, ...] = (*wu2010.EXPERIMENTS, *yue2007.EXPERIMENTS)
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *wu2010.EXPERIMENTS,
+    *yue2007.EXPERIMENTS,
+    *chen2008.EXPERIMENTS,
+    *chen2008_letor.EXPERIMENTS,
+)
 
 
 def chosen(which: str) -> list[Experiment]:
