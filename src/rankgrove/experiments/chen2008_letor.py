@@ -15,21 +15,22 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.concatenate import concatenate
-from rankgrove.data.folds import k_fold
 from rankgrove.data.letor import read_letor
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
-from rankgrove.experiments.chen2008 import FOLDS, LEAVES, RATE
+from rankgrove.experiments.chen2008 import FOLDS, LEAVES, RATE, samples
 from rankgrove.experiments.data_folder import data_folder
 from rankgrove.experiments.study import Experiment, Findings, Study, markdown, mean_cell, p_value
 from rankgrove.rankers.adapting import adapt_with
 from rankgrove.rankers.mart import MART
 
-COLLECTIONS = ("mq2008", "ohsumed")
+# Of every collection: the target queries that models see, a few and all of four folds.
+COLLECTIONS: dict[str, tuple[int | None, ...]] = {"mq2008": (50, None), "ohsumed": (15, None)}
 MEASURE = "ndcg@10"
+OURS = "Trada, responses"
 ADDED: dict[str, Any] = {"n_leaves": LEAVES, "learning_rate": RATE}
 METHODS: dict[str, dict[str, Any]] = {
-    "Trada, responses": {"beta": 10.0},
+    OURS: {"beta": 10.0},
     "Trada, splits": {"beta": 10.0, "tune": "splits"},
     "Trada, beta by cv": {"beta": "cv"},
     "Trada, responses + 30": {"beta": 10.0, "extra_trees": 30, **ADDED},
@@ -58,39 +59,48 @@ def short_and_long(data: QueryDataset) -> tuple[QueryDataset, QueryDataset]:
 def letor(study: Study) -> Findings:
     """Adapt a model of queries with short lists to those with long ones."""
     text = []
-    for name in COLLECTIONS:
+    for name, sizes in COLLECTIONS.items():
         folder = data_folder(name)
         parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
         source, target = short_and_long(concatenate(parts))
-        rows = []
-        found = {
-            method: [
-                value
-                for k in range(FOLDS)
-                for value in study.cell(
-                    f"{name}, {method}, fold {k + 1}",
-                    partial(_one, study, source, target, k, options),
-                )
-            ]
-            for method, options in METHODS.items()
-        }
-        ours = next(iter(found))
-        for method, values in found.items():
-            rows.append([method, mean_cell(values), p_value(found[ours], values)])
-        rows[0][2] = ""
+        rows: list[list[str]] = [[method] for method in METHODS]
+        header = ["method"]
+        for size in sizes:
+            found = _all_methods(study, name, source, target, size)
+            header += [f"{size or 'all'} queries", f"p against {OURS}"]
+            for row in rows:
+                values = found[row[0]]
+                row += [mean_cell(values), "" if row[0] == OURS else p_value(found[OURS], values)]
         text.append(
             f"### {name.upper()}: {source.n_queries} source queries ({source.n_rows:,} documents), "
             f"{target.n_queries} target queries ({target.n_rows:,}), {FOLDS} folds of the target"
         )
-        text.append(markdown(["method", "NDCG@10", f"p against {ours}"], rows))
-    text.append("Percent, with the half width of the 95 % interval; p: paired t-test.")
+        text.append(markdown(header, rows))
+    text.append("NDCG@10 in percent, with the half width of the 95 % interval; p: paired t-test.")
     return Findings("\n\n".join(text), {})
 
 
+def _all_methods(
+    study: Study, name: str, source: QueryDataset, target: QueryDataset, size: int | None
+) -> dict[str, list[float]]:
+    """Return every method's values of all target queries, fold after fold."""
+    found: dict[str, list[float]] = {method: [] for method in METHODS}
+    for k, (train, test) in enumerate(samples(target, size or target.n_queries)):
+        for method, options in METHODS.items():
+            found[method] += study.cell(
+                f"{name}, {size or 'all'} queries, {method}, fold {k + 1}",
+                partial(_one, study, source, train, test, options),
+            )
+    return found
+
+
 def _one(
-    study: Study, source: QueryDataset, target: QueryDataset, k: int, options: dict[str, Any]
+    study: Study,
+    source: QueryDataset,
+    train: QueryDataset,
+    test: QueryDataset,
+    options: dict[str, Any],
 ) -> list[float]:
-    fold = list(k_fold(target, FOLDS, seed=0))[k]
     base = MART(
         n_trees=study.size(100, 300), n_leaves=LEAVES, learning_rate=RATE, n_threads=study.n_threads
     ).fit(source)
@@ -100,8 +110,8 @@ def _one(
         settings["source"] = source
     if method != "base":
         settings["n_threads"] = study.n_threads
-    model = adapt_with(method, base, fold.train, **settings)
-    values = evaluate(model, fold.test, MEASURE, "letor").per_query[MEASURE]
+    model = adapt_with(method, base, train, **settings)
+    values = evaluate(model, test, MEASURE, "letor").per_query[MEASURE]
     return [float(value) for value in values]
 
 
