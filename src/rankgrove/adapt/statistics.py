@@ -6,6 +6,7 @@ rest is named.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -52,21 +53,24 @@ def source_statistics(
 
 def tree_rates(ensemble: Ensemble) -> np.ndarray:
     """Return the learning rate of every tree: what its leaves' values are of their responses."""
+    if np.isnan(ensemble.leaf_mean).any():
+        raise DataError(
+            "The base model does not show the learning rate of its trees, the mean response of "
+            f"their leaves being unknown: give base_rate=, or {_REMEDY}."
+        )
     rates = np.full(ensemble.n_trees, np.nan)
-    for t in range(ensemble.n_trees):
-        leaves = slice(ensemble.leaf_ptr[t], ensemble.leaf_ptr[t + 1])
-        value, mean = ensemble.value[leaves], ensemble.leaf_mean[leaves]
-        at = int(np.argmax(np.abs(mean)))
-        if np.isnan(mean).any():
-            raise DataError(
-                "The base model does not show the learning rate of its trees, the mean response "
-                f"of their leaves being unknown: give base_rate=, or {_REMEDY}."
-            )
-        if mean[at] != 0.0:
-            ratio = value[at] / mean[at]
+    values, means = ensemble.value.tolist(), ensemble.leaf_mean.tolist()
+    for t, (a, b) in enumerate(itertools.pairwise(ensemble.leaf_ptr.tolist())):
+        value, mean = values[a:b], means[a:b]
+        largest = max(mean, key=abs)
+        if largest != 0.0:
+            ratio = value[mean.index(largest)] / largest
             # one factor in all leaves, but for rounding; else the one nearest to all
-            alike = np.allclose(value, ratio * mean, rtol=1e-9, atol=0.0)
-            rates[t] = ratio if alike else float(value @ mean) / float(mean @ mean)
+            far = max(abs(v - ratio * m) for v, m in zip(value, mean, strict=True))
+            if far > 1e-9 * abs(ratio * largest):
+                along = sum(v * m for v, m in zip(value, mean, strict=True))
+                ratio = along / sum(m * m for m in mean)
+            rates[t] = ratio
     known = rates[~np.isnan(rates)]
     # a tree without any response says nothing of its rate: it gets that of the others
     return np.where(np.isnan(rates), np.median(known) if known.size else 1.0, rates)

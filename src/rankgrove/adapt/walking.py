@@ -94,8 +94,7 @@ class Walker:
         self._source = source.count, source.response, source.rate
         self._target = target.for_kernels()
         self._gradient, self._hessian = np.zeros(n), np.zeros(n)
-        self._whole = np.empty((n, 2), np.int64)
-        self._packed = np.empty((n, 2), np.int64)
+        self._whole = np.empty((n, 3), np.int64)
         self._work = (
             np.empty(n, np.int32),
             np.empty(n, np.int32),
@@ -122,7 +121,6 @@ class Walker:
             float(self.rules.l2),
             self.rules.min_leaf,
             self._whole,
-            self._packed,
             self._work,
             (self.threshold, self.reached, self.weight, self.response),
             scores,
@@ -142,9 +140,7 @@ class Walker:
             exponents.append(max(-1000, min(1000, exponent)))
         scale, scale_h = (math.ldexp(1.0, e) for e in exponents)
         shift = bits + 1
-        kernels.to_whole(
-            self._gradient, self._hessian, scale, scale_h, shift, self._packed, self._whole
-        )
+        kernels.to_whole(self._gradient, self._hessian, scale, scale_h, shift, self._whole)
         return 1.0 / scale, 1.0 / scale_h, shift
 
 

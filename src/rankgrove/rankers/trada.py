@@ -296,10 +296,10 @@ class Trada(BoostedRanker):
         super()._keep(train, done, n_columns)
         self.n_adapted_ = self._trees.n_trees
         self.steps_ = [*self._rates, *self.steps_]
-        trees = [
-            part.tree(t) for part in (self._trees, self.ensemble_) for t in range(part.n_trees)
-        ]
-        self.ensemble_ = Ensemble.from_trees(trees, train.n_features, self._trees.base)
+        grown, self.ensemble_ = self.ensemble_, self._trees
+        if grown.n_trees:
+            trees = [part.tree(t) for part in (self._trees, grown) for t in range(part.n_trees)]
+            self.ensemble_ = Ensemble.from_trees(trees, train.n_features, self._trees.base)
         self.base_, self.beta_, self.cv_ = self._found, self._beta, self._cv
         self.report_ = self._report
         for name in ("found", "beta", "cv", "report", "trees", "rates", "scored"):
