@@ -2,7 +2,7 @@
 
     python -m benchmarks.trada [--queries 1000] [--features 50] [--rounds 7] [--threads 1]
 
-Both are whole calls of ``fit`` (binning, checks and the report of what changed included), with trees
+Both are whole calls of ``fit`` (binning, checks and the report of changes included), with trees
 of 12 leaves. Kernels are compiled before; contenders take turns, the best round counts.
 """
 

@@ -31,18 +31,18 @@ def source_share(n_source, n_target, beta):
 
 
 @njit(cache=True, nogil=True)
-def to_whole(gradient, hessian, scale, scale_h, shift, whole):
-    """Fill whole numbers of every row: gradient, hessian, and what histograms take of the latter.
+def to_whole(gradient, hessian, scale, scale_h, shift, whole, packed, whole_h):
+    """Fill whole numbers of every row: gradient, hessian, and what histograms take.
 
-    That is a hessian coarser by `shift` bits, above so many bits for a count, which is 1.
+    That is a gradient coarser by `shift` bits, above so many bits for a count, which is 1.
+    `whole_h` is empty where all hessians are the same.
     """
-    half = np.int64(1) << np.int64(shift - 1)
-    rest = (np.int64(1) << np.int64(shift)) - 1
+    coarse = scale / 2.0**shift
     for i in range(gradient.size):
-        h = np.int64(np.rint(hessian[i] * scale_h))
-        whole[i, 0] = np.int64(np.rint(gradient[i] * scale))
-        whole[i, 1] = h
-        whole[i, 2] = ((h + half) & ~rest) + 1
+        whole[i] = np.int64(np.rint(gradient[i] * scale))
+        packed[i] = (np.int64(np.rint(gradient[i] * coarse)) << np.int64(shift)) + 1
+    for i in range(whole_h.size):
+        whole_h[i] = np.int64(np.rint(hessian[i] * scale_h))
 
 
 @njit(cache=True, nogil=True)
@@ -61,6 +61,18 @@ def largest(values):
         a = max(a, abs(values[i]))
         wrong += 0.0 * values[i]
     return max(max(a, b), max(c, d)) + wrong
+
+
+@njit(cache=True, nogil=True)
+def least_and_largest(values):
+    """Return the least and the largest value, neither below 0; NaN where one is NaN."""
+    if values.size == 0:
+        return 0.0, 0.0
+    least = most = values[0]
+    for i in range(values.size):
+        if values[i] != least:  # rarely anything is, or soon
+            return 0.0, largest(values)
+    return least, most
 
 
 @njit(cache=True, nogil=True)
@@ -86,7 +98,7 @@ def divide(column, threshold, missing_left, order, start, end, rights):
 
 @njit(cache=True, nogil=True)
 def best_threshold(
-    codes, thresholds, n_thresholds, missing_left, whole, order, start, end,
+    codes, thresholds, n_thresholds, missing_left, packed, whole_h, order, start, end,
     unit, unit_h, shift, l2, min_leaf, near, histogram,
 ):  # fmt: skip
     """Return the threshold of most gain for the rows ``order[start:end]``, NaN where none gains.
@@ -96,30 +108,37 @@ def best_threshold(
     """
     histogram[: n_thresholds + 1] = 0
     histogram[MISSING] = 0
-    for i in range(start, end):
-        row = unsigned(order[np.uint64(i)])
-        bin = np.uint64(codes[row])
-        histogram[bin, 0] += whole[row, 0]
-        histogram[bin, 1] += whole[row, 2]
+    has_h = whole_h.size > 0
+    if has_h:
+        for i in range(start, end):
+            row = unsigned(order[np.uint64(i)])
+            bin = np.uint64(codes[row])
+            histogram[bin, 0] += packed[row]
+            histogram[bin, 1] += whole_h[row]
+    else:
+        for i in range(start, end):
+            row = unsigned(order[np.uint64(i)])
+            histogram[np.uint64(codes[row]), 0] += packed[row]
     ones = (np.int64(1) << np.int64(shift)) - 1
-    all_g, all_w = histogram[MISSING, 0], histogram[MISSING, 1]
-    g, w = (all_g, all_w) if missing_left else (np.int64(0), np.int64(0))
+    all_g, all_h = histogram[MISSING, 0], histogram[MISSING, 1]
+    g, h = (all_g, all_h) if missing_left else (np.int64(0), np.int64(0))
     for b in range(n_thresholds + 1):
         if b != MISSING:
             all_g += histogram[b, 0]
-            all_w += histogram[b, 1]
-    least = _square(all_g * unit, (all_w & ~ones) * unit_h + l2)
+            all_h += histogram[b, 1]
+    n_all = all_g & ones
+    least = _worth(all_g, all_h if has_h else n_all, unit, unit_h, shift, l2)
     found = np.nan
     for b in range(n_thresholds):
         if b == MISSING:
             break
         g += histogram[b, 0]
-        w += histogram[b, 1]
-        n = w & ones
-        if n < min_leaf or (all_w & ones) - n < min_leaf:
+        h += histogram[b, 1]
+        n = g & ones
+        if n < min_leaf or n_all - n < min_leaf:
             continue
-        value = _square(g * unit, (w & ~ones) * unit_h + l2) + _square(
-            (all_g - g) * unit, ((all_w - w) & ~ones) * unit_h + l2
+        value = _worth(g, h if has_h else n, unit, unit_h, shift, l2) + _worth(
+            all_g - g, all_h - h if has_h else n_all - n, unit, unit_h, shift, l2
         )
         nearer = value == least and abs(thresholds[b] - near) < abs(found - near)
         if value > least or nearer:
@@ -129,13 +148,16 @@ def best_threshold(
 
 
 @njit(cache=True, nogil=True)
-def _square(g, h):
+def _worth(packed, whole_h, unit, unit_h, shift, l2):
+    """Return the square of a side's sum of gradients over that of its hessians."""
+    g = (packed >> np.int64(shift)) * unit
+    h = whole_h * unit_h + l2
     return g * g / h if h > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
 def send_down(
-    tree, target, tune, beta, unit, unit_h, shift, l2, min_leaf, whole,
+    tree, target, tune, beta, unit, unit_h, shift, l2, min_leaf, packed, whole_h,
     order, rights, histogram, places, moved,
 ):  # fmt: skip
     """Send all target rows down a tree, moving its thresholds on the way (Algorithm 2).
@@ -166,8 +188,8 @@ def send_down(
             if p0 < 1.0:
                 v0 = np.float64(threshold[node])
                 v1 = best_threshold(
-                    codes[code], tables[code], n_thresholds[code], missing_left[node], whole,
-                    order, start, end, unit, unit_h, shift, l2, min_leaf, v0, histogram,
+                    codes[code], tables[code], n_thresholds[code], missing_left[node],
+                    packed, whole_h, order, start, end, unit, unit_h, shift, l2, min_leaf, v0, histogram,
                 )  # fmt: skip
                 if np.isfinite(v1):
                     moved[node] = np.float32(p0 * v0 + (1.0 - p0) * v1)
@@ -180,15 +202,18 @@ def send_down(
 
 
 @njit(cache=True, nogil=True)
-def add_up(n_nodes, left, right, order, places, whole, sums):
-    """Fill the whole sums of gradient and hessian of every node and leaf."""
+def add_up(n_nodes, left, right, order, places, whole, whole_h, sums):
+    """Fill the whole sums of gradient and hessian (or the counts) of every node and leaf."""
     for leaf in range(n_nodes, places.shape[0]):
         g = np.int64(0)
         h = np.int64(0)
         for i in range(places[leaf, 0], places[leaf, 1]):
-            row = unsigned(order[np.uint64(i)])
-            g += whole[row, 0]
-            h += whole[row, 1]
+            g += whole[unsigned(order[np.uint64(i)])]
+        if whole_h.size:
+            for i in range(places[leaf, 0], places[leaf, 1]):
+                h += whole_h[unsigned(order[np.uint64(i)])]
+        else:
+            h = places[leaf, 1] - places[leaf, 0]
         sums[leaf, 0] = g
         sums[leaf, 1] = h
     for node in range(n_nodes - 1, -1, -1):
@@ -244,7 +269,7 @@ def add_to_scores(n_nodes, order, places, values, scores):
 @njit(cache=True, nogil=True)
 def adapt_tree(
     t, pointers, trees, source, target, tune, level, beta, units, l2, min_leaf,
-    whole, work, adapted, scores,
+    numbers, work, adapted, scores,
 ):  # fmt: skip
     """Adapt tree `t`, and add its new values to the scores of the target's rows.
 
@@ -255,6 +280,7 @@ def adapt_tree(
     source : (count, response, rate): rows and responses of all places, times the rate of the tree
     target : see :func:`send_down`
     units : (unit, unit_h, shift): what whole numbers are worth
+    numbers : (whole, packed, whole_h): see :func:`to_whole`
     work : (order, rights, histogram, places, sums, change, means)
     adapted : (threshold, reached, weight, response), filled: of nodes; of places
     """
@@ -262,6 +288,7 @@ def adapt_tree(
     slot, threshold, left, right, missing_left = trees
     count, response, rate = source
     unit, unit_h, shift = units
+    whole, packed, whole_h = numbers
     order, rights, histogram, all_places, all_sums, all_change, all_means = work
     moved, reached, weight, out = adapted
     a, b = node_ptr[t], node_ptr[t + 1]
@@ -274,10 +301,10 @@ def adapt_tree(
         slot[a:b], threshold[a:b], left[a:b], right[a:b], missing_left[a:b], count[first:last]
     )  # fmt: skip
     send_down(
-        tree, target, tune, beta, unit, unit_h, shift, l2, min_leaf, whole,
+        tree, target, tune, beta, unit * 2.0**shift, unit_h, shift, l2, min_leaf, packed, whole_h,
         order, rights, histogram, places, moved[a:b],
     )  # fmt: skip
-    add_up(n_nodes, left[a:b], right[a:b], order, places, whole, sums)
+    add_up(n_nodes, left[a:b], right[a:b], order, places, whole, whole_h, sums)
     for place in range(n_places):
         reached[first + place] = places[place, 1] - places[place, 0]
         weight[first + place] = sums[place, 1] * unit_h

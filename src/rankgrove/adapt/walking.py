@@ -94,7 +94,7 @@ class Walker:
         self._source = source.count, source.response, source.rate
         self._target = target.for_kernels()
         self._gradient, self._hessian = np.zeros(n), np.zeros(n)
-        self._whole = np.empty((n, 3), np.int64)
+        self._whole, self._packed, self._whole_h = np.empty((3, n), np.int64)
         self._work = (
             np.empty(n, np.int32),
             np.empty(n, np.int32),
@@ -107,7 +107,8 @@ class Walker:
 
     def step(self, t: int, objective: Objective, scores: np.ndarray) -> None:
         """Adapt tree `t` to the scores of the trees before it; add its values to them."""
-        units = self._quantise(objective, scores)
+        *units, alike = self._quantise(objective, scores)
+        whole_h = self._whole_h[: 0 if alike else None]
         kernels.adapt_tree(
             t,
             self._pointers,
@@ -117,22 +118,27 @@ class Walker:
             self.rules.tune == "splits",
             _LEVELS[self.rules.level],
             float(self.rules.beta),
-            units,
+            tuple(units),
             float(self.rules.l2),
             self.rules.min_leaf,
-            self._whole,
+            (self._whole, self._packed, whole_h),
             self._work,
             (self.threshold, self.reached, self.weight, self.response),
             scores,
         )
 
-    def _quantise(self, objective: Objective, scores: np.ndarray) -> tuple[float, float, int]:
-        """Fill whole gradients and hessians; return their units, and the bits of a count."""
+    def _quantise(self, objective: Objective, scores: np.ndarray) -> tuple[float, float, int, bool]:
+        """Fill whole gradients and hessians.
+
+        Return their units, the bits of a count, and whether all hessians are the same: none are
+        filled then, and the unit is that hessian.
+        """
         objective.gradients(scores, self._gradient, self._hessian, None, self.n_threads)
         bits = int(scores.size).bit_length()
+        least, most_h = kernels.least_and_largest(self._hessian)
+        alike = least == most_h
         exponents = []
-        for name, values in (("gradient", self._gradient), ("hessian", self._hessian)):
-            most = kernels.largest(values)
+        for name, most in (("gradient", kernels.largest(self._gradient)), ("hessian", most_h)):
             if not math.isfinite(most):
                 raise DataError(f"The {name} of a row is {most}: the scores have run away.")
             # sums of all rows stay below 2**62
@@ -140,8 +146,17 @@ class Walker:
             exponents.append(max(-1000, min(1000, exponent)))
         scale, scale_h = (math.ldexp(1.0, e) for e in exponents)
         shift = bits + 1
-        kernels.to_whole(self._gradient, self._hessian, scale, scale_h, shift, self._whole)
-        return 1.0 / scale, 1.0 / scale_h, shift
+        kernels.to_whole(
+            self._gradient,
+            self._hessian,
+            scale,
+            scale_h,
+            shift,
+            self._whole,
+            self._packed,
+            self._whole_h[: 0 if alike else None],
+        )
+        return 1.0 / scale, most_h if alike else 1.0 / scale_h, shift, alike
 
 
 def joined(ensemble: Ensemble, of_nodes: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:

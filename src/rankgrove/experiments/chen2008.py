@@ -342,7 +342,7 @@ def shifts(study: Study) -> Findings:
     """All methods on several kinds of shift: which one wins where."""
     size = middle(study)
     rows = []
-    for name, shift in SHIFTS.items():
+    for name, shift in list(SHIFTS.items())[: study.size(3, 6)]:
         found = compared(study, size, shift)
         means = {method: mean(values) for method, values in found.items()}
         best = max(means, key=lambda method: means[method])

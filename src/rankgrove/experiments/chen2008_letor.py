@@ -9,7 +9,7 @@ judgement, as a market is.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,14 @@ def _all_methods(
     return found
 
 
+@lru_cache(maxsize=1)
+def _base(n_trees: int, n_threads: int | None, source: QueryDataset) -> MART:
+    """Return the base model of a source; made once a process."""
+    return MART(n_trees=n_trees, n_leaves=LEAVES, learning_rate=RATE, n_threads=n_threads).fit(
+        source
+    )
+
+
 def _one(
     study: Study,
     source: QueryDataset,
@@ -101,9 +109,7 @@ def _one(
     test: QueryDataset,
     options: dict[str, Any],
 ) -> list[float]:
-    base = MART(
-        n_trees=study.size(100, 300), n_leaves=LEAVES, learning_rate=RATE, n_threads=study.n_threads
-    ).fit(source)
+    base = _base(study.size(100, 300), study.n_threads, source)
     settings = {"method": "trada", **options}
     method = settings.pop("method")
     if method == "combine":
