@@ -50,3 +50,17 @@ def test_the_examples_of_svms(tmp_path, monkeypatch):
         ]
         assert values[0] == pytest.approx(max(values))
         assert found[0] == float(not relevant[found[1][0]])
+
+
+def test_the_example_of_adaptation(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "trada.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    for large, little in [("2000", "60"), ("1000", "40"), ("n_trees=300", "n_trees=10")]:
+        assert large in code
+        code = code.replace(large, little)
+    exec(code, {"rg": rg})
+    out = capsys.readouterr().out
+    assert "trada + 30" in out
+    assert "10 trees adapted" in out
+    assert rg.load(tmp_path / "new.rg").n_adapted_ == 10

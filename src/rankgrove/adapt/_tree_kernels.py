@@ -189,7 +189,8 @@ def send_down(
                 v0 = np.float64(threshold[node])
                 v1 = best_threshold(
                     codes[code], tables[code], n_thresholds[code], missing_left[node],
-                    packed, whole_h, order, start, end, unit, unit_h, shift, l2, min_leaf, v0, histogram,
+                    packed, whole_h, order, start, end, unit, unit_h, shift, l2, min_leaf, v0,
+                    histogram,
                 )  # fmt: skip
                 if np.isfinite(v1):
                     moved[node] = np.float32(p0 * v0 + (1.0 - p0) * v1)

@@ -208,7 +208,7 @@ def statistics_from_data(
     >>> data = rg.make_artificial(30, seed=1)
     >>> model = rg.MART(n_trees=3, row_fraction=0.5).fit(data)
     >>> known = rg.statistics_from_data(model, data)
-    >>> model.ensemble_.node_count[0], known.ensemble_.node_count[0]
+    >>> int(model.ensemble_.node_count[0]), int(known.ensemble_.node_count[0])
     (750, 1500)
     """
     check_choice("objective", "statistics_from_data", objective, OBJECTIVES)
