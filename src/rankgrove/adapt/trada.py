@@ -7,7 +7,6 @@ rows and the target's n1 vote with p0 = n0 / (n0 + beta n1) (equation 3) on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,7 +43,6 @@ def adapt_ensemble(
     objective: Objective,
     rules: Rules,
     *,
-    after_tree: Callable[[int], object] | None = None,
     n_threads: int | None = None,
 ) -> Adapted:
     """Adapt all trees in their order, each to the residuals of the adapted ones before it.
@@ -64,8 +62,6 @@ def adapt_ensemble(
     walker = Walker(ensemble, source, target, rules, n_threads)
     for t in range(ensemble.n_trees):
         walker.step(t, objective, scores)
-        if after_tree is not None:
-            after_tree(t + 1)
     made = _with(ensemble, source, walker, base)
     return Adapted(made, walker.reached, walker.response, scores)
 
