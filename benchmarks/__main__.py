@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-SCRIPTS = ("reading", "measuring", "combining", "growth", "training", "nets", "svm")
+SCRIPTS = ("reading", "measuring", "combining", "growth", "training", "nets", "svm", "trada")
 
 for name in SCRIPTS:
     print(f"== {name} ==", flush=True)

@@ -85,3 +85,17 @@ def test_the_example_of_torch(net_names, capsys):
     trained = rg.evaluate(net_names["scores"], net_names["test"], "ndcg@10").mean["ndcg@10"]
     nothing = np.zeros(net_names["test"].n_rows)
     assert trained > 0.1 + rg.evaluate(nothing, net_names["test"], "ndcg@10").mean["ndcg@10"]
+
+
+def test_the_example_of_adaptation(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "trada.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    for large, little in [("2000", "60"), ("1000", "40"), ("n_trees=300", "n_trees=10")]:
+        assert large in code
+        code = code.replace(large, little)
+    exec(code, {"rg": rg})
+    out = capsys.readouterr().out
+    assert "trada + 30" in out
+    assert "10 trees adapted" in out
+    assert rg.load(tmp_path / "new.rg").n_adapted_ == 10

@@ -68,6 +68,11 @@ _HOME = {
     "SVMRoc": "rankers.svm",
     "SVMAcc": "rankers.svm_acc",
     "ThresholdFeatures": "rankers.threshold_features",
+    "Trada": "rankers.trada",
+    "AdaptationReport": "adapt.report",
+    "adapt_with": "rankers.adapting",
+    "combined_data": "rankers.adapting",
+    "statistics_from_data": "rankers.adapting",
     "load": "rankers.load",
     "PrunedRanker": "rankers.pruning",
     "prune": "rankers.pruning",
@@ -81,6 +86,7 @@ _MODULES = {"plot": "report.plots", "torch": "nets.torch_bridge"}
 __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
+    from rankgrove.adapt.report import AdaptationReport as AdaptationReport
     from rankgrove.data.folds import k_fold as k_fold
     from rankgrove.data.folds import letor_folds as letor_folds
     from rankgrove.data.folds import random_trials as random_trials
@@ -117,6 +123,9 @@ if TYPE_CHECKING:
     from rankgrove.nets.optimality import LocalOptimum as LocalOptimum
     from rankgrove.objectives.gradient_check import GradientCheck as GradientCheck
     from rankgrove.objectives.gradient_check import is_gradient as is_gradient
+    from rankgrove.rankers.adapting import adapt_with as adapt_with
+    from rankgrove.rankers.adapting import combined_data as combined_data
+    from rankgrove.rankers.adapting import statistics_from_data as statistics_from_data
     from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
@@ -143,6 +152,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.svm import SVMRoc as SVMRoc
     from rankgrove.rankers.svm_acc import SVMAcc as SVMAcc
     from rankgrove.rankers.threshold_features import ThresholdFeatures as ThresholdFeatures
+    from rankgrove.rankers.trada import Trada as Trada
     from rankgrove.report import plots as plot  # noqa: F401
 
 

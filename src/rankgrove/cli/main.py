@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rankgrove._version import __version__
+from rankgrove.cli.adapt import adapt
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.demo import demo
@@ -29,17 +30,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    train,
-    rank,
-    evaluate,
-    compare,
-    combine,
-    tune,
-    prune,
-    params,
-    generate,
-    reproduce,
-    demo,
+    *(train, rank, evaluate, compare, combine, adapt, tune, prune),
+    *(params, generate, reproduce, demo),
 ):
     app.command()(command)
 
@@ -59,7 +51,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Learning to rank: train rankers, rank, measure, compare and combine."""
+    """Learning to rank: train rankers, rank, measure, compare, adapt and combine."""
 
 
 def run() -> None:

@@ -181,7 +181,7 @@ def train(
     }
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
-    with _one_interrupt():
+    with one_interrupt():
         made.fit(train_data, valid=valid_data or None, valid_measures=valid_measure or None)
         made.save(model)
     if not quiet:
@@ -229,7 +229,7 @@ def _valid_base_scores(
 
 
 @contextmanager
-def _one_interrupt() -> Iterator[None]:
+def one_interrupt() -> Iterator[None]:
     """Let the first Ctrl-C end training, and no further one end the writing of the model."""
     pressed = []
 

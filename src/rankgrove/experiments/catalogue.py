@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from rankgrove.errors import ParameterError
-from rankgrove.experiments import burges2010, burges2010_theory, ganjisaffar2011, wu2010, yue2007
+from rankgrove.experiments import (
+    burges2010,
+    burges2010_theory,
+    chen2008,
+    chen2008_letor,
+    ganjisaffar2011,
+    wu2010,
+    yue2007,
+)
 from rankgrove.experiments.study import Experiment
 from rankgrove.validation import nearest
 
@@ -12,6 +20,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *burges2010.EXPERIMENTS,
     *burges2010_theory.EXPERIMENTS,
     *yue2007.EXPERIMENTS,
+    *chen2008.EXPERIMENTS,
+    *chen2008_letor.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
 )
 

@@ -28,6 +28,11 @@ from rankgrove.validation import check_integer, counted
 TREE_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "gain")
 NODE_FIELDS = (*TREE_FIELDS, "node_count", "node_weight", "node_mean")
 LEAF_FIELDS = ("value", "leaf_count", "leaf_weight", "leaf_mean")
+# What training saw at nodes and leaves: a foreign model, or an old file, may not know it. A count
+# that is not known is -1, a weight or a mean NaN.
+STATISTICS = tuple(
+    f"{of}_{what}" for of in ("node", "leaf") for what in ("count", "weight", "mean")
+)
 _TYPES = {
     "feature": np.int32,
     "threshold": np.float32,
@@ -52,7 +57,8 @@ class Ensemble:
     feature, threshold, left, right, missing_left, gain : one a node, as in a ``Tree``
     value : one a leaf, with learning rate and weight of the tree in it
     node_count, node_weight, node_mean, leaf_count, leaf_weight, leaf_mean : how many training rows
-        reached a node or leaf, the sum of their hessians, and the mean response there
+        reached a node or leaf, the sum of their hessians, and the mean response there (without
+        learning rate); -1 and NaN where they are not known, as :func:`unknown_statistics` has them
     base : what every score begins with
     n_columns : number of scores a row has
     """
@@ -175,6 +181,8 @@ class Ensemble:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Ensemble:
         """Build from named arrays; what does not fit together is refused."""
+        n_nodes, n_leaves = (np.size(arrays.get(name, [])) for name in ("feature", "value"))
+        arrays = {**unknown_statistics(n_nodes, n_leaves), **arrays}
         missing = [f.name for f in fields(cls) if f.name not in arrays]
         if missing:
             raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
@@ -222,3 +230,12 @@ class Ensemble:
             seen.append(np.where(inner, at, self.feature.size + at))
         if np.unique(np.concatenate(seen)).size != 2 * self.feature.size:
             raise ValueError("two parents of one child.")
+
+
+def unknown_statistics(n_nodes: int, n_leaves: int) -> dict[str, np.ndarray]:
+    """Return the statistics of an ensemble of which nothing is known but its trees."""
+    sizes = {"node": n_nodes, "leaf": n_leaves}
+    return {
+        name: np.full(sizes[name[:4]], -1 if name.endswith("count") else np.nan)
+        for name in STATISTICS
+    }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rankgrove.measures.base import QueryPieces
+from rankgrove.parallel import thread_count
 
 
 def over_queries(
@@ -17,6 +18,9 @@ def over_queries(
 ) -> None:
     """Call ``work(some)`` for pieces of `queries` (None: all) of about equal numbers of rows."""
     chosen = np.arange(query_ptr.size - 1) if queries is None else queries
+    if thread_count(n_threads) == 1:
+        work(chosen)
+        return
     sizes = query_ptr[chosen + 1] - query_ptr[chosen]
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     QueryPieces(ends, n_threads).run(lambda first, last: work(chosen[first:last]))

@@ -95,6 +95,7 @@ class BoostedRanker(Ranker):
     progress: bool
 
     trainable: ClassVar[bool] = True
+    _rounds_name: ClassVar[str] = "n_trees"  # the parameter that has the number of rounds
     _start: float = 0.0  # what every score begins with; an objective may say otherwise
 
     # -- training -------------------------------------------------------------------------------
@@ -144,6 +145,7 @@ class BoostedRanker(Ranker):
         names = train.feature_names if train.has_feature_names else None
         keys = row_keys(train.query_keys, train.query_ptr)
         objective = self._objective(train, keys)
+        self._before_trees(train, binned, objective)
         scores = self._starting_scores(train, objective.n_columns)
         watch = self._watch(watched, binned.binner, measures, names, objective.n_columns)
         saver = self._saver(train, binned, watched, measures)
@@ -159,7 +161,7 @@ class BoostedRanker(Ranker):
     def check_parameters(self) -> None:
         """Refuse values that a parameter cannot have."""
         owner = type(self).__name__
-        check_integer("n_trees", owner, self.n_trees, low=0 if self._goes_on else 1)
+        check_integer(self._rounds_name, owner, self._rounds, low=0 if self._goes_on else 1)
         check_integer("n_leaves", owner, self.n_leaves, low=2)
         check_real("learning_rate", owner, self.learning_rate, above=0.0)
         if isinstance(self.min_leaf, int | np.integer):
@@ -269,6 +271,22 @@ class BoostedRanker(Ranker):
     def _begin(self) -> None:
         """Called when training begins."""
 
+    @property
+    def _rounds(self) -> int:
+        """Number of rounds at the most."""
+        rounds: int = getattr(self, self._rounds_name)
+        return rounds
+
+    @property
+    def _n_before(self) -> int:
+        """Number of trees of ``ensemble_`` that were there before the first round."""
+        return 0
+
+    def _before_trees(
+        self, train: QueryDataset, binned: BinnedMatrix, objective: Objective
+    ) -> None:
+        """Called before the first round, when nothing has been scored yet."""
+
     def _rounds_before(self) -> int:
         """Return the number of rounds that random draws go on from."""
         return 0
@@ -311,7 +329,7 @@ class BoostedRanker(Ranker):
         callbacks: Sequence[Callback],
     ) -> Progress:
         grower, sampler = self._grower(binned, keys), self._sampler(train, keys)
-        trees, steps = resume(saver, binned, scores, watch, self.n_trees, self.n_threads)
+        trees, steps = resume(saver, binned, scores, watch, self._rounds, self.n_threads)
         bar = ProgressBar(type(self).__name__) if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else []), *callbacks]
         try:
@@ -319,7 +337,7 @@ class BoostedRanker(Ranker):
                 objective,
                 grower,
                 scores,
-                rounds=self.n_trees,
+                rounds=self._rounds,
                 step=self._step(train, watch),
                 sampler=sampler,
                 watch=watch,
@@ -406,7 +424,7 @@ class BoostedRanker(Ranker):
         made.ensemble_ = self.ensemble_.truncated(n_trees)
         made.steps_ = self.steps_[: made.ensemble_.n_trees]
         watch = Watch({}, history=self.history_, start=self.start_values_ or None)
-        watch.cut(n_trees)
+        watch.cut(max(0, n_trees - self._n_before))
         made.history_, made.best_round_ = watch.history, watch.best_round
         return made
 
@@ -423,7 +441,7 @@ class BoostedRanker(Ranker):
         ]
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
-                n = trees.n_rounds
+                n = max(0, trees.n_rounds - self._n_before)
                 start = self.start_values_.get(name, {}).get(measure_name)
                 value = values[n - 1] if n else start
                 if value is not None:

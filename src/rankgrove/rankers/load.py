@@ -16,6 +16,7 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     stacking,
     svm,
     svm_acc,
+    trada,
 )
 from rankgrove.rankers.base import KINDS, Ranker
 

@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.report.figure import new_figure
-from rankgrove.report.plots_bagging import pruning, tuning
-from rankgrove.report.plots_combining import combination_curve
-from rankgrove.report.plots_nets import local_optimum
-from rankgrove.report.plots_svm import base_function_weights
+
+__all__ = []
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "base_function_weights",
-    "combination_curve",
-    "curves",
-    "local_optimum",
-    "pruning",
-    "tuning",
-]
+__all__ = []
 
 
 def curves(

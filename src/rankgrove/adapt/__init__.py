@@ -1,0 +1,1 @@
+"""Trees of one domain adapted to another (Trada)."""

@@ -1,0 +1,256 @@
+"""``rankgrove adapt``: a model of one domain made into one of another."""
+
+from __future__ import annotations
+
+import itertools
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankgrove.cli.options import (
+    Cache,
+    DocidColumn,
+    FeatureColumns,
+    LabelColumn,
+    QidColumn,
+    Threads,
+    WeightColumn,
+    ZeroBased,
+)
+from rankgrove.errors import ParameterError
+
+
+class Way(StrEnum):
+    """How a model for the target is made."""
+
+    trada = "trada"
+    submodel = "submodel"
+    additive = "additive"
+    combine = "combine"
+    small = "small"
+    base = "base"
+
+
+class Tune(StrEnum):
+    """What of the trees is tuned."""
+
+    responses = "responses"
+    splits = "splits"
+
+
+class Level(StrEnum):
+    """Where responses are mixed."""
+
+    layer = "layer"
+    leaf = "leaf"
+
+
+def adapt(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Judged data of the target: LETOR files (plain or gzip), or one CSV/parquet file."
+        ),
+    ],
+    base: Annotated[Path, typer.Option(help="Model file of the source domain.")],
+    model: Annotated[Path, typer.Option(help="Model file to write.")],
+    method: Annotated[
+        Way,
+        typer.Option(
+            help="trada: the base model's trees tuned; submodel: LambdaSMART; additive: trees "
+            "appended; combine: trained on source and target together; small: on the target "
+            "alone; base: the base model itself."
+        ),
+    ] = Way.trada,
+    source: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Judged data of the source, for combine; for trada and additive where the base "
+            "model does not know how many rows reached its nodes. Repeat for several LETOR files."
+        ),
+    ] = None,
+    valid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Validation data of the target, as in train; the model keeps the best number of "
+            "trees there.",
+            metavar="FILE",
+        ),
+    ] = None,
+    beta: Annotated[
+        str | None,
+        typer.Option(
+            help="trada: how much more a row of the target counts than one of the source; a "
+            "number, or cv for cross-validation.",
+            show_default="10",
+        ),
+    ] = None,
+    tune: Annotated[
+        Tune | None,
+        typer.Option(help="trada: responses, or splits: thresholds too.", show_default="responses"),
+    ] = None,
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            help="trada: mix responses at every layer or at the leaves.", show_default="layer"
+        ),
+    ] = None,
+    trim: Annotated[
+        bool, typer.Option("--trim", help="trada: cut off branches that no row reaches.")
+    ] = False,
+    extra_trees: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Trees to add.",
+            show_default="0 for trada, 30 for additive and submodel",
+        ),
+    ] = None,
+    weight_of_target: Annotated[
+        float | None,
+        typer.Option(
+            "--target-weight",
+            help="combine: how much more a query of the target counts.",
+            show_default="10",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A parameter of the ranker that is trained; repeat for several.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="trada: CSV file of what changed, tree by tree."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="trada: picture of what changed (needs matplotlib)."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No summary.")] = False,
+    label: LabelColumn = "label",
+    qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
+    weight: WeightColumn = None,
+    cache: Cache = False,
+    zero_based: ZeroBased = False,
+    threads: Threads = None,
+) -> None:
+    """Make the model of a large domain into one for a small domain with little data.
+
+    Examples:
+
+    rankgrove adapt small.txt --base big.rg --beta 10 --model new.rg
+
+    rankgrove adapt small.txt --base big.rg --tune splits --extra-trees 30 --valid vali.txt
+    --model new.rg --report changes.csv
+
+    rankgrove adapt small.txt --base big.rg --method combine --source big.txt --model both.rg
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
+    from rankgrove.cli.train import one_interrupt, parameters
+    from rankgrove.report.figure import check_plot
+    from rankgrove.validation import check_output_file
+
+    own: dict[str, Any] = {
+        "--beta": ("beta", beta if beta is None else _beta(beta)),
+        "--tune": ("tune", tune and tune.value),
+        "--level": ("level", level and level.value),
+        "--trim": ("trim", trim or None),
+        "--report": (None, report),
+        "--plot": (None, plot),
+    }
+    given = _of_the_method(method, own, extra_trees, source, weight_of_target)
+    given |= parameters(None, settings or [])
+    if method is not Way.base and threads is not None:
+        given["n_threads"] = threads
+    if plot is not None:
+        check_plot(plot)
+    valid_files = named_sets(valid or [])
+    outputs = {"--model": model, "--report": report, "--plot": plot}
+    check_outputs(outputs, [*data, base, *(source or []), *itertools.chain(*valid_files.values())])
+    for option, path in outputs.items():
+        if path is not None:
+            check_output_file(option, "adapt", path)
+    before = rg.load(base)
+    columns: dict[str, Any] = {
+        "label": label, "qid": qid, "docid": docid, "cache": cache, "zero_based": zero_based,
+    }  # fmt: skip
+    target = load_dataset(data, **columns, features=features, weight=weight)
+    if target.n_features < before.n_features_in_ and not target.has_feature_names:
+        target = load_dataset(data, **columns, n_features=before.n_features_in_)
+    known = target.feature_names if target.has_feature_names else None
+    sets = {
+        name: load_dataset(files, **columns, features=known, n_features=target.n_features)
+        for name, files in valid_files.items()
+    }
+    big = None
+    if source:
+        big = load_dataset(source, **columns, n_features=before.n_features_in_)
+    if not quiet:
+        typer.echo(f"adapting to {target!r}", err=True)
+    with one_interrupt():
+        made = rg.adapt_with(method.value, before, target, source=big, valid=sets or None, **given)
+        made.save(model)
+    changes = getattr(made, "report_", None)
+    if changes is not None and report is not None:
+        changes.to_csv(report)
+    if changes is not None and plot is not None:
+        from rankgrove.report.figure import save_figure
+
+        save_figure(rg.plot.adaptation(made), plot)
+    if not quiet:
+        typer.echo(made.summary() if hasattr(made, "summary") else str(made))
+        typer.echo(f"written to {model}")
+
+
+def _of_the_method(
+    method: Way,
+    own: dict[str, Any],
+    extra_trees: int | None,
+    source: list[Path] | None,
+    weight_of_target: float | None,
+) -> dict[str, Any]:
+    """Return the parameters that options name; refuse those of other methods."""
+    given: dict[str, Any] = {}
+    for option, (name, value) in own.items():
+        if value is None:
+            continue
+        if method is not Way.trada:
+            raise ParameterError(f"{option} is for --method trada. Got --method {method.value}.")
+        if name is not None:
+            given[name] = value
+    if extra_trees is not None:
+        if method not in (Way.trada, Way.additive, Way.submodel):
+            raise ParameterError(
+                f"--extra-trees is for trada, additive and submodel; {method.value} takes "
+                "--set n_trees=N, if anything."
+            )
+        given["n_trees" if method is Way.submodel else "extra_trees"] = extra_trees
+    if weight_of_target is not None:
+        if method is not Way.combine:
+            raise ParameterError("--target-weight is for --method combine.")
+        given["weight"] = weight_of_target
+    if method is Way.combine and not source:
+        raise ParameterError("--method combine needs the source's data: give --source.")
+    if source and method in (Way.base, Way.small, Way.submodel):
+        raise ParameterError(f"--method {method.value} does not look at the source's data.")
+    return given
+
+
+def _beta(text: str) -> float | str:
+    if text == "cv":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(
+            f"Write --beta as a number of at least 0, or cv. Got {text!r}."
+        ) from None

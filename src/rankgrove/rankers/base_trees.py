@@ -1,0 +1,119 @@
+"""The base model of adaptation: its trees as the target's features see them, its objective."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.boosting.loop import Objective
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.objectives.pointwise import SquaredError
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.boosted import BoostedRanker
+from rankgrove.rankers.boosted_data import row_weights
+from rankgrove.rankers.submodel import SubmodelRanker
+from rankgrove.validation import counted, nearest, refuse
+
+_RULE = "a trained ranker of boosted trees, or the path of its model file"
+
+
+def fitted_base(given: Any, owner: str) -> Ranker:
+    """Return the ranker that a `base` stands for."""
+    if isinstance(given, str | Path):
+        if not Path(given).exists():
+            refuse("base", owner, _RULE + ", and there is no such file", str(given))
+        from rankgrove.rankers.load import load  # it knows all rankers
+
+        given = load(given)
+    if type(given).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
+        given = given.estimator
+    if not isinstance(given, Ranker):
+        refuse("base", owner, _RULE, given)
+    if not hasattr(given, "n_features_in_"):
+        raise ParameterError(
+            f"The 'base' parameter of {owner} must be trained, and this {type(given).__name__} is "
+            "not: train it on the source's data first."
+        )
+    if not isinstance(getattr(given, "ensemble_", None), Ensemble):
+        raise ParameterError(
+            f"The 'base' parameter of {owner} must be {_RULE}. A {type(given).__name__} has no "
+            "trees: go on from it by LambdaMART(submodel=...)."
+        )
+    return copy.copy(given)  # training `given` anew leaves this one as it is
+
+
+def base_trees(base: Ranker, n_features: int, names: Sequence[str] | None, owner: str) -> Ensemble:
+    """Return the trees of a base model, their features numbered as in the target's data.
+
+    Features are found by name, where both the model and the data have names, else by number; the
+    data may have more features than the model.
+    """
+    trees: Ensemble = base.flat_ensemble() if isinstance(base, SubmodelRanker) else base.ensemble_
+    if trees.n_columns != 1:
+        raise ParameterError(
+            f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
+            "row; only trees that add up to one score can be adapted."
+        )
+    own = getattr(base, "feature_names_", None)
+    if own is None or names is None:
+        if n_features < trees.n_features:
+            raise DataError(
+                f"{owner}: the base model was trained on {counted(trees.n_features, 'feature')}, "
+                f"the target's data has {n_features}. Give it the same features first, in the same "
+                "order; others may follow."
+            )
+        return replace(trees, n_features=n_features)
+    place = {name: j for j, name in enumerate(names)}
+    for name in own:
+        if name not in place:
+            raise DataError(
+                f"{owner}: the base model was trained with a feature {name!r}, which the target's "
+                f"data does not have{nearest(name, names)}. Add it (NaN where it is unknown)."
+            )
+    column = np.array([place[name] for name in own], np.int32)
+    return replace(trees, n_features=n_features, feature=column[trees.feature])
+
+
+def objective_for(
+    base: Ranker,
+    objective: str,
+    measure: str | Measure,
+    train: QueryDataset,
+    keys: np.ndarray,
+    n_threads: int | None,
+) -> Objective:
+    """Return what responses are of: the base model's own objective, or the one of a name."""
+    if objective == "auto":
+        if not isinstance(base, BoostedRanker):
+            raise ParameterError(
+                f"It is not known what the base model, a {type(base).__name__}, was trained for: "
+                "choose objective='squared' (labels) or 'lambdas' (with measure=)."
+            )
+        own = copy.copy(base)  # an objective may leave its constant there
+        own.n_threads = n_threads
+        return own._objective(train, keys)
+    labels = train.grouped(train.y)
+    if objective == "squared":
+        return SquaredError(labels, train.query_ptr, row_weights(train))
+    target = parse_measure(measure)
+    return LambdaObjective(
+        target,
+        labels,
+        train.query_ptr,
+        row_keys=keys,
+        truncation=default_truncation(target),
+        normalise=True,
+        row_weight=None if train.weight is None else train.grouped(train.weight),
+        query_weight=train.query_weight,
+        n_threads=n_threads,
+    )
