@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.report.figure import new_figure
-
-__all__ = []
+from rankgrove.report.plots_adaptation import adaptation
+from rankgrove.report.plots_bagging import pruning, tuning
+from rankgrove.report.plots_combining import combination_curve
+from rankgrove.report.plots_nets import local_optimum
+from rankgrove.report.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = []
+__all__ = [
+    "adaptation",
+    "base_function_weights",
+    "combination_curve",
+    "curves",
+    "local_optimum",
+    "pruning",
+    "tuning",
+]
 
 
 def curves(
