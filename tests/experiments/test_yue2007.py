@@ -66,6 +66,14 @@ def test_small_trials(data_dir, monkeypatch, tmp_path):
     assert yue2007.run_trials(small_study(path)).text == text
 
 
+@pytest.mark.parametrize("name", yue2007.PUBLISHED)
+def test_all_published_files_are_read(data_dir, name):
+    lines = (data_dir / "letor4-baselines" / f"{name}.MQ2008.txt").read_text().splitlines()
+    figures = yue2007.published_figures(lines)
+    for measure in yue2007.LETOR_MEASURES:
+        assert len(figures[measure]) == 5
+
+
 def test_published_figures(data_dir):
     lines = (data_dir / "letor4-baselines" / "AdaRank-MAP.MQ2008.txt").read_text().splitlines()
     figures = yue2007.published_figures(lines)

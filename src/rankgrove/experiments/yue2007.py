@@ -232,9 +232,9 @@ def published_figures(lines: Sequence[str]) -> dict[str, list[float]]:
     names: list[str] = []
     for line in _until_blank_twice(lines[start + 1 :]):
         head, *cells = line.split()
-        if head == "Folds":
+        if head in ("Folds", "Para"):  # of RankSVM-Struct: every fold's C
             names = [cell.lower().replace("pre@", "p@") for cell in cells]
-        elif head.startswith("Fold"):
+        elif head.lower() not in ("average", "avg"):
             for name, cell in zip(names, cells, strict=True):
                 found.setdefault(name, []).append(float(cell))
     return found
