@@ -11,7 +11,7 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART LambdaRank MART
+__version__ ClusterError CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART LambdaRank MART
 McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError Qrels
 QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg
 SVMRoc StructuralSVM ThresholdFeatures UnknownParameterError compare
