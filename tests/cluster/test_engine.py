@@ -103,7 +103,7 @@ def test_shared_data_that_was_lost_is_sent_again(tmp_path):
 
 def test_a_task_that_kills_every_worker_ends_the_run(client, monkeypatch):
     monkeypatch.setattr("rankgrove.cluster.engine.MOST_LOSSES", 0)
-    with pytest.raises(rg.ClusterError, match="Task 0 was lost .* more"):
+    with pytest.raises(rg.ClusterError, match=r"Task 0 was lost .* more"):
         run_tasks(deadly, None, [0], cluster=client)
 
 
