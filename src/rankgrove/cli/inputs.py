@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankgrove.data.file_kinds import is_table
 from rankgrove.errors import ParameterError, ParseError
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from rankgrove.data.queries import QueryDataset
     from rankgrove.rankers.base import Ranker
-
-TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def load_dataset(
@@ -69,11 +68,6 @@ def load_dataset(
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
-
-
-def is_table(paths: Sequence[Path]) -> bool:
-    """Return whether the files are tables, by their ending."""
-    return any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths)
 
 
 def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:

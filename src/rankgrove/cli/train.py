@@ -116,7 +116,8 @@ def train(
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, is_table, load_dataset, named_sets
+    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
+    from rankgrove.data.file_kinds import is_table
     from rankgrove.validation import check_output_file
 
     given = _parameters(config, settings or [])
@@ -215,7 +216,7 @@ def _valid_base_scores(
     base_score: str | None, valid: list[list[Path]], given: list[str] | None
 ) -> list[str | None]:
     """Return where the base scores of every validation set are: a column, or a file of scores."""
-    from rankgrove.cli.inputs import is_table
+    from rankgrove.data.file_kinds import is_table
 
     if given is not None:
         if len(given) != len(valid):

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -69,8 +68,8 @@ class HeldRows:
         common = CommonWords.of(binned.codes, binned.binner.columns.size)
         self._words = (binned.words, common.words, common.how)
         self._row_bytes = int(binned.codes.shape[1])
-        shape = (layout.planes, binned.words.shape[1], BLOCK_BINS)
-        self._parts = np.empty((n_threads, *shape), np.int64)
+        self.histogram_shape = (layout.planes, binned.words.shape[1], BLOCK_BINS)
+        self._parts = np.empty((n_threads, *self.histogram_shape), np.int64)
         self._n_left = np.zeros(n_threads, np.int64)
 
     def take(
