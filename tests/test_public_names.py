@@ -11,8 +11,8 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ ClusterError CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART LambdaRank MART
-McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError Qrels
+__version__ ClusterError CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART
+LambdaRank MART McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError Qrels
 QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg
 SVMRoc StructuralSVM ThresholdFeatures UnknownParameterError compare
 dataset_from_runs evaluate interpolate k_fold letor_folds load make_artificial make_domains

@@ -26,7 +26,7 @@ from rankgrove.random import derive_seed
 
 GRADIENT_BITS = 31
 HESSIAN_BITS = 52  # a sum is still exact in a float64
-MOST_ROWS = 1 << 29
+MOST_ROWS = 1 << 30
 MOST_ROWS_OF_ONE_PLANE = 1 << 20  # with three fields; rounding needs room for a unit a row
 LARGEST = 1e144  # its square, a gain, is still a float64
 LARGEST_EXPONENT = 500

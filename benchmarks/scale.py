@@ -1,0 +1,109 @@
+"""Data-parallel training: time and traffic by the number of workers and of features.
+
+    python -m benchmarks.scale [--queries 1000] [--trees 12] [--workers 1,2,4] [--features 34,136]
+
+Trains the same model in this process and on workers of one thread each, and checks that all model
+files are equal. A tree's time is that of all trees less that of a quarter of them, over the
+difference in trees: starting, reading and binning are left out. Bytes are those of the arrays that
+come to the driver. More workers than the machine has cores show what a worker more costs, not what
+it gains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import rankgrove as rg
+
+N_FILES = 8
+
+
+def written(data: rg.QueryDataset, n_features: int, folder: Path) -> list[Path]:
+    """Write the data as parquet files, the first so many features of it."""
+    import pyarrow
+    import pyarrow.parquet
+
+    files = []
+    for i, queries in enumerate(np.array_split(np.arange(data.n_queries), N_FILES)):
+        part = data.select(queries)
+        columns = {f"f{j + 1}": part.X[:, j] for j in range(n_features)}
+        table = pyarrow.table({"label": part.y, "qid": part.qid, **columns})
+        files.append(folder / f"part{i}.parquet")
+        pyarrow.parquet.write_table(table, files[-1])
+    return files
+
+
+def main() -> None:
+    from distributed import Client, LocalCluster
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--trees", type=int, default=12)
+    parser.add_argument("--workers", default="1,2,3,4")
+    parser.add_argument("--features", default="34,136")
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args()
+    whole = rg.make_web(given.queries, seed=1)
+    few = max(1, given.trees // 4)
+    print(f"{whole.n_rows:,} rows, 31 leaves, {given.trees} trees, workers of one thread")
+    for n_features in map(int, given.features.split(",")):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            files = written(whole, n_features, folder)
+            data = rg.QueryDataset(
+                whole.X[:, :n_features],
+                whole.y,
+                whole.qid,
+                feature_names=[f"f{j + 1}" for j in range(n_features)],
+            )
+
+            def report(what: str, train, folder=folder) -> bytes:  # type: ignore[no-untyped-def]
+                train(few)
+                best = {few: np.inf, given.trees: np.inf}
+                for _ in range(given.rounds):
+                    for n in best:
+                        start = time.perf_counter()
+                        model = train(n)
+                        best[n] = min(best[n], time.perf_counter() - start)
+                each = (best[given.trees] - best[few]) / (given.trees - few)
+                traffic = getattr(model, "traffic_", {"trips": 0, "bytes": 0})
+                print(
+                    f"  {n_features:4d} features  {what:12s} {1000 * each:8.1f} ms a tree   "
+                    f"{traffic['trips'] / given.trees:5.1f} trips, "
+                    f"{traffic['bytes'] / given.trees / 1e6:6.2f} MB in a tree   "
+                    f"{best[given.trees]:6.1f} s in all",
+                    flush=True,
+                )
+                model.save(folder / "model.rg")
+                return (folder / "model.rg").read_bytes()
+
+            here = report(
+                "no cluster", lambda n, data=data: rg.LambdaMART(n_trees=n, n_threads=1).fit(data)
+            )
+            for n_workers in map(int, given.workers.split(",")):
+                with (
+                    LocalCluster(
+                        n_workers=n_workers,
+                        threads_per_worker=1,
+                        dashboard_address="127.0.0.1:0",
+                        silence_logs=logging.CRITICAL,
+                    ) as host,
+                    Client(host, direct_to_workers=True) as client,
+                ):
+                    there = report(
+                        f"{n_workers} workers",
+                        lambda n, files=files, client=client: rg.LambdaMART(
+                            n_trees=n, n_threads=1
+                        ).fit_files(files, cluster=client),
+                    )
+                assert there == here, "the models differ"
+
+
+if __name__ == "__main__":
+    main()
