@@ -125,6 +125,7 @@ def _local(distributed: Any, n_jobs: int, n_threads: int | None) -> tuple[Any, A
             n_workers=n_workers,
             threads_per_worker=max(1, cores // n_workers),
             processes=True,
+            preload=["rankgrove.cluster.worker_setup"],
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         )
