@@ -12,8 +12,9 @@ import rankgrove as rg
 
 NAMES = """
 __version__ ClusterError CombinedRanker Comparison DataError Evaluation Interpolation LambdaMART
-LambdaRank MART McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError Qrels
-QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg
+LambdaRank MART McRank Measure MissingExtraError ModelFileError OptimalCombination ParameterError
+ParseError Qrels QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap
+SVMMrr SVMNdcg
 SVMRoc StructuralSVM ThresholdFeatures UnknownParameterError compare
 dataset_from_runs evaluate interpolate k_fold letor_folds load make_artificial make_domains
 make_web measure optimal_combination plot random_trials read_letor read_qrels read_run read_table

@@ -35,7 +35,6 @@ from rankgrove.random import row_keys
 
 Command = tuple[Any, ...]
 ReadFile = Callable[[Path, int], QueryDataset]
-LOT_BITS = 16  # lots are first counted by so many of their bits
 
 
 @dataclass(frozen=True)
@@ -150,16 +149,16 @@ class Part:
     def _begin(self) -> None:
         self._sample.begin()
 
-    def _count_lots(self, what: str, round: int) -> np.ndarray:
-        """Cast lots; return how many begin with which bits."""
+    def _count_lots(self, what: str, round: int, bits: int) -> np.ndarray:
+        """Cast lots; return how many begin with which of all first so many bits."""
         sample = self._sample
         self._lots = sample.query_lots(round) if what == "queries" else sample.row_lots(round)
-        high = (self._lots >> np.uint64(64 - LOT_BITS)).astype(np.int64)
-        return np.bincount(high, minlength=1 << LOT_BITS)
+        high = (self._lots >> np.uint64(64 - bits)).astype(np.int64)
+        return np.bincount(high, minlength=1 << bits)
 
-    def _some_lots(self, high: int) -> np.ndarray:
+    def _some_lots(self, high: int, bits: int) -> np.ndarray:
         """Return the lots that begin with certain bits."""
-        return self._lots[self._lots >> np.uint64(64 - LOT_BITS) == np.uint64(high)]
+        return self._lots[self._lots >> np.uint64(64 - bits) == np.uint64(high)]
 
     def _keep(self, what: str, bar: int) -> int:
         """Keep what has a lot up to the bar; return the number of rows."""

@@ -18,7 +18,8 @@ from rankgrove.errors import ClusterError, DataError, RankgroveError
 _Found = TypeVar("_Found")
 
 LOOK_SECONDS = 2.0  # between two looks at whether the scheduler is still there
-COLUMNS_AT_ONCE = 16
+COLUMNS_AT_ONCE = 16  # counted by all parts and added up by one worker; fewer of many rows:
+VALUES_AT_ONCE = 1 << 28
 MOST_LOSSES = 20  # of parts, in one training
 
 
@@ -149,19 +150,21 @@ class Parts:
         home = np.repeat(np.arange(len(facts)), [one.query_keys.size for one in facts])
         order = np.argsort(keys, kind="stable")
         twice = np.flatnonzero(keys[order][1:] == keys[order][:-1])
-        for first, second in {(home[order[i]], home[order[i + 1]]) for i in twice.tolist()}:
-            shared = set(self._ids(int(first))) & set(self._ids(int(second)))
-            if shared and first != second:
+        pairs = {(int(home[order[i]]), int(home[order[i + 1]])) for i in twice.tolist()}
+        for first, second in sorted(pairs):
+            shared = set(self._ids(first)) & set(self._ids(second))  # keys may agree by chance
+            if shared:
                 raise DataError(
                     f"The query {min(shared)!r} is in {self._files[first]} and in "
                     f"{self._files[second]}: all documents of a query must be in one file. Split "
                     "the data between queries."
                 )
 
-    def bins(self, n_features: int, max_bins: int) -> Binner:
+    def bins(self, n_features: int, n_rows: int, max_bins: int) -> Binner:
         """Return the bins of all rows; workers count the values and add up the counts."""
-        starts = range(0, n_features, COLUMNS_AT_ONCE)
-        groups = [range(start, min(start + COLUMNS_AT_ONCE, n_features)) for start in starts]
+        width = max(1, min(COLUMNS_AT_ONCE, VALUES_AT_ONCE // n_rows))
+        starts = range(0, n_features, width)
+        groups = [range(start, min(start + width, n_features)) for start in starts]
         jobs = [
             self._client.submit(_merge, self._actors, columns, max_bins, pure=False)
             for columns in groups
@@ -179,7 +182,9 @@ class Parts:
     def _ids(self, file: int) -> list[str]:
         part = next(i for i, share in enumerate(self.shares) if file in share)
         commands = [("query_ids", self.shares[part].index(file))]
-        found: list[str] = self._answer(part, self._tell(part, commands)) or []
+        found: list[str] = self._answer(part, self._tell(part, commands))
+        if self._lost:
+            raise PartsLostError
         return found
 
     def _start(self, i: int, worker: str) -> None:

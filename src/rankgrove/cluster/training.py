@@ -26,6 +26,7 @@ from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
 from rankgrove.training.watch import Watch
 
+LOT_BITS = 16  # lots are first counted by so many of their bits
 _NO_ROWS = np.empty(0, np.int32)
 _NO_LEAF = np.empty(0, np.uint8)
 _NO_SCORES = np.empty(0)
@@ -123,10 +124,10 @@ class ClusterTraining:
 
         The n-th lowest of all is found among those that begin with the same bits.
         """
-        counts = np.sum(self._ask("count_lots", what, self._round), axis=0)
+        counts = np.sum(self._ask("count_lots", what, self._round, LOT_BITS), axis=0)
         ends = np.cumsum(counts)
         high = int(np.searchsorted(ends, n))
-        lots = np.concatenate(self._ask("some_lots", high))
+        lots = np.concatenate(self._ask("some_lots", high, LOT_BITS))
         rest = n - int(ends[high] - counts[high])
         bar = int(np.partition(lots, rest - 1)[rest - 1])
         self.n_chosen = sum(self._ask("keep", what, bar))
