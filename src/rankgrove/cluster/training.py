@@ -21,6 +21,7 @@ from rankgrove.growth import _grower_kernels as kernels
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth.frontier import Leaf, Search
 from rankgrove.growth.grower import frontier_of, grow_tree
+from rankgrove.growth.rows import FEATURE_NS, worth_a_region
 from rankgrove.growth.splitting import Split, SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
@@ -166,9 +167,11 @@ class ClusterTraining:
             self._later.append(command)
             return
         self._add_up(self._ask(*command))
+        work = FEATURE_NS * float(search.scan.sum() * self._training.binner.columns.size)
         with threads(self._n_threads) as most:
             run_parts(
-                kernels.place_and_search_part, kernels.place_and_search, most,
+                kernels.place_and_search_part, kernels.place_and_search,
+                most if worth_a_region(work, most) else 1,
                 _NO_ROWS, 0, 0, _NO_ROWS, _NO_ROWS, np.zeros(1, np.int64), 1, self._sum,
                 search.small, search.large, bool(search.scan[1]), search.scan, *search.rules,
                 search.out_gain, search.out,

@@ -34,6 +34,11 @@ ROW_NS = 1.0  # divided, or copied to its place
 FEATURE_NS = 450.0  # of a child, searched
 
 
+def worth_a_region(nanoseconds: float, n_threads: int) -> bool:
+    """Return whether so much work is done sooner by several threads."""
+    return nanoseconds * (1 - 1 / n_threads) > REGION_NS
+
+
 class HeldRows:
     """Rows and work arrays; a :class:`~rankgrove.growth.frontier.RowSource`.
 
@@ -187,7 +192,7 @@ class HeldRows:
             leaves_of(tree, self.binned, rows=others, out=self.leaf_of, n_threads=self.n_threads)
 
     def _worth_a_region(self, nanoseconds: float) -> bool:
-        return nanoseconds * (1 - 1 / self.n_threads) > REGION_NS
+        return worth_a_region(nanoseconds, self.n_threads)
 
     def _count_ns(self, n_rows: int) -> float:
         return BYTE_NS * float(n_rows * self._row_bytes * self.layout.planes)
