@@ -113,6 +113,12 @@ def test_no_scheduler_there(monkeypatch):
         run_tasks(scaled, DATA, [1], cluster="tcp://127.0.0.1:9")
 
 
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(rg.MissingExtraError, match=r"pip install 'rankgrove\[cluster\]'"):
+        run_tasks(scaled, DATA, [1], cluster="local")
+
+
 @pytest.mark.parametrize("value", ["nonsense", 3])
 def test_what_is_no_cluster_is_refused(value):
     with pytest.raises(rg.ParameterError, match="cluster"):

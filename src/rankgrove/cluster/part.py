@@ -221,7 +221,7 @@ class Part:
 
     def _packed(self) -> np.ndarray:
         """Return the histogram without the bins that no row can be in."""
-        return self._hist.reshape(len(self._hist), -1)[:, self._used]
+        return np.take(self._hist.reshape(len(self._hist), -1), self._used, axis=1)
 
 
 def _widened(data: QueryDataset, n_features: int, filling: float) -> QueryDataset:
