@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.weblike import weblike
 from rankgrove.data.binning import BinnedMatrix, Binner
-from rankgrove.growth import _grower_kernels, frontier, grower
+from rankgrove.growth import _grower_kernels, grower, rows
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.leaves import add_leaf_values
 
@@ -142,16 +142,15 @@ def stages() -> Iterator[Counter[str]]:
     """Count the time spent in every stage while the body runs."""
     spent: Counter[str] = Counter()
     places = [
-        (grower, "measure", "quantise"),
-        (grower, "quantise", "quantise"),
-        (frontier, "accumulate_parts", "root histogram"),
+        (grower, "_measure", "quantise"),
+        (rows.HeldRows, "quantise", "quantise"),
+        (rows, "accumulate_parts", "root histogram"),
         (_grower_kernels, "divide_and_count", "partition and histogram"),
         (_grower_kernels, "place_and_search", "place, subtract and search"),
         (_grower_kernels, "place_and_search_part", "place, subtract and search"),
         (_grower_kernels, "split_serial", "small leaves, all of it"),
         (_grower_kernels, "search", "root search"),
-        (grower.Grower, "_label", "leaf numbers"),
-        (grower, "exact_sums", "leaf sums"),
+        (rows.HeldRows, "leaf_sums", "leaf numbers and sums"),
         (grower, "assemble", "assembly"),
     ]
     saved = [(module, name, getattr(module, name)) for module, name, _ in places]

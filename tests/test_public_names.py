@@ -11,8 +11,8 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ AdaptationReport BaggedRanker CombinedRanker Comparison DataError Evaluation
-GradientCheck Interpolation LambdaMART LambdaRank LocalOptimum MART McRank Measure
+__version__ AdaptationReport BaggedRanker ClusterError CombinedRanker Comparison DataError
+Evaluation GradientCheck Interpolation LambdaMART LambdaRank LocalOptimum MART McRank Measure
 MissingExtraError ModelFileError OptimalCombination ParameterError ParseError PrunedRanker Qrels
 QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg
 SVMRoc StackedRanker StructuralSVM ThresholdFeatures Trada Tuning UnknownParameterError adapt_with

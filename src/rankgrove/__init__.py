@@ -12,6 +12,7 @@ from rankgrove._version import __version__
 
 # Public name -> the module that defines it.
 _HOME = {
+    "ClusterError": "errors",
     "DataError": "errors",
     "MissingExtraError": "errors",
     "ModelFileError": "errors",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from rankgrove.data.trec import read_qrels as read_qrels
     from rankgrove.data.trec import read_run as read_run
     from rankgrove.data.trec import write_run as write_run
+    from rankgrove.errors import ClusterError as ClusterError
     from rankgrove.errors import DataError as DataError
     from rankgrove.errors import MissingExtraError as MissingExtraError
     from rankgrove.errors import ModelFileError as ModelFileError

@@ -8,6 +8,7 @@
     ├── DataError           data that cannot be used as given        (also a ValueError)
     │   └── ParseError      a file that cannot be read: carries path and line
     ├── ModelFileError      a model file that cannot be read         (also a ValueError)
+    ├── ClusterError        a cluster that does not do its work      (also a RuntimeError)
     └── MissingExtraError   an optional dependency is not installed  (also an ImportError)
 
 Every message names the value, the rule it breaks and the remedy. The command line prints the
@@ -51,6 +52,10 @@ class ParseError(DataError):
 
 class ModelFileError(RankgroveError, ValueError):
     """A model file that is damaged, foreign or too new."""
+
+
+class ClusterError(RankgroveError, RuntimeError):
+    """A cluster that cannot be reached, or that lost its scheduler or all of its workers."""
 
 
 class MissingExtraError(RankgroveError, ImportError):

@@ -9,8 +9,7 @@ import pytest
 
 from rankgrove.data.binning import Binner
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.growth import frontier
-from rankgrove.growth import grower as grower_module
+from rankgrove.growth import rows as rows_module
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.partition import leaves_of, predict_binned
 from rankgrove.growth.splitting import SplitRules
@@ -51,8 +50,8 @@ def check(tree: Tree, leaf_of: np.ndarray, X: np.ndarray) -> None:
 
 
 def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontier, "REGION_NS", -1)
-    monkeypatch.setattr(grower_module, "SERIAL_ROWS", 0)
+    monkeypatch.setattr(rows_module, "REGION_NS", -1)
+    monkeypatch.setattr(rows_module, "SERIAL_ROWS", 0)
 
 
 @pytest.fixture(params=["serial", "parallel"])

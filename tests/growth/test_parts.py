@@ -201,12 +201,14 @@ def quantised(values: np.ndarray, keys: np.ndarray, exponent: int, n_parts: int 
     """Round in steps of ``2**-exponent``."""
     rows = np.arange(values.size, dtype=np.int32)
     out = np.empty(values.size, np.int64)
-    total = math.ldexp(2.0**GRADIENT_BITS - 1 - values.size, -exponent)
-    assert (
-        quantise(Layout.of("mse", 9).gradient, values, total, rows, keys, (7, 3), out, n_parts)
-        == exponent
-    )
+    quantise(Layout.of("mse", 9).gradient, values, exponent, rows, keys, (7, 3), out, n_parts)
     return out
+
+
+def test_the_scale_is_the_largest_that_has_room() -> None:
+    total = math.ldexp(2.0**GRADIENT_BITS - 1 - 1000, -3)
+    assert scale_exponent(total, 1000, GRADIENT_BITS) == 3
+    assert scale_exponent(math.nextafter(total, math.inf), 1000, GRADIENT_BITS) == 2
 
 
 def test_whole_multiples_of_the_step_are_exact() -> None:

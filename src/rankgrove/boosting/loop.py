@@ -14,10 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.step import Step
-from rankgrove.growth.grower import Grower
-from rankgrove.growth.leaves import add_leaf_values
 from rankgrove.model.tree import Tree
 from rankgrove.training import progress as training
 from rankgrove.training.watch import Watch
@@ -43,6 +40,23 @@ class Objective(Protocol):
         """Fill the direction in which every score should go, and the curvature there."""
 
 
+class TrainingRows(Protocol):
+    """What the loop asks of the training rows, wherever they are.
+
+    ``n_columns`` is the objective's; ``grows_alike`` says that rounds differ in scores alone, so
+    that after a tree without a split there is no other.
+    """
+
+    n_columns: int
+    grows_alike: bool
+
+    def follow(self, round: int) -> None:
+        """Draw what a round sees, and compute its gradients."""
+
+    def advance(self, column: int, number: int, step: Step, watch: Watch) -> tuple[Tree, float]:
+        """Grow a tree, weigh it and add it to the scores; return it and its weight."""
+
+
 @dataclass(repr=False, kw_only=True)
 class Progress(training.Progress):
     """Where boosting stands after a round; handed to every callback.
@@ -61,28 +75,22 @@ Callback = Callable[[Progress], bool | None]
 
 
 def boost(
-    objective: Objective,
-    grower: Grower,
-    scores: np.ndarray,
+    rows: TrainingRows,
     *,
     rounds: int,
     step: Step,
-    sampler: Sampler,
     watch: Watch,
     trees: Sequence[Tree] = (),
     steps: Sequence[float] = (),
     rounds_before: int = 0,
     callbacks: Sequence[Callback] = (),
-    n_threads: int | None = None,
 ) -> Progress:
     """Add trees until there are `rounds` of them, patience ends, or a callback returns True.
 
     Parameters
     ----------
-    objective, grower : what to follow, and what follows it
-    scores : of shape (columns, rows), of the `trees` so far; brought up to date in place
+    rows : what is trained on, with the scores of the `trees` so far
     step : how far to go along a tree
-    sampler : which queries and rows a round sees
     watch : looks at validation data and says when to stop
     trees, steps : the trees of the rounds already done, and their weights
     rounds_before : number of rounds a submodel had: random draws go on from there
@@ -92,31 +100,25 @@ def boost(
     -----
     Ctrl-C ends the loop as patience would; the trees of whole rounds are kept.
     """
-    n_columns = objective.n_columns
+    n_columns = rows.n_columns
     done = len(trees) // n_columns
     progress = Progress(
         round=done, rounds=rounds, watch=watch, first=done, trees=list(trees), steps=list(steps)
     )
-    gradient, hessian = np.zeros(scores.shape), np.zeros(scores.shape)
-    one = 0 if n_columns == 1 else slice(None)
-    grows_alike = not sampler.is_random and grower.rules.feature_fraction == 1.0
     try:
         for round in range(done, rounds):
-            queries, rows = sampler.draw(rounds_before + round)
-            objective.gradients(scores[one], gradient[one], hessian[one], queries, n_threads)
+            rows.follow(rounds_before + round)
             grown: list[Tree] = []
             for c in range(n_columns):
                 number = (rounds_before + round) * n_columns + c
-                tree, leaf_of = grower.grow(gradient[c], hessian[c], number, rows)
-                tree, weight = step(tree, leaf_of, scores[c], watch)
-                add_leaf_values(scores[c], tree.value, leaf_of, n_threads=n_threads)
+                tree, weight = rows.advance(c, number, step, watch)
                 grown.append(tree)
                 progress.steps.append(weight)
             watch.look(grown)
             progress.trees += grown
             progress.round = round + 1
             stopped = [bool(callback(progress)) for callback in callbacks]
-            stuck = grows_alike and all(tree.n_nodes == 0 for tree in grown)
+            stuck = rows.grows_alike and all(tree.n_nodes == 0 for tree in grown)
             if any(stopped) or watch.out_of_patience or stuck:
                 break
     except KeyboardInterrupt:

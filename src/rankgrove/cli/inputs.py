@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankgrove.data.file_kinds import is_table
 from rankgrove.errors import ParameterError, ParseError
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from rankgrove.data.queries import QueryDataset
     from rankgrove.rankers.base import Ranker
-
-TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def load_dataset(
@@ -37,7 +36,7 @@ def load_dataset(
     counts features from 0, `n_features` how many it has, where its last ones may not occur.
     `base_score` is a column of a table; for LETOR text, the name of a file with one score a line.
     """
-    names = _names(features, "columns of --features") if isinstance(features, str) else features
+    names = feature_list(features)
     if is_table(paths):
         from rankgrove.data.tabular import read_table
 
@@ -57,12 +56,7 @@ def load_dataset(
             weight=weight,
             base_score=base_score,
         )
-    for option, given in [("--docid", docid), ("--features", features), ("--weight", weight)]:
-        if given is not None:
-            raise ParameterError(
-                f"{option} names columns of CSV and parquet files, and {paths[0]} is read as LETOR "
-                f"text, which has none. Leave {option} out."
-            )
+    refuse_table_options(paths[0], {"docid": docid, "features": features, "weight": weight})
     from rankgrove.data.letor import read_letor
 
     data = read_letor(list(paths), cache=cache, zero_based=zero_based, n_features=n_features)
@@ -71,9 +65,19 @@ def load_dataset(
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
 
 
-def is_table(paths: Sequence[Path]) -> bool:
-    """Return whether the files are tables, by their ending."""
-    return any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths)
+def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
+    """Return feature names, given as such or as one text with commas between them."""
+    return _names(features, "columns of --features") if isinstance(features, str) else features
+
+
+def refuse_table_options(file: str | Path, given: Mapping[str, Any]) -> None:
+    """Refuse names of columns where a file has none."""
+    for name in ("docid", "features", "weight"):
+        if given[name] is not None:
+            raise ParameterError(
+                f"--{name} names columns of CSV and parquet files, and {file} is read as LETOR "
+                f"text, which has none. Leave --{name} out."
+            )
 
 
 def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:

@@ -82,6 +82,14 @@ def train(
         Path | None,
         typer.Option(help="Keep the state in this file; a killed run goes on from it."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Train on the workers of a Dask cluster, each of which reads its own files: "
+            "local (processes of this machine), or a scheduler's address. The model is the same.",
+            metavar="tcp://HOST:PORT",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, no summary.")] = False,
     label: LabelColumn = "label",
     qid: QidColumn = "qid",
@@ -113,10 +121,13 @@ def train(
 
     rankgrove train train.txt --valid vali.txt --ranker svm-map --set C=auto --model map.rg
 
+    rankgrove train part1.txt part2.txt part3.txt --cluster tcp://host:8786 --model web.rg
+
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, is_table, load_dataset, named_sets
+    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
+    from rankgrove.data.file_kinds import is_table
     from rankgrove.validation import check_output_file
 
     given = parameters(config, settings or [])
@@ -159,37 +170,65 @@ def train(
         "cache": cache,
         "zero_based": zero_based,
     }
-    train_data = load_dataset(
-        data,
-        **columns,
-        features=features,
-        weight=weight,
-        base_score=base_score,
-        n_features=n_features,
-    )
-    # Weights are for training: a validation file need not have them.
-    used = train_data.feature_names if weight else features
-    valid_data = {
-        name: load_dataset(
-            files,
-            **columns,
-            features=used,
-            base_score=scores,
-            n_features=train_data.n_features,
+    with_weights = {**columns, "features": features, "weight": weight}
+    if cluster is not None:
+        reading = _reading(data[0], with_weights, is_table(data))
+        measured = {"valid": valid_files or None, "valid_measures": valid_measure or None}
+        _check_can_fit_files(made, ranker, base_score)
+        with one_interrupt():
+            made.fit_files(data, cluster=cluster, **measured, **reading)
+            made.save(model)
+    else:
+        train_data = load_dataset(
+            data, **with_weights, base_score=base_score, n_features=n_features
         )
-        for (name, files), scores in zip(valid_files.items(), valid_scores, strict=True)
-    }
-    if not quiet:
-        typer.echo(f"training on {train_data!r}", err=True)
-    with one_interrupt():
-        made.fit(train_data, valid=valid_data or None, valid_measures=valid_measure or None)
-        made.save(model)
+        # Weights are for training: a validation file need not have them.
+        used = train_data.feature_names if weight else features
+        valid_data = {
+            name: load_dataset(
+                files,
+                **columns,
+                features=used,
+                base_score=scores,
+                n_features=train_data.n_features,
+            )
+            for (name, files), scores in zip(valid_files.items(), valid_scores, strict=True)
+        }
+        if not quiet:
+            typer.echo(f"training on {train_data!r}", err=True)
+        with one_interrupt():
+            made.fit(train_data, valid=valid_data or None, valid_measures=valid_measure or None)
+            made.save(model)
     if not quiet:
         typer.echo(made.summary())
         typer.echo(f"written to {model}")
     if made.interrupted_:
         typer.echo(f"interrupted: {model} holds the best model so far.", err=True)
         raise typer.Exit(130)
+
+
+def _check_can_fit_files(made: Any, ranker: str, base_score: str | None) -> None:
+    """Refuse what cannot be trained on a cluster."""
+    if not hasattr(made, "fit_files"):
+        raise ParameterError(f"--cluster trains a lambdamart, not a {ranker}. Leave it out.")
+    if base_score is not None:
+        raise ParameterError("--base-score cannot go with --cluster. Leave one of them out.")
+
+
+def _reading(file: Path, columns: dict[str, Any], table: bool) -> dict[str, Any]:
+    """Return how a cluster's workers read the files, of the options given."""
+    from rankgrove.cli.inputs import feature_list, refuse_table_options
+
+    if not table:
+        refuse_table_options(file, columns)
+        return {name: columns[name] for name in ("cache", "zero_based")}
+    if columns["zero_based"]:
+        raise ParameterError("--zero-based is for LETOR files. Leave it out.")
+    names = ("label", "qid", "docid", "weight")
+    return {
+        **{name: columns[name] for name in names},
+        "features": feature_list(columns["features"]),
+    }
 
 
 def _go_on_from(made: Any, base_score: str | None) -> int | None:
@@ -215,7 +254,7 @@ def _valid_base_scores(
     base_score: str | None, valid: list[list[Path]], given: list[str] | None
 ) -> list[str | None]:
     """Return where the base scores of every validation set are: a column, or a file of scores."""
-    from rankgrove.cli.inputs import is_table
+    from rankgrove.data.file_kinds import is_table
 
     if given is not None:
         if len(given) != len(valid):

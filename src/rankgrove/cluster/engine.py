@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import queue
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from rankgrove.cluster.client import (
+    WORKER_SECONDS,
+    check_cluster,
+    connected,
+    gone,
+    own_threads,
+    threads_of_workers,
+    wait_for_workers,
+)
+from rankgrove.errors import ClusterError
+
 Work = Callable[[Any, Any, int | None], Any]
+
+LOOK_SECONDS = 0.5  # between two looks at whether the scheduler is still there
+GONE_SECONDS = 15.0  # a scheduler may be away for so long
+MOST_LOSSES = 5  # of the same task
 
 
 def run_tasks(
@@ -25,13 +44,183 @@ def run_tasks(
         the task alone
     shared : what all tasks need, such as data: handed to every worker once
     tasks : one small value each
-    cluster : None: this process
+    cluster : None: this process; ``"local"``: processes on this machine; the address of a Dask
+        scheduler, as ``"tcp://host:8786"``; or a ``distributed.Client``
     n_threads : threads of one task; None: all cores of where it runs
-    on_done : told the number and the result of every task as it ends, in any order
+    on_done : told the number and the result of every task as it ends, in any order, in this process
+
+    Notes
+    -----
+    A worker runs as many tasks at a time as its threads suffice for. What a worker was doing when
+    it was lost is done by another one; the results are the same. An error that a task raises ends
+    the run, and so does Ctrl-C: what is still open is cancelled.
     """
+    check_cluster(cluster, "run_tasks")
+    if cluster is not None and len(tasks):
+        with connected(cluster, len(tasks), n_threads) as client:
+            return _Run(client, work, shared, tasks, n_threads, on_done).results()
     results = []
     for i, task in enumerate(tasks):
         results.append(work(shared, task, n_threads))
         if on_done is not None:
             on_done(i, results[-1])
     return results
+
+
+def _on_worker(work: Work, shared: Any, task: Any, n_threads: int | None) -> Any:
+    """Do one task on a worker, with no more threads than the worker has."""
+    return work(shared, task, own_threads(n_threads))
+
+
+class _Run:
+    """One run of tasks: every worker has as many of them as it can work on, the rest wait here."""
+
+    def __init__(
+        self,
+        client: Any,
+        work: Work,
+        shared: Any,
+        tasks: Sequence[Any],
+        n_threads: int | None,
+        on_done: Callable[[int, Any], None] | None,
+    ) -> None:
+        self._client = client
+        self._work = work
+        self._shared = shared
+        self._tasks = tasks
+        self._n_threads = n_threads
+        self._on_done = on_done
+        self._waiting = deque(range(len(tasks)))
+        self._open: dict[Any, tuple[int, str]] = {}  # future -> task, the worker it was meant for
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._losses = [0] * len(tasks)
+        self._found: dict[int, Any] = {}
+        self._scattered: Any = None
+        self._last_seen = time.monotonic()
+
+    def results(self) -> list[Any]:
+        """Run all tasks; return what they return, in their order."""
+        try:
+            while len(self._found) < len(self._tasks):
+                self._hand_out()
+                self._collect()
+        finally:
+            self._cancel()
+        return [self._found[i] for i in range(len(self._tasks))]
+
+    def _cancel(self) -> None:
+        """Let the workers drop what is still open."""
+        if self._open and self._client.status == "running":
+            with suppress(OSError, TimeoutError):
+                self._client.cancel(list(self._open), force=True)
+
+    def _hand_out(self) -> None:
+        """Give every worker with a free place a task that waits."""
+        if not self._waiting:
+            return
+        workers = threads_of_workers(self._client)
+        taken = [worker for _, worker in self._open.values()]
+        if not workers:
+            wait_for_workers(self._client)
+            return
+        for worker, threads in workers.items():
+            places = max(1, threads // min(self._n_threads or threads, threads))
+            for _ in range(places - taken.count(worker)):
+                if self._waiting:
+                    self._submit(self._waiting.popleft(), worker)
+
+    def _submit(self, i: int, worker: str) -> None:
+        if self._scattered is None:
+            self._scattered = self._scatter()
+        future = self._client.submit(
+            _on_worker,
+            self._work,
+            self._scattered,
+            self._tasks[i],
+            self._n_threads,
+            workers=[worker],
+            allow_other_workers=True,
+            pure=False,
+            retries=0,
+        )
+        self._open[future] = (i, worker)
+        future.add_done_callback(self._ended.put)
+
+    def _scatter(self) -> Any:
+        """Bring what all tasks need to every worker."""
+        try:
+            return self._client.scatter(
+                [self._shared], broadcast=True, hash=False, timeout=WORKER_SECONDS
+            )[0]
+        except (OSError, TimeoutError) as error:
+            raise ClusterError(
+                f"The data could not be brought to the workers within {WORKER_SECONDS:.0f} "
+                f"seconds ({type(error).__name__}). Are they still running, with enough memory?"
+            ) from None
+
+    def _collect(self) -> None:
+        """Take in one task that has ended, or look whether the scheduler is still there."""
+        try:
+            future = self._ended.get(timeout=LOOK_SECONDS)
+        except queue.Empty:
+            self._check_scheduler()
+            return
+        self._last_seen = time.monotonic()
+        i, _ = self._open.pop(future, (-1, ""))
+        if i < 0:
+            return
+        if future.status == "finished":
+            try:
+                result = future.result(timeout=WORKER_SECONDS)
+            except (OSError, TimeoutError, _cancelled()):  # lost before it could be fetched
+                self._again(i)
+                return
+            self._found[i] = result
+            if self._on_done is not None:
+                self._on_done(i, result)
+        elif future.status == "error":
+            self._raise(future, i)
+        else:
+            # cancelled: the shared data was lost with the worker that had it, or the scheduler
+            # is gone
+            self._check_scheduler()
+            self._again(i)
+
+    def _again(self, i: int) -> None:
+        """Do a task once more, with the shared data brought to the workers anew."""
+        self._losses[i] += 1
+        if self._losses[i] > MOST_LOSSES:
+            raise self._killed(i)
+        lost = self._scattered is None or self._scattered.status != "finished"
+        if lost or self._losses[i] > 1:
+            self._scattered = None
+        self._waiting.appendleft(i)
+
+    def _raise(self, future: Any, i: int) -> None:
+        from distributed import KilledWorker
+
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise self._killed(i) from None
+        raise error
+
+    def _killed(self, i: int) -> ClusterError:
+        return ClusterError(
+            f"Task {i} was lost with its worker again and again. Most often a worker ran out of "
+            "memory: give it more, use fewer workers on a machine, or smaller data."
+        )
+
+    def _check_scheduler(self) -> None:
+        if self._client.status == "running":
+            self._last_seen = time.monotonic()
+        elif (
+            self._client.status in ("closed", "closing")
+            or time.monotonic() - self._last_seen > GONE_SECONDS
+        ):
+            raise gone(self._client)
+
+
+def _cancelled() -> type[BaseException]:
+    from distributed import CancelledError
+
+    return CancelledError

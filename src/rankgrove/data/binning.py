@@ -17,8 +17,9 @@ row by row, padded to whole 8-byte words::
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,16 @@ N_BINS = 256  # of a byte: 255 for values, one for missing
 MOST_VALUE_BINS = 255
 _COLUMNS_AT_ONCE = 16  # one cache line of float32
 _SPARSE_ROWS_AT_ONCE = 8192
+
+
+class ColumnBins(NamedTuple):
+    """What binning finds out of a column: thresholds, and how many rows and values it has where."""
+
+    column: int
+    thresholds: np.ndarray
+    n_missing: int
+    n_values: int
+    fullest: int  # rows of the most frequent value
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +93,21 @@ class Binner:
         alone.
         """
         max_bins = check_integer("max_bins", "Binner", max_bins, low=2, high=MOST_VALUE_BINS)
-        kept: list[tuple[int, int, np.ndarray]] = []  # (- rows of the fullest value, column, ...)
+        found = []
         with threads(n_threads):
-            for first, found, summary in _fit_by_groups(features, rows, max_bins):
-                for c, (n_thresholds, n_missing, n_values, fullest) in enumerate(summary.tolist()):
-                    if n_thresholds or (n_missing and n_values):
-                        thresholds = found[c, :n_thresholds].copy()
-                        kept.append((-max(fullest, n_missing), first + c, thresholds))
-        kept.sort(key=lambda feature: feature[:2])
-        columns = np.array([column for _, column, _ in kept], np.int32)
-        return cls(int(features.shape[1]), columns, tuple(thresholds for *_, thresholds in kept))
+            for first, thresholds, summary in _fit_by_groups(features, rows, max_bins):
+                for c, (n_thresholds, *counted) in enumerate(summary.tolist()):
+                    own = thresholds[c, :n_thresholds].copy()
+                    found.append(ColumnBins(first + c, own, *counted))
+        return cls.of(int(features.shape[1]), found)
+
+    @classmethod
+    def of(cls, n_features: int, found: Iterable[ColumnBins]) -> Binner:
+        """Put columns together; those with nothing to split are left out."""
+        kept = [one for one in found if one.thresholds.size or (one.n_missing and one.n_values)]
+        kept.sort(key=lambda one: (-max(one.fullest, one.n_missing), one.column))
+        columns = np.array([one.column for one in kept], np.int32)
+        return cls(n_features, columns, tuple(one.thresholds for one in kept))
 
     def transform(
         self, features: Matrix, rows: Rows = None, n_threads: int | None = None
@@ -163,8 +179,28 @@ class BinnedMatrix:
         return columns
 
 
-def _fit_by_groups(features: Matrix, rows: Rows, max_bins: int) -> Any:
+def _fit_by_groups(
+    features: Matrix, rows: Rows, max_bins: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield (first column, thresholds, summary) of some columns at a time."""
+    from rankgrove.data._binning_kernels import fit_columns
+
+    for first, keys, sizes, zeros, scratch in key_groups(features, rows):
+        thresholds = np.empty((len(keys), MOST_VALUE_BINS), np.float32)
+        summary = np.empty((len(keys), 4), np.int64)
+        alone = np.empty(keys.shape, np.bool_)
+        fit_columns(keys, sizes, zeros, max_bins, scratch, alone, thresholds, summary)
+        yield first, thresholds, summary
+
+
+def key_groups(
+    features: Matrix, rows: Rows
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield (first column, keys, sizes, zeros, room for work) of some columns at a time.
+
+    The keys of a column are the first so many of ``keys[c]``; zeros that a sparse column does not
+    store are only counted. All is written over for the next columns.
+    """
     from rankgrove.data import _binning_kernels as kernels
 
     index = _row_index(features, rows)
@@ -180,7 +216,6 @@ def _fit_by_groups(features: Matrix, rows: Rows, max_bins: int) -> Any:
     width = min(_COLUMNS_AT_ONCE, n_columns)
     keys = np.empty((width, length + 1), np.uint32)
     scratch = np.empty_like(keys)
-    alone = np.empty(keys.shape, np.bool_)
     for first in range(0, n_columns, max(width, 1)):
         here = min(width, n_columns - first)
         sizes = np.full(here, index.size)
@@ -190,12 +225,7 @@ def _fit_by_groups(features: Matrix, rows: Rows, max_bins: int) -> Any:
         else:
             kernels.gather_sparse_keys(bits, sparse.indptr, first, keys[:here], sizes)
             zeros = index.size - sizes
-        thresholds = np.empty((here, MOST_VALUE_BINS), np.float32)
-        summary = np.empty((here, 4), np.int64)
-        kernels.fit_columns(
-            keys[:here], sizes, zeros, max_bins, scratch[:here], alone[:here], thresholds, summary
-        )
-        yield first, thresholds, summary
+        yield first, keys[:here], sizes, zeros, scratch[:here]
 
 
 def _row_index(features: Matrix, rows: Rows) -> np.ndarray:

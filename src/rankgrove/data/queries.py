@@ -424,6 +424,16 @@ class QueryDataset:
         )
 
 
+def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
+    """Return the rows of ``data.features`` in query order."""
+    if data.order is None:
+        return data.rows
+    if data.rows is None:
+        return data.order
+    every = np.arange(data.features.shape[0])
+    return np.asarray(every[data.rows][data.order])
+
+
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
     """Rows `inner` of the rows `outer` of the base matrix."""
     if outer is None:

@@ -1,42 +1,39 @@
-"""The leaves of a growing tree: which is split next, and the work of splitting it.
+"""The leaves of a growing tree: which is split next, and the best split of each.
 
-Rows are listed leaf by leaf in ``order``; a leaf is a range of it, and so are its children::
+Rows are listed leaf by leaf; a leaf is a range of that list, and so are its children::
 
     order    | leaf 0 | leaf 2         | leaf 1      |
                       | left  | right  |
 
-Histograms: the parent's becomes the larger child's when the smaller child's is subtracted from it.
+Where the rows are is the business of a :class:`RowSource`: the frontier asks it for histograms.
+The parent's histogram becomes the larger child's when the smaller child's is subtracted from it.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from rankgrove.data.binning import BinnedMatrix
+from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels as kernels
-from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
-from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
-from rankgrove.growth.histogram import N_BINS, CommonWords, HistogramPool
+from rankgrove.growth.histogram import N_BINS, HistogramPool
 from rankgrove.growth.quantise import Layout
 from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
-
-# A parallel region must save this much: it costs a tenth of it on an idle machine, and up to a
-# hundred times as much where another process holds a core and all threads wait for one.
-REGION_NS = 100_000
-# What the steps of a split cost, roughly: to weigh them against a region, no more.
-BYTE_NS = 0.5  # of a row, added to a histogram
-ROW_NS = 1.0  # divided, or copied to its place
-FEATURE_NS = 450.0  # of a child, searched
 
 
 @dataclass(slots=True)
 class Leaf:
-    """A leaf while the tree grows: rows ``order[start:end]``; `birth` numbers all nodes ever."""
+    """A leaf while the tree grows: rows ``order[start:end]``.
 
+    `number` is that of the leaf; a left child has its parent's. `birth` numbers all nodes ever.
+    """
+
+    number: int
     birth: int
     start: int
     end: int
@@ -60,36 +57,93 @@ class Scales:
     weight: float
 
 
+# bins, columns, allowed features, totals, weights, worth of a hessian, l2, min_leaf, fields
+SearchRules = tuple[
+    np.ndarray,
+    np.ndarray,
+    np.ndarray,
+    np.ndarray,
+    np.ndarray,
+    float,
+    float,
+    int,
+    tuple[np.int64, np.int64],
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the kernels need to search the smaller and the larger child, and where they write.
+
+    Attributes
+    ----------
+    small, large : histograms; the larger child's is its parent's, from which the smaller one's is
+        still to be subtracted
+    scan : whether to search the smaller and the larger child; the latter is also to subtract
+    rules : what :func:`~rankgrove.growth._grower_kernels.search` takes, of both children
+    out_gain, out : the best splits, by child and block of features
+    """
+
+    small: np.ndarray
+    large: np.ndarray
+    scan: np.ndarray
+    rules: SearchRules
+    out_gain: np.ndarray
+    out: np.ndarray
+
+
+class RowSource(Protocol):
+    """What growing a tree asks of its rows, wherever they are.
+
+    A row has a gradient and, mostly, a hessian: lists are of these one or two.
+    """
+
+    n_chosen: int  # rows that the tree is grown on
+
+    def largest(self) -> list[float]:
+        """Return the largest magnitudes."""
+
+    def magnitudes(self, exponents: list[int]) -> list[int]:
+        """Return the sums of magnitudes, in units of ``2**-exponent``."""
+
+    def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
+        """Round all numbers, times ``2**exponent``; draw is (seed, round). A tree begins."""
+
+    def count(self, leaf: Leaf, out: np.ndarray) -> None:
+        """Fill the histogram of a leaf."""
+
+    def split(
+        self, parent: Leaf, split: Split, small_is_left: bool, wanted: bool, search: Search
+    ) -> None:
+        """Divide the rows of a leaf; if wanted, count the smaller child and search."""
+
+    def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
+        """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
+
+
 class Frontier:
-    """Leaves and work arrays; :meth:`grow` makes the splits of one tree."""
+    """Leaves and histograms; :meth:`grow` makes the splits of one tree."""
 
     def __init__(
         self,
-        binned: BinnedMatrix,
+        source: RowSource,
+        binner: Binner,
+        layout: Layout,
         n_leaves: int,
         rules: SplitRules,
         draw: FeatureDraw,
         histogram_bytes: int,
-        n_threads: int,
     ) -> None:
-        n = binned.n_rows
+        self.source = source
         self.n_leaves = n_leaves
         self.rules = rules
         self.draw = draw
-        self.n_threads = n_threads
-        self.layout = Layout.of(rules.split, n)
-        self.packed = np.empty((self.layout.planes, n), np.int64)
-        self.order, self._lefts, self._rights = (np.empty(n, np.int32) for _ in range(3))
-        self._columns = binned.by_column(n_threads)
-        common = CommonWords.of(binned.codes, binned.binner.columns.size)
-        self._words = (binned.words, common.words, common.how)
-        self._n_bins = np.array([t.size + 1 for t in binned.binner.thresholds], np.int64)
-        self._column_numbers = binned.binner.columns
-        self._row_bytes = int(binned.codes.shape[1])
-        n_blocks = binned.words.shape[1]
-        self._pool = HistogramPool(n_blocks, self.layout.planes, n_leaves, histogram_bytes)
-        self._parts = np.empty((n_threads, *self._pool.shape), np.int64)
-        self._n_left = np.zeros(n_threads, np.int64)
+        self.layout = layout
+        self._n_bins = np.array([t.size + 1 for t in binner.thresholds], np.int64)
+        self._column_numbers = binner.columns
+        n_blocks = -(-binner.columns.size // 8)
+        self._pool = HistogramPool(n_blocks, layout.planes, n_leaves, histogram_bytes)
+        self._spare = np.empty(self._pool.shape, np.int64)
         self._out_gain = np.empty((2, n_blocks), np.float64)
         self._out = np.empty((2, n_blocks, OUT_FIELDS), np.int64)
         # Of one tree:
@@ -99,12 +153,12 @@ class Frontier:
         self._round = 0
 
     def grow(self, n_rows: int, scales: Scales, round: int) -> list[tuple[int, Split]]:
-        """Grow on the rows ``order[:n_rows]``; return the splits made, each with its leaf."""
+        """Grow on so many rows; return the splits made, each with its leaf."""
         self._pool.clear()
         self._scales = scales
         self._round = round
         self._queue = []
-        self.leaves = [Leaf(0, 0, n_rows, 0, 0, 0)]
+        self.leaves = [Leaf(0, 0, 0, n_rows, 0, 0, 0)]
         splits: list[tuple[int, Split]] = []
         self._search_root(self.leaves[0])
         self._enqueue(0)
@@ -139,9 +193,11 @@ class Frontier:
         depth = parent.depth + 1
         birth = 2 * n_splits + 1
         left_weight = split.left_weight
-        left = Leaf(birth, parent.start, middle, depth, split.left_sum, left_weight)
-        right_sum = parent.total - split.left_sum
-        right = Leaf(birth + 1, middle, parent.end, depth, right_sum, parent.weight - left_weight)
+        number = parent.number
+        left = Leaf(number, birth, parent.start, middle, depth, split.left_sum, left_weight)
+        number, right_sum = n_splits + 1, parent.total - split.left_sum
+        right_weight = parent.weight - left_weight
+        right = Leaf(number, birth + 1, middle, parent.end, depth, right_sum, right_weight)
         return left, right
 
     def _splittable(self, leaf: Leaf) -> bool:
@@ -154,8 +210,8 @@ class Frontier:
         if self._n_bins.size == 0 or not self._splittable(root):
             return
         root.slot = self._pool.take()
-        self._count(root)
         hist = self._pool[root.slot]
+        self.source.count(root, hist)
         sums = [int(plane[0, :N_BINS].sum()) for plane in hist]
         root.total, root.weight = self.layout.unpack(sums)
         self._search(root)
@@ -175,80 +231,37 @@ class Frontier:
             self._pool.give_back(parent.slot)
             parent.slot = -1
         looked = [scan[0], subtract]
-        self._run(parent, split, small, large, small is left, wanted, looked)
+        search = self._search_of(small, large, wanted, looked)
+        self.source.split(parent, split, small is left, wanted, search)
         for child, leaf in enumerate((small, large)):
             if looked[child]:
                 leaf.split = self._found(child, leaf)
         if direct:
             large.slot = self._take_slot()
-            self._count(large)
+            self.source.count(large, self._pool[large.slot])
             self._search(large)
 
-    def _run(
-        self,
-        parent: Leaf,
-        split: Split,
-        small: Leaf,
-        large: Leaf,
-        small_is_left: bool,
-        wanted: bool,
-        looked: list[bool],
-    ) -> None:
-        """Call the kernels of one split; serial for a small leaf."""
-        spare = self._parts[0]
-        small_hist = self._pool[small.slot] if wanted else spare
-        large_hist = self._pool[large.slot] if looked[1] else spare
-        subtract, scan = looked[1], np.array(looked)
-        column = self._columns[split.feature]
-        rules, step = self.rules, self._scales.weight
-        how = (column, split.bin, split.missing_left, self.order, parent.start, parent.end)
-        rows = (self._lefts, self._rights)
-        search = (
+    def _search_of(self, small: Leaf, large: Leaf, wanted: bool, looked: list[bool]) -> Search:
+        rules: SearchRules = (
             self._n_bins, self._column_numbers, self._allowed(small, large),
-            np.array([small.total, large.total]), np.array([small.weight, large.weight]), step,
-            rules.l2, rules.min_leaf, self._fields,
+            np.array([small.total, large.total]), np.array([small.weight, large.weight]),
+            self._scales.weight, self.rules.l2, self.rules.min_leaf, self._fields,
         )  # fmt: skip
-        work = ROW_NS * parent.count + self._count_ns(small.count if wanted else 0)
-        if not self._worth_a_region(work):
-            kernels.split_serial(
-                *how, *rows, small_is_left, wanted, *self._words, self.packed, small_hist,
-                large_hist, subtract, scan, *search, self._n_left, self._out_gain, self._out,
-            )  # fmt: skip
-            return
-        kernels.divide_and_count(
-            *how, *rows, small_is_left, wanted, *self._words, self.packed, self.n_threads,
-            self._parts, self._n_left,
-        )  # fmt: skip
-        work = ROW_NS * parent.count + FEATURE_NS * sum(looked) * self._n_bins.size
-        run_parts(
-            kernels.place_and_search_part, kernels.place_and_search,
-            self.n_threads if self._worth_a_region(work) else 1, *how[3:], *rows, self._n_left,
-            self.n_threads, self._parts, small_hist, large_hist, subtract, scan, *search,
-            self._out_gain, self._out,
-        )  # fmt: skip
+        return Search(
+            self._pool[small.slot] if wanted else self._spare,
+            self._pool[large.slot] if looked[1] else self._spare,
+            np.array(looked),
+            rules,
+            self._out_gain,
+            self._out,
+        )
 
     @property
     def _fields(self) -> tuple[np.int64, np.int64]:
         return np.int64(self.layout.count_bits), np.int64(self.layout.hessian_bits)
 
-    def _worth_a_region(self, nanoseconds: float) -> bool:
-        return nanoseconds * (1 - 1 / self.n_threads) > REGION_NS
-
-    def _count_ns(self, n_rows: int) -> float:
-        return BYTE_NS * float(n_rows * self._row_bytes * self.layout.planes)
-
     def _allowed(self, *leaves: Leaf) -> np.ndarray:
         return np.stack([self.draw(self._round, leaf.birth) for leaf in leaves])
-
-    def _count(self, leaf: Leaf) -> None:
-        """Build the histogram of a leaf from its rows."""
-        rows = self.order[leaf.start : leaf.end]
-        hist = self._pool[leaf.slot]
-        if not self._worth_a_region(self._count_ns(rows.size)):
-            accumulate(*self._words, self.packed, rows, hist)
-            return
-        accumulate_parts(*self._words, self.packed, rows, self._parts, self.n_threads)
-        np.sum(self._parts, axis=0, out=hist)
 
     def _search(self, leaf: Leaf) -> None:
         """Find the best split of a leaf whose histogram there is."""

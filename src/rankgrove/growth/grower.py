@@ -13,20 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.data.binning import BinnedMatrix, read_only
+from rankgrove.data.binning import BinnedMatrix, Binner, read_only
 from rankgrove.errors import DataError
-from rankgrove.growth._kernel_tools import run_parts
-from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
 from rankgrove.growth.assembly import assemble
-from rankgrove.growth.frontier import Frontier, Scales
-from rankgrove.growth.leaves import SERIAL_ROWS, exact_sums
-from rankgrove.growth.partition import leaf_dtype, leaves_of
+from rankgrove.growth.frontier import Frontier, RowSource, Scales
+from rankgrove.growth.leaves import ExactSums
 from rankgrove.growth.quantise import (
     MOST_ROWS,
+    Layout,
     Range,
-    measure,
-    quantise,
+    check_largest,
+    magnitude_exponent,
+    range_of,
+    scale_exponent,
 )
+from rankgrove.growth.rows import HeldRows
 from rankgrove.growth.splitting import FeatureDraw, SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
@@ -73,18 +74,18 @@ class Grower:
         **rules: Any,
     ) -> None:
         n = binned.n_rows
-        if n >= MOST_ROWS:
-            raise DataError(f"A tree can be grown on at most {MOST_ROWS - 1} rows. Got {n}.")
         check_integer("n_leaves", "Grower", n_leaves, low=2)
         self.binned = binned
         self.rules = SplitRules(**rules)
         self.seed = seed
         self.n_threads = n_threads
-        self._keys = np.arange(n, dtype=np.uint64) if row_keys is None else _keys(row_keys, n)
-        self._all_rows = np.arange(n, dtype=np.int32)
-        draw = FeatureDraw(binned.binner.columns, self.rules.feature_fraction, seed)
+        layout = check_layout(self.rules.split, n)
+        keys = np.arange(n, dtype=np.uint64) if row_keys is None else _keys(row_keys, n)
         with threads(n_threads) as most:
-            self._frontier = Frontier(binned, n_leaves, self.rules, draw, histogram_bytes, most)
+            self._rows = HeldRows(binned, layout, keys, most)
+        self._frontier = frontier_of(
+            self._rows, binned.binner, layout, n_leaves, self.rules, seed, histogram_bytes
+        )
 
     def grow(
         self,
@@ -106,61 +107,63 @@ class Grower:
         gradient = _one_a_row("gradient", gradient, n_rows)
         if hessian is not None:
             hessian = _one_a_row("hessian", hessian, n_rows)
-        chosen = self._all_rows if rows is None else _ascending(rows, n_rows)
+        chosen = None if rows is None else _ascending(rows, n_rows)
         with threads(self.n_threads):
-            n_parts = 1 if chosen.size < SERIAL_ROWS else self._frontier.n_threads
-            spread = measure("gradient", gradient, chosen, n_parts)
-            spread_h = hessian if hessian is None else measure("hessian", hessian, chosen, n_parts)
-            scales = self._quantise(gradient, spread, hessian, spread_h, chosen, round, n_parts)
-            self._frontier.order[: chosen.size] = chosen
-            splits = self._frontier.grow(chosen.size, scales, round)
-            leaf_of = self._label(chosen.size, n_parts)
-            n_leaves = len(splits) + 1
-            sums = exact_sums(gradient, chosen, leaf_of, n_leaves, spread.largest, n_parts)
-            sums_h = None
-            if hessian is not None and spread_h is not None:
-                sums_h = exact_sums(hessian, chosen, leaf_of, n_leaves, spread_h.largest, n_parts)
-            tree = assemble(splits, self.binned.binner, sums, sums_h, self.rules.l2)
-            if rows is not None:
-                left_out = np.ones(n_rows, np.bool_)
-                left_out[chosen] = False
-                others = np.flatnonzero(left_out).astype(np.int32)
-                leaves_of(tree, self.binned, rows=others, out=leaf_of, n_threads=self.n_threads)
-        return tree, leaf_of
+            self._rows.take(gradient, hessian, chosen)
+            tree = grow_tree(self._frontier, self.binned.binner, (self.seed, round))
+            self._rows.route_others(tree)
+        return tree, self._rows.leaf_of
 
-    def _quantise(
-        self,
-        gradient: np.ndarray,
-        spread: Range,
-        hessian: np.ndarray | None,
-        spread_h: Range | None,
-        rows: np.ndarray,
-        round: int,
-        n_parts: int,
-    ) -> Scales:
-        """Fill the packed sums of `rows`; return what their units are worth."""
-        packed, keys, draw = self._frontier.packed, self._keys, (self.seed, round)
-        field, field_h = self._frontier.layout.gradient, self._frontier.layout.hessian
-        total = spread.total
-        exponent = quantise(field, gradient, total, rows, keys, draw, packed[0], n_parts)
-        exponent_h = 0
-        if field_h is not None:
-            if hessian is None or spread_h is None:
-                hessian, total = np.ones(gradient.size), float(rows.size)
-            else:
-                total = spread_h.total
-            exponent_h = quantise(field_h, hessian, total, rows, keys, draw, packed[-1], n_parts)
-        return Scales(math.ldexp(1.0, -2 * exponent), math.ldexp(1.0, -exponent_h))
 
-    def _label(self, n_rows: int, n_parts: int) -> np.ndarray:
-        """Return the leaf of every row that the tree was grown on; other rows are not set."""
-        leaves = self._frontier.leaves
-        leaf_of = np.empty(self.binned.n_rows, leaf_dtype(len(leaves)))
-        starts = np.array([leaf.start for leaf in leaves])
-        ends = np.array([leaf.end for leaf in leaves])
-        order = self._frontier.order[:n_rows]
-        run_parts(label_leaves_part, label_leaves, n_parts, order, starts, ends, leaf_of)
-        return leaf_of
+def check_layout(split: str, n_rows: int) -> Layout:
+    """Return how the sums of so many rows are packed; refuse more rows than can be."""
+    if n_rows >= MOST_ROWS:
+        raise DataError(f"A tree can be grown on at most {MOST_ROWS - 1} rows. Got {n_rows}.")
+    return Layout.of(split, n_rows)
+
+
+def frontier_of(
+    source: RowSource,
+    binner: Binner,
+    layout: Layout,
+    n_leaves: int,
+    rules: SplitRules,
+    seed: int,
+    histogram_bytes: int = HISTOGRAM_BYTES,
+) -> Frontier:
+    """Return the frontier of trees on the rows of a source."""
+    draw = FeatureDraw(binner.columns, rules.feature_fraction, seed)
+    return Frontier(source, binner, layout, n_leaves, rules, draw, histogram_bytes)
+
+
+def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree:
+    """Grow one tree on the rows of the frontier's source, wherever they are.
+
+    Integers decide and integers are added up, so the tree does not depend on how the rows are
+    shared out. `draw` is (seed, round).
+    """
+    source, n = frontier.source, frontier.source.n_chosen
+    ranges = _measure(source)
+    fields = [field for field in (frontier.layout.gradient, frontier.layout.hessian) if field]
+    totals = [*(one.total for one in ranges), float(n)][: len(fields)]  # hessians may be all 1
+    both = zip(totals, fields, strict=True)
+    exponents = [scale_exponent(total, n, field.bits) for total, field in both]
+    source.quantise(exponents, draw)
+    worth = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
+    splits = frontier.grow(n, Scales(math.ldexp(1.0, -2 * exponents[0]), worth), draw[1])
+    largest = [one.largest for one in ranges]
+    found = source.leaf_sums(frontier.leaves, largest)
+    sums = [ExactSums.of(one, n, most) for one, most in zip(found, largest, strict=True)]
+    return assemble(splits, binner, sums[0], sums[1] if len(sums) > 1 else None, frontier.rules.l2)
+
+
+def _measure(source: RowSource) -> list[Range]:
+    """Return the ranges of the gradients, and of the hessians where there are any."""
+    named = zip(("gradient", "hessian"), source.largest(), strict=False)
+    largest = [check_largest(name, most) for name, most in named]
+    exponents = [magnitude_exponent(most, source.n_chosen) for most in largest]
+    units = source.magnitudes(exponents)
+    return [range_of(*one) for one in zip(largest, units, exponents, strict=True)]
 
 
 def _one_a_row(name: str, values: np.ndarray, n_rows: int) -> np.ndarray:

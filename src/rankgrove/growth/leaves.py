@@ -39,6 +39,14 @@ class ExactSums:
         self.units = units
         self.exponent = exponent
 
+    @classmethod
+    def of(cls, sums: np.ndarray, n_rows: int, largest: float) -> ExactSums:
+        """Return what :func:`leaf_sums` found, of all rows together."""
+        bits, exponent = _units(n_rows, largest)
+        found = sums.tolist()
+        counts = [count for count, _, _ in found]
+        return cls(counts, [(whole << bits) + rest for _, whole, rest in found], exponent + bits)
+
     def join(self, left: int, right: int) -> tuple[int, int]:
         """Return (count, units) of two leaves together."""
         return self.counts[left] + self.counts[right], self.units[left] + self.units[right]
@@ -59,16 +67,35 @@ def exact_sums(
     n_parts: int,
 ) -> ExactSums:
     """Return the sums of ``values[rows]`` by leaf; `largest` is their largest magnitude."""
-    bits = 62 - int(rows.size).bit_length()
-    exponent = bits - math.frexp(largest)[1] if largest else 0
-    exponent = max(-1000, min(1000, exponent))
+    sums = leaf_sums(values, rows, leaf_of, n_leaves, rows.size, largest, n_parts)
+    return ExactSums.of(sums, rows.size, largest)
+
+
+def leaf_sums(
+    values: np.ndarray,
+    rows: np.ndarray,
+    leaf_of: np.ndarray,
+    n_leaves: int,
+    n_rows: int,
+    largest: float,
+    n_parts: int,
+) -> np.ndarray:
+    """Return for every leaf the row count and the two parts of its sum, (n_leaves, 3) int64.
+
+    `rows` may be some of the `n_rows` rows whose sums are added up later.
+    """
+    bits, exponent = _units(n_rows, largest)
     parts = np.zeros((n_parts, n_leaves, 3), np.int64)
     scale, fraction = math.ldexp(1.0, exponent), math.ldexp(1.0, bits)
     run_parts(
         kernels.leaf_sums_part, kernels.leaf_sums, n_parts,
         values, rows, leaf_of, scale, fraction, parts,
     )  # fmt: skip
-    total = parts.sum(axis=0).tolist()
-    counts = [count for count, _, _ in total]
-    units = [(whole << bits) + rest for _, whole, rest in total]
-    return ExactSums(counts, units, exponent + bits)
+    return np.asarray(parts.sum(axis=0))
+
+
+def _units(n_rows: int, largest: float) -> tuple[int, int]:
+    """Return the bits of a part of a sum, and the exponent of the units of the first part."""
+    bits = 62 - n_rows.bit_length()
+    exponent = bits - math.frexp(largest)[1] if largest else 0
+    return bits, max(-1000, min(1000, exponent))

@@ -26,7 +26,7 @@ from rankgrove.random import derive_seed
 
 GRADIENT_BITS = 31
 HESSIAN_BITS = 52  # a sum is still exact in a float64
-MOST_ROWS = 1 << 29
+MOST_ROWS = 1 << 30
 MOST_ROWS_OF_ONE_PLANE = 1 << 20  # with three fields; rounding needs room for a unit a row
 LARGEST = 1e144  # its square, a gain, is still a float64
 LARGEST_EXPONENT = 500
@@ -48,24 +48,47 @@ class Range:
 
 def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Range:
     """Return the range of ``values[rows]``."""
+    largest = check_largest(name, largest_magnitude(values, rows, n_parts))
+    exponent = magnitude_exponent(largest, rows.size)
+    return range_of(largest, magnitudes(values, rows, exponent, n_parts), exponent)
+
+
+def largest_magnitude(values: np.ndarray, rows: np.ndarray, n_parts: int) -> float:
+    """Return the largest magnitude of ``values[rows]``; not finite where one is not."""
     if rows.size == values.size:  # all rows: NumPy's vectors need no index and no thread
-        largest = max(float(values.max()), -float(values.min()))
-    else:
-        most = np.zeros(n_parts)
-        run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
-        largest = float(most.max())
+        return max(float(values.max()), -float(values.min()))
+    most = np.zeros(n_parts)
+    run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
+    return float(most.max())
+
+
+def check_largest(name: str, largest: float) -> float:
+    """Refuse numbers that fixed-point arithmetic cannot take."""
     if not math.isfinite(largest):
         raise DataError(f"Every {name} must be a finite number. Some are infinite or NaN.")
     if largest > LARGEST:
         raise DataError(f"Every {name} must be smaller than 1e144. The largest is {largest:g}.")
-    if largest == 0.0:
-        return Range(0.0, 0.0)
-    bits = 62 - rows.size.bit_length()
-    exponent = _clip(bits - math.frexp(largest)[1])
+    return largest
+
+
+def magnitude_exponent(largest: float, n_rows: int) -> int:
+    """Return k: the magnitudes of so many rows are added up in units of 2**-k."""
+    return _clip(62 - n_rows.bit_length() - math.frexp(largest)[1])
+
+
+def magnitudes(values: np.ndarray, rows: np.ndarray, exponent: int, n_parts: int) -> int:
+    """Return the sum of the magnitudes of ``values[rows]``, each in whole units rounded up."""
     parts = np.zeros(n_parts, np.int64)
     unit = math.ldexp(1.0, exponent)
     run_parts(kernels.magnitudes_part, kernels.magnitudes, n_parts, values, rows, unit, parts)
-    total = float(int(parts.sum())) * (1 + 2.0**-50)  # float() may have rounded down
+    return int(parts.sum())
+
+
+def range_of(largest: float, units: int, exponent: int) -> Range:
+    """Return the range of numbers whose magnitudes add up to so many units."""
+    if largest == 0.0:
+        return Range(0.0, 0.0)
+    total = float(units) * (1 + 2.0**-50)  # float() may have rounded down
     return Range(largest, math.ldexp(total, -exponent))
 
 
@@ -131,25 +154,23 @@ class Layout:
 def quantise(
     field: Field,
     values: np.ndarray,
-    total: float,
+    exponent: int,
     rows: np.ndarray,
     keys: np.ndarray,
     draw: tuple[int, int],
     out: np.ndarray,
     n_parts: int,
-) -> int:
-    """Fill ``out[rows]``; return the exponent k of the scale ``2**k``.
+) -> None:
+    """Fill ``out[rows]`` with values times ``2**exponent``, rounded at random.
 
-    In: `total`, an upper bound of the sum of magnitudes; row `keys`; `draw`, (seed, round).
+    In: row `keys`; `draw`, (seed, round).
     """
-    exponent = scale_exponent(total, rows.size, field.bits)
     stream = np.uint64(derive_seed(draw[0], field.name, draw[1]))
     scale = math.ldexp(1.0, exponent)
     run_parts(
         kernels.quantise_part, kernels.quantise, n_parts,
         values, rows, keys, stream, scale, field.shift, field.low, field.keep, out,
     )  # fmt: skip
-    return exponent
 
 
 def _clip(exponent: int) -> int:

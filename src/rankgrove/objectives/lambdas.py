@@ -22,6 +22,15 @@ def default_truncation(measure: Measure) -> int | None:
     return measure.cutoff + BEYOND_CUTOFF
 
 
+def check_pairs(there: bool, measure: Measure) -> None:
+    """Refuse data in which no two documents of a query differ."""
+    if not there:
+        raise DataError(
+            "No query has documents of different relevance: there is nothing to learn an "
+            f"order from for {measure}. Check the labels (and 'relevant', for binary measures)."
+        )
+
+
 class LambdaObjective:
     """The lambdas of a measure on the labels of one data set.
 
@@ -76,11 +85,8 @@ class LambdaObjective:
         starts = self.query_ptr[:-1]
         unequal = np.maximum.reduceat(self.gain, starts) > np.minimum.reduceat(self.gain, starts)
         self.has_pairs = unequal
-        if not unequal.any() and not may_be_empty:
-            raise DataError(
-                "No query has documents of different relevance: there is nothing to learn an "
-                f"order from for {measure}. Check the labels (and 'relevant', for binary measures)."
-            )
+        if not may_be_empty:
+            check_pairs(bool(unequal.any()), measure)
         self.row_weight = np.empty(0) if row_weight is None else row_weight
         self.query_weight = np.empty(0) if query_weight is None else query_weight
         self.shuffle = _shuffled_rows(row_keys, self.query_ptr)

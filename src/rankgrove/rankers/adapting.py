@@ -16,13 +16,12 @@ from sklearn.base import clone
 from rankgrove.adapt.statistics import statistics_of
 from rankgrove.adapt.target import TargetRows
 from rankgrove.data.concatenate import concatenate
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
-from rankgrove.rankers.boosted_data import query_order_rows
 from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.trada import OBJECTIVES, Trada
 from rankgrove.validation import check_choice, check_real

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankgrove.boosting.checkpoint import TreeCheckpoint
-from rankgrove.boosting.loop import Callback, Objective, Progress, boost
+from rankgrove.boosting.loop import Callback, Objective, Progress, TrainingRows, boost
+from rankgrove.boosting.rows import HeldTraining
 from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth.grower import Grower
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.tree import Tree
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import (
     Ranker,
@@ -35,7 +37,6 @@ from rankgrove.rankers.boosted_data import (
     fingerprint,
     listed_callbacks,
     named_measures,
-    query_order_rows,
     resume,
 )
 from rankgrove.rankers.watching import check_alike, check_defined
@@ -155,7 +156,7 @@ class BoostedRanker(Ranker):
                 [scores, *(one.scores for one in watch.watched.values())]
             )
         done = self._boost(train, binned, objective, keys, scores, watch, saver, called)
-        self._keep(train, done, objective.n_columns)
+        self._keep(train.n_features, names, done, objective.n_columns)
         return self
 
     def check_parameters(self) -> None:
@@ -242,12 +243,19 @@ class BoostedRanker(Ranker):
     ) -> TreeCheckpoint | None:
         if self.checkpoint is None:
             return None
+        run = self._run_of(watched, measures)
+        run["training data"] = fingerprint(train, binned)
+        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
+
+    def _run_of(
+        self, watched: dict[str, QueryDataset], measures: dict[str, Measure]
+    ) -> dict[str, Any]:
+        """Return what a run depends on beside the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
         run["measure"] = str(parse_measure(self.measure))
-        run["training data"] = fingerprint(train, binned)
         run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
         run["valid_measures"] = [str(measure) for measure in measures.values()]
-        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, train.n_features)
+        return run
 
     # -- what a subclass defines or may change ----------------------------------------------------
 
@@ -329,23 +337,32 @@ class BoostedRanker(Ranker):
         callbacks: Sequence[Callback],
     ) -> Progress:
         grower, sampler = self._grower(binned, keys), self._sampler(train, keys)
+        rows = HeldTraining(objective, grower, scores, sampler, self.n_threads)
         trees, steps = resume(saver, binned, scores, watch, self._rounds, self.n_threads)
+        return self._loop(rows, self._step(train, watch), watch, trees, steps, saver, callbacks)
+
+    def _loop(
+        self,
+        rows: TrainingRows,
+        step: Step,
+        watch: Watch,
+        trees: Sequence[Tree],
+        steps: Sequence[float],
+        saver: TreeCheckpoint | None,
+        callbacks: Sequence[Callback],
+    ) -> Progress:
         bar = ProgressBar(type(self).__name__) if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else []), *callbacks]
         try:
             done = boost(
-                objective,
-                grower,
-                scores,
+                rows,
                 rounds=self._rounds,
-                step=self._step(train, watch),
-                sampler=sampler,
+                step=step,
                 watch=watch,
                 trees=trees,
                 steps=steps,
                 rounds_before=self._rounds_before(),
                 callbacks=wanted,
-                n_threads=self.n_threads,
             )
         finally:
             if bar:
@@ -386,7 +403,9 @@ class BoostedRanker(Ranker):
             return max(1, round(self.min_leaf * n_rows))
         return int(self.min_leaf)
 
-    def _keep(self, train: QueryDataset, done: Progress, n_columns: int) -> None:
+    def _keep(
+        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
+    ) -> None:
         """Put what was learned into the attributes."""
         self.history_: History = done.watch.history
         self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
@@ -396,11 +415,11 @@ class BoostedRanker(Ranker):
         rounds = done.round if kept is None else kept
         self.steps_ = done.steps[: rounds * n_columns]
         self.ensemble_ = Ensemble.from_trees(
-            done.trees[: rounds * n_columns], train.n_features, self._start, n_columns
+            done.trees[: rounds * n_columns], n_features, self._start, n_columns
         )
-        self.n_features_in_ = train.n_features
-        if train.has_feature_names:
-            self.feature_names_ = train.feature_names
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_ = tuple(names)
 
     # -- what was learned -------------------------------------------------------------------------
 

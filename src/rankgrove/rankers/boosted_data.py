@@ -34,16 +34,6 @@ def check_takes_base_score(needed: bool, owner: str) -> None:
         )
 
 
-def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
-    """Return the rows of ``data.features`` in query order."""
-    if data.order is None:
-        return data.rows
-    if data.rows is None:
-        return data.order
-    every = np.arange(data.features.shape[0])
-    return np.asarray(every[data.rows][data.order])
-
-
 def row_weights(data: QueryDataset) -> np.ndarray | None:
     """Return a row's weight times its query's, in query order; None where there are none."""
     if data.weight is None and data.query_weight is None:

@@ -13,13 +13,12 @@ import numpy as np
 
 from rankgrove.combine.interpolate import weighted_sum
 from rankgrove.combine.refine import LEAF_MEMORY, TreeScores, refine
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker, features_of
-from rankgrove.rankers.boosted_data import query_order_rows
 from rankgrove.rankers.combination import CombinedRanker, run_search, search_weights
 from rankgrove.sweep.sweep import Curve, sweep
 from rankgrove.validation import check_choice, check_integer, check_real, check_scores, refuse

@@ -13,6 +13,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.rankers.files import FitsFiles
 from rankgrove.rankers.preferences import FitsPairs
 from rankgrove.rankers.submodel import SubmodelRanker
 from rankgrove.training.watch import Watch
@@ -21,7 +22,7 @@ from rankgrove.validation import check_choice, check_integer, check_real, refuse
 STEPS = ("newton", "optimal", "optimal-newton")
 
 
-class LambdaMART(FitsPairs, SubmodelRanker):
+class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
     """Boosted regression trees on lambda gradients; with a submodel, LambdaSMART.
 
     Every tree fits the lambdas of all documents (the least-squares tree of the papers, or a Newton
@@ -182,6 +183,7 @@ class LambdaMART(FitsPairs, SubmodelRanker):
             normalise=self.normalise,
             row_weight=None if train.weight is None else train.grouped(train.weight),
             query_weight=train.query_weight,
+            may_be_empty=self._in_parts,
             n_threads=self.n_threads,
         )
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.data.scaling import mean_and_deviation, scale_by_query
 from rankgrove.data.thresholds import indicators, place_thresholds, step_codes
 from rankgrove.errors import DataError
 from rankgrove.model.linear import BY_QUERY, Linear
-from rankgrove.rankers.boosted_data import query_order_rows
 from rankgrove.scoring.linear import filled
 from rankgrove.svm.design import Design, MatrixDesign, StepDesign
 from rankgrove.validation import counted

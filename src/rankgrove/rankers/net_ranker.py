@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from rankgrove.compiling import announce
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
@@ -40,7 +40,6 @@ from rankgrove.rankers.boosted_data import (
     fingerprint,
     listed_callbacks,
     named_measures,
-    query_order_rows,
 )
 from rankgrove.rankers.watching import check_alike, check_defined
 from rankgrove.training.progress import ProgressBar

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network, chosen_rows
 from rankgrove.nets.optimality import REACH, STEPS, LocalOptimum, Scores, local_optimum
-from rankgrove.rankers.boosted_data import query_order_rows
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.stacking import StackedRanker
 from rankgrove.scoring.linear import score_linear

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.bagging.aggregate import aggregate
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
@@ -22,7 +22,6 @@ from rankgrove.pruning.prune import Part, Pass, Pruner
 from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker, features_of
-from rankgrove.rankers.boosted_data import query_order_rows
 from rankgrove.validation import check_real, refuse
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -161,8 +162,10 @@ class SubmodelRanker(BoostedRanker):
             one *= weight
         self._found_weight = weight
 
-    def _keep(self, train: QueryDataset, done: Progress, n_columns: int) -> None:
-        super()._keep(train, done, n_columns)
+    def _keep(
+        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
+    ) -> None:
+        super()._keep(n_features, names, done, n_columns)
         self.submodel_, self.submodel_weight_ = self._found, self._found_weight
         del self._found, self._found_weight
 

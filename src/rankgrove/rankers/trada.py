@@ -15,7 +15,7 @@ from rankgrove.adapt.walking import Rules, SourceStatistics
 from rankgrove.boosting.loop import Objective, Progress
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.folds import assign_parts
-from rankgrove.data.queries import QueryDataset
+from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
@@ -23,7 +23,6 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import row_keys
 from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
 from rankgrove.rankers.boosted import BoostedRanker
-from rankgrove.rankers.boosted_data import query_order_rows
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.rankers.submodel import describe
 from rankgrove.scoring.walk import score as score_ensemble
@@ -292,14 +291,16 @@ class Trada(BoostedRanker):
             return Progress(round=0, rounds=0, watch=watch, trees=[])
         return super()._boost(train, binned, objective, keys, scores, watch, *others)
 
-    def _keep(self, train: QueryDataset, done: Progress, n_columns: int) -> None:
-        super()._keep(train, done, n_columns)
+    def _keep(
+        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
+    ) -> None:
+        super()._keep(n_features, names, done, n_columns)
         self.n_adapted_ = self._trees.n_trees
         self.steps_ = [*self._rates, *self.steps_]
         grown, self.ensemble_ = self.ensemble_, self._trees
         if grown.n_trees:
             trees = [part.tree(t) for part in (self._trees, grown) for t in range(part.n_trees)]
-            self.ensemble_ = Ensemble.from_trees(trees, train.n_features, self._trees.base)
+            self.ensemble_ = Ensemble.from_trees(trees, n_features, self._trees.base)
         self.base_, self.beta_, self.cv_ = self._found, self._beta, self._cv
         self.report_ = self._report
         for name in ("found", "beta", "cv", "report", "trees", "rates", "scored"):

@@ -1,0 +1,165 @@
+"""A Dask client for what a caller names: a cluster of this machine, an address, or a client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rankgrove.errors import ClusterError, MissingExtraError
+from rankgrove.parallel import thread_count
+from rankgrove.validation import refuse
+
+CONNECT_SECONDS = 10.0  # to reach a scheduler
+WORKER_SECONDS = 60.0  # for a first worker to appear, or another one for those that were lost
+LOCAL = "local"
+
+
+def check_cluster(cluster: Any, owner: str) -> None:
+    """Refuse what names no cluster; None is none at all."""
+    if cluster is None or cluster == LOCAL or hasattr(cluster, "submit"):
+        return
+    if not (isinstance(cluster, str) and "://" in cluster):
+        refuse("cluster", owner, "'local', an address as tcp://host:8786, or a Client", cluster)
+
+
+@contextmanager
+def connected(cluster: Any, n_jobs: int, n_threads: int | None = None) -> Iterator[Any]:
+    """Give a Dask client; what was started for it is closed afterwards.
+
+    Parameters
+    ----------
+    cluster : ``"local"``: workers on this machine, as many as there are jobs or cores for; the
+        address of a scheduler, as ``"tcp://host:8786"``; or a Client, which is left open
+    n_jobs : how many jobs there are to share out
+    n_threads : threads of a job; None: what there is
+    """
+    check_cluster(cluster, "a cluster")
+    distributed = _distributed()
+    if hasattr(cluster, "submit"):
+        check_alive(cluster)
+        wait_for_workers(cluster)
+        yield cluster
+        return
+    with _quiet():
+        if cluster == LOCAL:
+            host, client = _local(distributed, n_jobs, n_threads)
+        else:
+            host, client = None, _reach(distributed, cluster)
+        try:
+            wait_for_workers(client)
+            yield client
+        finally:
+            client.close(timeout=CONNECT_SECONDS)
+            if host is not None:
+                host.close(timeout=CONNECT_SECONDS)
+
+
+def check_alive(client: Any) -> None:
+    """Refuse to go on where the scheduler is gone."""
+    if client.status != "running":
+        raise gone(client)
+
+
+def gone(client: Any) -> ClusterError:
+    """Return the error of a scheduler that does not answer any more."""
+    return ClusterError(
+        f"The Dask scheduler at {address_of(client)} is gone (the client is {client.status}). "
+        "Start it again, and then this; what is kept in files goes on from there."
+    )
+
+
+def address_of(client: Any) -> str:
+    """Return where the scheduler of a client is, or was."""
+    found = getattr(getattr(client, "scheduler", None), "address", None)
+    return str(found or getattr(client, "_start_arg", "an unknown address"))
+
+
+def wait_for_workers(client: Any, seconds: float = WORKER_SECONDS) -> None:
+    """Wait until there is a worker; refuse to wait for long."""
+    if threads_of_workers(client):
+        return
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except (TimeoutError, OSError):
+        check_alive(client)
+        address = address_of(client)
+        raise ClusterError(
+            f"The Dask scheduler at {address} has had no workers for {seconds:.0f} seconds. "
+            f"Start some: dask worker {address}"
+        ) from None
+
+
+def threads_of_workers(client: Any) -> dict[str, int]:
+    """Return the workers of a cluster by address, and how many threads each has."""
+    try:
+        found = client.nthreads()
+    except (OSError, TimeoutError):
+        raise gone(client) from None
+    return {str(address): int(n) for address, n in sorted(found.items())}
+
+
+def own_threads(n_threads: int | None) -> int:
+    """Return how many threads a task may use on the worker that it runs on."""
+    from distributed import get_worker
+
+    most = int(get_worker().state.nthreads)
+    return most if n_threads is None else min(n_threads, most)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError("distributed", "cluster", "Work on a cluster") from None
+    return distributed
+
+
+def _local(distributed: Any, n_jobs: int, n_threads: int | None) -> tuple[Any, Any]:
+    """Start workers on this machine: together they have as many threads as it has cores."""
+    cores = thread_count(None)
+    n_workers = max(1, min(n_jobs, cores // thread_count(n_threads or 1)))
+    try:
+        host = distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=max(1, cores // n_workers),
+            processes=True,
+            preload=["rankgrove.cluster.worker_setup"],
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
+    except (OSError, RuntimeError, TimeoutError) as error:
+        raise ClusterError(
+            f"No workers could be started on this machine: {error}. In a script, the work must "
+            'stand below  if __name__ == "__main__":  because workers import the script.'
+        ) from None
+    return host, distributed.Client(host, timeout=CONNECT_SECONDS, direct_to_workers=True)
+
+
+def _reach(distributed: Any, address: str) -> Any:
+    try:
+        return distributed.Client(address, timeout=CONNECT_SECONDS, direct_to_workers=True)
+    except Exception as error:  # what listens there may be no scheduler at all, and answer anything
+        raise ClusterError(
+            f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:.0f} seconds "
+            f"({type(error).__name__}). Start one with  dask scheduler  and workers with  dask "
+            f"worker {address}, or leave the address out."
+        ) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's own log to itself: what matters comes as an error."""
+    names = [
+        "distributed",
+        *(n for n in logging.root.manager.loggerDict if n[:12] == "distributed."),
+    ]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)

@@ -1,0 +1,264 @@
+"""The part of the training data that one worker holds; an actor that does what it is told.
+
+A part is told lists of commands, (name, arguments...), and answers with what the last one returns:
+so the driver needs no trip of its own for a command that returns nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.boosting.loop import Objective
+from rankgrove.boosting.sampling import Sample
+from rankgrove.cluster.client import own_threads
+from rankgrove.data.binning import Binner
+from rankgrove.data.concatenate import concatenate
+from rankgrove.data.counting import ColumnCounts, count_columns
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.growth._splitting_kernels import OUT_FIELDS
+from rankgrove.growth.frontier import Search
+from rankgrove.growth.histogram import N_BINS
+from rankgrove.growth.leaves import add_leaf_values
+from rankgrove.growth.partition import leaves_of
+from rankgrove.growth.quantise import Layout
+from rankgrove.growth.rows import HeldRows
+from rankgrove.growth.splitting import Split
+from rankgrove.model.tree import Tree
+from rankgrove.parallel import threads
+from rankgrove.random import row_keys
+
+Command = tuple[Any, ...]
+ReadFile = Callable[[Path, int], QueryDataset]
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What the driver needs to know of a file of training data."""
+
+    n_rows: int
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    highest_label: float
+    query_keys: np.ndarray
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a part needs to train: the bins, how gradients are packed, what makes its objective."""
+
+    binner: Binner
+    layout: Layout
+    make_objective: Callable[[QueryDataset, np.ndarray], Objective]
+    seed: int
+    wants_digest: bool = False
+
+
+def used_bins(binner: Binner) -> np.ndarray:
+    """Return the places in a histogram of the bins that rows can fall into: only they travel."""
+    places = [
+        np.append(np.arange(own.size + 1), N_BINS - 1) + N_BINS * feature
+        for feature, own in enumerate(binner.thresholds)
+    ]
+    return np.unique(np.concatenate(places))
+
+
+class Part:
+    """Rows on a worker: read from files, then binned, then trained on.
+
+    Parameters
+    ----------
+    files : read one after the other by `read`
+    n_threads : most threads to use; the worker's own number where that is less
+    """
+
+    def __init__(self, files: Sequence[Path], read: ReadFile, n_threads: int | None) -> None:
+        self._n_threads = own_threads(n_threads)
+        self._files = list(files)
+        self._data: list[QueryDataset] = []
+        for file in files:
+            self._data.append(read(file, self._n_threads))
+        self._lots = np.empty(0, np.uint64)
+        self._n_added = 0
+        self._labelled = False
+        self._ranges: list[tuple[int, int]] = []
+
+    def run(self, commands: Sequence[Command]) -> Any:
+        """Do all commands in turn; return what the last one returns."""
+        found = None
+        with threads(self._n_threads):
+            for name, *arguments in commands:
+                found = getattr(self, f"_{name}")(*arguments)
+        return found
+
+    # -- before training ------------------------------------------------------------------------
+
+    def _facts(self) -> list[FileFacts]:
+        return [
+            FileFacts(
+                data.n_rows,
+                data.n_features,
+                data.feature_names if data.has_feature_names else None,
+                float(data.y.max()),
+                data.query_keys,
+            )
+            for data in self._data
+        ]
+
+    def _query_ids(self, file: int) -> list[str]:
+        return [str(token) for token in self._data[file].query_ids.tolist()]
+
+    def _join(self, n_features: int, filling: float) -> None:
+        """Make one data set of all files; features that a file does not mention are filled in."""
+        wide = [_widened(data, n_features, filling) for data in self._data]
+        self._data = [concatenate(wide)]
+
+    def _count_columns(self, first: int, last: int) -> list[ColumnCounts]:
+        (data,) = self._data
+        rows = query_order_rows(data)
+        return count_columns(data.features, first, last, rows, self._n_threads)
+
+    def _train(self, training: Training) -> tuple[bool, str]:
+        """Get ready for the first tree.
+
+        Return whether there is an order to learn here, and a hash of the data if it is wanted.
+        """
+        (data,) = self._data
+        keys = row_keys(data.query_keys, data.query_ptr)
+        binned = training.binner.transform(data.features, query_order_rows(data), self._n_threads)
+        self._objective = training.make_objective(data, keys)
+        self._sample = Sample(data.query_keys, keys, data.query_ptr, training.seed)
+        self._rows = HeldRows(binned, training.layout, keys, self._n_threads)
+        self._scores = np.zeros(data.n_rows)
+        self._gradient, self._hessian = np.zeros(data.n_rows), np.zeros(data.n_rows)
+        self._used = used_bins(training.binner)
+        self._hist = np.empty(self._rows.histogram_shape, np.int64)
+        self._nothing = _no_search(self._hist)
+        digest = _digest(data, binned.codes) if training.wants_digest else "0"
+        self._data = []  # the features are not needed any more
+        has_pairs: np.ndarray = getattr(self._objective, "has_pairs", np.ones(1, np.bool_))
+        return bool(has_pairs.any()), digest
+
+    # -- a round ----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._sample.begin()
+
+    def _count_lots(self, what: str, round: int, bits: int) -> np.ndarray:
+        """Cast lots; return how many begin with which of all first so many bits."""
+        sample = self._sample
+        self._lots = sample.query_lots(round) if what == "queries" else sample.row_lots(round)
+        high = (self._lots >> np.uint64(64 - bits)).astype(np.int64)
+        return np.bincount(high, minlength=1 << bits)
+
+    def _some_lots(self, high: int, bits: int) -> np.ndarray:
+        """Return the lots that begin with certain bits."""
+        return self._lots[self._lots >> np.uint64(64 - bits) == np.uint64(high)]
+
+    def _keep(self, what: str, bar: int) -> int:
+        """Keep what has a lot up to the bar; return the number of rows."""
+        if what == "queries":
+            self._sample.keep_queries(self._lots, bar)
+        else:
+            self._sample.keep_rows(self._lots, bar)
+        return self._sample.n_rows
+
+    def _follow(self) -> None:
+        """Compute the gradients of the rows drawn."""
+        queries, rows = self._sample.queries, self._sample.rows
+        if queries is None or queries.size:
+            arrays = (self._scores, self._gradient, self._hessian)
+            self._objective.gradients(*arrays, queries, self._n_threads)
+        self._rows.take(self._gradient, self._hessian, rows)
+
+    def _largest(self) -> list[float]:
+        return self._rows.largest()
+
+    def _magnitudes(self, exponents: list[int]) -> list[int]:
+        return self._rows.magnitudes(exponents)
+
+    def _quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
+        self._labelled = False
+        self._rows.quantise(exponents, draw)
+        self._ranges = [(0, self._rows.n_chosen)]
+
+    def _count(self, leaf: int) -> np.ndarray:
+        self._rows.count_range(*self._ranges[leaf], self._hist)
+        return self._packed()
+
+    def _split(
+        self, leaf: int, split: Split, small_is_left: bool, wanted: bool
+    ) -> np.ndarray | None:
+        """Divide a leaf; return the histogram of its (all in all) smaller child, if wanted."""
+        start, end = self._ranges[leaf]
+        search = self._nothing
+        n_left = self._rows.split_range(start, end, split, small_is_left, wanted, search)
+        self._ranges[leaf] = (start, start + n_left)
+        self._ranges.append((start + n_left, end))
+        return self._packed() if wanted else None
+
+    def _leaf_sums(self, n_rows: int, largest: list[float]) -> list[np.ndarray]:
+        self._labelled = True
+        return self._rows.range_sums(self._ranges, n_rows, largest)
+
+    def _add(self, number: int, tree: Tree) -> None:
+        """Add a tree to the scores, once: a part that was there before a loss may have it."""
+        if number < self._n_added:
+            return
+        if self._labelled:  # it was grown here just now
+            self._rows.route_others(tree)
+            leaf_of = self._rows.leaf_of
+        else:
+            leaf_of = leaves_of(tree, self._rows.binned, n_threads=self._n_threads)
+        add_leaf_values(self._scores, tree.value, leaf_of, n_threads=self._n_threads)
+        self._n_added += 1
+        self._labelled = False
+
+    def _packed(self) -> np.ndarray:
+        """Return the histogram without the bins that no row can be in."""
+        return np.take(self._hist.reshape(len(self._hist), -1), self._used, axis=1)
+
+
+def _widened(data: QueryDataset, n_features: int, filling: float) -> QueryDataset:
+    """Return the data with so many features, the new ones all the same."""
+    missing = n_features - data.n_features
+    if not missing:
+        return data
+    X = data.X
+    if isinstance(X, np.ndarray):
+        new = np.full((data.n_rows, missing), filling, np.float32)
+        wide: Any = np.hstack([X, new])
+    else:
+        wide = X.copy()
+        wide.resize((data.n_rows, n_features))
+    return QueryDataset(wide, data.y, data.qid, weight=data.weight)
+
+
+def _digest(data: QueryDataset, codes: np.ndarray) -> str:
+    """Return the sum of a hash of every query: the same in whatever parts the queries are."""
+    labels = data.grouped(data.y)
+    weight = np.ones(data.n_rows) if data.weight is None else data.grouped(data.weight)
+    borders = data.query_ptr.tolist()
+    total = 0
+    for key, start, end in zip(data.query_keys, borders, borders[1:], strict=False):
+        digest = hashlib.blake2b(key.tobytes(), digest_size=16)
+        for own in (labels[start:end], weight[start:end], codes[start:end]):
+            digest.update(np.ascontiguousarray(own).view(np.uint8).data)
+        total += int.from_bytes(digest.digest(), "little")
+    return f"{total:x}"
+
+
+def _no_search(hist: np.ndarray) -> Search:
+    """Return a search of nothing: only the smaller child's histogram is wanted here."""
+    n_blocks = hist.shape[1]
+    none = np.zeros(2, np.int64)
+    features = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((2, 0), np.bool_)
+    rules = (*features, none, none, 1.0, 0.0, 1, (np.int64(32), np.int64(0)))
+    gain = np.empty((2, n_blocks))
+    out = np.empty((2, n_blocks, OUT_FIELDS), np.int64)
+    return Search(hist, hist, np.zeros(2, np.bool_), rules, gain, out)

@@ -1,0 +1,270 @@
+"""All parts of the training data: where they are, asking them, and making lost ones anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rankgrove.cluster.client import check_alive, gone, threads_of_workers, wait_for_workers
+from rankgrove.cluster.part import Command, FileFacts, Part, ReadFile
+from rankgrove.data.binning import Binner, ColumnBins
+from rankgrove.data.counting import merged_bins
+from rankgrove.errors import ClusterError, DataError, RankgroveError
+
+_Found = TypeVar("_Found")
+
+LOOK_SECONDS = 2.0  # between two looks at whether the scheduler is still there
+COLUMNS_AT_ONCE = 16  # counted by all parts and added up by one worker; fewer of many rows:
+VALUES_AT_ONCE = 1 << 28
+MOST_LOSSES = 20  # of parts, in one training
+
+
+class PartsLostError(Exception):
+    """Workers were lost, and the parts of the data that they held with them."""
+
+
+def share_out(files: Sequence[Path], n_parts: int) -> list[list[int]]:
+    """Return the numbers of the files of every part: parts of about the same size."""
+    sizes = [file.stat().st_size if file.exists() else 1 for file in files]
+    shares: list[list[int]] = [[] for _ in range(min(n_parts, len(files)))]
+    load = [0] * len(shares)
+    for i in sorted(range(len(files)), key=lambda i: (-sizes[i], i)):
+        least = load.index(min(load))
+        shares[least].append(i)
+        load[least] += sizes[i]
+    return [sorted(share) for share in shares]
+
+
+class Parts:
+    """The files, read by workers; every worker has one part as far as there are files.
+
+    Attributes
+    ----------
+    trips : questions to all parts so far
+    bytes_in : bytes of arrays in their answers
+    """
+
+    def __init__(
+        self, client: Any, files: Sequence[Path], read: ReadFile, n_threads: int | None
+    ) -> None:
+        self._client = client
+        self._files = list(files)
+        self._read = read
+        self._n_threads = n_threads
+        workers = list(threads_of_workers(client))
+        self.shares = share_out(files, len(workers))
+        self._history: list[Command] = []  # what makes a part what it is
+        self._lost: set[int] = set()
+        self._n_lost = 0
+        self.trips = 0
+        self.bytes_in = 0
+        self._futures: list[Any] = [None] * len(self.shares)
+        self._actors: list[Any] = [None] * len(self.shares)
+        for i in range(len(self.shares)):
+            self._start(i, workers[i])
+        for i in range(len(self.shares)):
+            self._actors[i] = self._made(i)
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def tell(self, *commands: Command) -> list[Any]:
+        """Ask, whoever is lost meanwhile; a part made anew later is told the same."""
+        answers = self.surely(lambda: self.ask(*commands))
+        self._history += commands
+        return answers
+
+    def remember(self, command: Command) -> None:
+        """Note a command that a part made anew must be told too."""
+        self._history.append(command)
+
+    def ask(self, *commands: Command) -> list[Any]:
+        """Tell all parts to do something; return their answers in order.
+
+        A mistake that a part finds in its data is raised as it is; PartsLostError where some are
+        lost, once all others have answered.
+        """
+        self.trips += 1
+        asked = [self._tell(i, commands) for i in range(len(self))]
+        answers = [self._answer(i, future) for i, future in enumerate(asked)]
+        if self._lost:
+            raise PartsLostError
+        self.bytes_in += sum(_bytes(answer) for answer in answers)
+        return answers
+
+    def surely(self, work: Callable[[], _Found]) -> _Found:
+        """Return what `work` returns; where workers are lost, it is done again from the start."""
+        while True:
+            try:
+                return work()
+            except PartsLostError:
+                self._mend()
+
+    def _mend(self) -> None:
+        """Make lost parts anew, on workers that are there, in the state of the others."""
+        while self._lost:
+            check_alive(self._client)
+            self._n_lost += len(self._lost)
+            if self._n_lost > MOST_LOSSES:
+                raise ClusterError(
+                    f"Workers were lost {self._n_lost} times. Most often they run out of memory: "
+                    "use more workers, or more memory for each."
+                )
+            wait_for_workers(self._client)
+            lost = sorted(self._lost)
+            self._lost.clear()
+            for i in lost:
+                self._start(i, self._least_loaded())
+            for i in lost:
+                self._actors[i] = self._made(i)
+            if self._history:
+                asked = [(i, self._tell(i, self._history)) for i in lost]
+                for i, future in asked:
+                    self._answer(i, future)
+
+    def close(self) -> None:
+        """Let the workers forget the data."""
+        if self._client.status == "running":
+            for future in self._futures:
+                if future is not None:
+                    future.release()
+        self._actors = []
+        self._futures = []
+
+    # -- what the driver finds out before training ------------------------------------------------
+
+    def facts(self) -> list[FileFacts]:
+        """Return the facts of every file, in the order of the files."""
+        found: dict[int, FileFacts] = {}
+        for share, facts in zip(self.shares, self.ask(("facts",)), strict=True):
+            found.update(zip(share, facts, strict=True))
+        return [found[i] for i in range(len(self._files))]
+
+    def refuse_shared_queries(self, facts: Sequence[FileFacts]) -> None:
+        """Raise DataError where a query is in two files: its documents must be together."""
+        keys = np.concatenate([one.query_keys for one in facts])
+        home = np.repeat(np.arange(len(facts)), [one.query_keys.size for one in facts])
+        order = np.argsort(keys, kind="stable")
+        twice = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+        pairs = {(int(home[order[i]]), int(home[order[i + 1]])) for i in twice.tolist()}
+        for first, second in sorted(pairs):
+            shared = set(self._ids(first)) & set(self._ids(second))  # keys may agree by chance
+            if shared:
+                raise DataError(
+                    f"The query {min(shared)!r} is in {self._files[first]} and in "
+                    f"{self._files[second]}: all documents of a query must be in one file. Split "
+                    "the data between queries."
+                )
+
+    def bins(self, n_features: int, n_rows: int, max_bins: int) -> Binner:
+        """Return the bins of all rows; workers count the values and add up the counts."""
+        width = max(1, min(COLUMNS_AT_ONCE, VALUES_AT_ONCE // n_rows))
+        starts = range(0, n_features, width)
+        groups = [range(start, min(start + width, n_features)) for start in starts]
+        jobs = [
+            self._client.submit(_merge, self._actors, columns, max_bins, pure=False)
+            for columns in groups
+        ]
+        found: list[ColumnBins] = []
+        try:
+            for job in jobs:
+                found += job.result()
+        except Exception as error:
+            self._raise_unless_lost(error)
+        return Binner.of(n_features, found)
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _ids(self, file: int) -> list[str]:
+        part = next(i for i, share in enumerate(self.shares) if file in share)
+        commands = [("query_ids", self.shares[part].index(file))]
+        found: list[str] = self._answer(part, self._tell(part, commands))
+        if self._lost:
+            raise PartsLostError
+        return found
+
+    def _start(self, i: int, worker: str) -> None:
+        files = [self._files[j] for j in self.shares[i]]
+        self._futures[i] = self._client.submit(
+            Part, files, self._read, self._n_threads,
+            actor=True, workers=[worker], allow_other_workers=True, pure=False,
+        )  # fmt: skip
+
+    def _made(self, i: int) -> Any:
+        from distributed import CancelledError, KilledWorker
+
+        try:
+            return self._futures[i].result()
+        except CancelledError:
+            raise gone(self._client) from None
+        except KilledWorker:
+            files = ", ".join(str(self._files[j]) for j in self.shares[i])
+            raise ClusterError(
+                f"Every worker that was to read {files} was lost. Most often it runs out of "
+                "memory: split the data into more files, and use more workers."
+            ) from None
+
+    def _least_loaded(self) -> str:
+        parts = Counter(getattr(actor, "_address", "") for actor in self._actors)
+        return min(threads_of_workers(self._client), key=lambda worker: parts[worker])
+
+    def _tell(self, i: int, commands: Sequence[Command]) -> Any:
+        """Send commands to a part; return where its answer will be, None where it is lost."""
+        try:
+            return self._actors[i].run(list(commands))
+        except RuntimeError:  # "Worker holding Actor was lost"
+            self._lose(i)
+            return None
+
+    def _answer(self, i: int, future: Any) -> Any:
+        """Wait for a part's answer; note that it is lost where there is none."""
+        if future is None:
+            return None
+        while True:
+            try:
+                return future.result(timeout=LOOK_SECONDS)
+            except TimeoutError:
+                if future.done():
+                    raise
+                if self._client.status in ("closed", "closing"):
+                    raise gone(self._client) from None
+            except Exception as error:
+                if not _is_loss(error):
+                    raise
+                self._lose(i)
+                return None
+
+    def _lose(self, i: int) -> None:
+        self._lost.add(i)
+        self._actors[i] = None
+
+    def _raise_unless_lost(self, error: Exception) -> None:
+        """Find out whether parts are lost, where a job on them failed."""
+        for i, future in [(i, self._tell(i, ())) for i in range(len(self))]:
+            self._answer(i, future)
+        if self._lost:
+            raise PartsLostError from None
+        raise error
+
+
+def _merge(actors: list[Any], columns: range, max_bins: int) -> list[ColumnBins]:
+    """Choose the bins of some columns, on a worker: it asks all parts for their counts."""
+    asked = [actor.run([("count_columns", columns.start, columns.stop)]) for actor in actors]
+    return merged_bins(columns.start, [future.result() for future in asked], max_bins)
+
+
+def _is_loss(error: Exception) -> bool:
+    """Return whether an error says that a part is not there any more."""
+    if isinstance(error, RankgroveError):
+        return False
+    return isinstance(error, OSError) or "Worker holding Actor was lost" in str(error)
+
+
+def _bytes(answer: Any) -> int:
+    if isinstance(answer, np.ndarray):
+        return int(answer.nbytes)
+    return sum(map(_bytes, answer)) if isinstance(answer, list) else 0

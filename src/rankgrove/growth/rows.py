@@ -1,0 +1,198 @@
+"""The rows of a growing tree that this process holds: their order by leaf, and what is counted.
+
+``order`` lists the rows leaf by leaf. Dividing a leaf reorders its own range only::
+
+    order    | leaf 0 | leaf 2         | leaf 1      |
+                      | left  | right  |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rankgrove.data.binning import BinnedMatrix
+from rankgrove.growth import _grower_kernels as kernels
+from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
+from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
+from rankgrove.growth.frontier import Leaf, Search
+from rankgrove.growth.histogram import BLOCK_BINS, CommonWords
+from rankgrove.growth.leaves import SERIAL_ROWS, leaf_sums
+from rankgrove.growth.partition import leaf_dtype, leaves_of
+from rankgrove.growth.quantise import Layout, largest_magnitude, magnitudes, quantise
+from rankgrove.growth.splitting import Split
+from rankgrove.model.tree import Tree
+
+# A parallel region must save this much: it costs a tenth of it on an idle machine, and up to a
+# hundred times as much where another process holds a core and all threads wait for one.
+REGION_NS = 100_000
+# What the steps of a split cost, roughly: to weigh them against a region, no more.
+BYTE_NS = 0.5  # of a row, added to a histogram
+ROW_NS = 1.0  # divided, or copied to its place
+FEATURE_NS = 450.0  # of a child, searched
+
+
+def worth_a_region(nanoseconds: float, n_threads: int) -> bool:
+    """Return whether so much work is done sooner by several threads."""
+    return nanoseconds * (1 - 1 / n_threads) > REGION_NS
+
+
+class HeldRows:
+    """Rows and work arrays; a :class:`~rankgrove.growth.frontier.RowSource`.
+
+    Parameters
+    ----------
+    binned : the rows
+    layout : how gradients are packed
+    row_keys : uint64, one a row: what the rounding of a row's gradient hangs on
+    n_threads : the caller is inside :func:`rankgrove.parallel.threads` with so many
+
+    Attributes
+    ----------
+    leaf_of : the leaf of every row, once :meth:`leaf_sums` was called
+    """
+
+    def __init__(
+        self, binned: BinnedMatrix, layout: Layout, row_keys: np.ndarray, n_threads: int
+    ) -> None:
+        n = binned.n_rows
+        self.binned = binned
+        self.layout = layout
+        self.n_threads = n_threads
+        self.n_chosen = n
+        self.leaf_of = np.empty(0, np.uint8)
+        self._keys = row_keys
+        self._all_rows = np.arange(n, dtype=np.int32)
+        self._chosen = self._all_rows
+        self._values: list[np.ndarray] = []
+        self._packed = np.empty((layout.planes, n), np.int64)
+        self._order, self._lefts, self._rights = (np.empty(n, np.int32) for _ in range(3))
+        self._columns = binned.by_column(n_threads)
+        common = CommonWords.of(binned.codes, binned.binner.columns.size)
+        self._words = (binned.words, common.words, common.how)
+        self._row_bytes = int(binned.codes.shape[1])
+        self.histogram_shape = (layout.planes, binned.words.shape[1], BLOCK_BINS)
+        self._parts = np.empty((n_threads, *self.histogram_shape), np.int64)
+        self._n_left = np.zeros(n_threads, np.int64)
+
+    def take(
+        self, gradient: np.ndarray, hessian: np.ndarray | None, rows: np.ndarray | None
+    ) -> None:
+        """Say what the next tree is grown on; rows None: all."""
+        self._values = [gradient] if hessian is None else [gradient, hessian]
+        self._chosen = self._all_rows if rows is None else rows
+        self.n_chosen = int(self._chosen.size)
+
+    @property
+    def _n_parts(self) -> int:
+        return 1 if self.n_chosen < SERIAL_ROWS else self.n_threads
+
+    def largest(self) -> list[float]:
+        """Return the largest magnitudes."""
+        return [largest_magnitude(v, self._chosen, self._n_parts) for v in self._values]
+
+    def magnitudes(self, exponents: list[int]) -> list[int]:
+        """Return the sums of magnitudes, in units of ``2**-exponent``."""
+        both = zip(self._values, exponents, strict=True)
+        return [magnitudes(v, self._chosen, k, self._n_parts) for v, k in both]
+
+    def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
+        """Fill the packed sums of the rows; all of them are in the root."""
+        values = self._values
+        if self.layout.hessian is not None and len(values) == 1:
+            values = [*values, np.ones(self.binned.n_rows)]
+        fields = (self.layout.gradient, self.layout.hessian)
+        planes = (self._packed[0], self._packed[-1])
+        for field, numbers, exponent, out in zip(fields, values, exponents, planes, strict=False):
+            if field is not None:
+                rows, keys = self._chosen, self._keys
+                quantise(field, numbers, exponent, rows, keys, draw, out, self._n_parts)
+        self._order[: self.n_chosen] = self._chosen
+
+    def count(self, leaf: Leaf, out: np.ndarray) -> None:
+        """Fill the histogram of a leaf."""
+        self.count_range(leaf.start, leaf.end, out)
+
+    def count_range(self, start: int, end: int, out: np.ndarray) -> None:
+        """Fill the histogram of the rows ``order[start:end]``."""
+        rows = self._order[start:end]
+        if not self._worth_a_region(self._count_ns(rows.size)):
+            accumulate(*self._words, self._packed, rows, out)
+            return
+        accumulate_parts(*self._words, self._packed, rows, self._parts, self.n_threads)
+        np.sum(self._parts, axis=0, out=out)
+
+    def split(
+        self, parent: Leaf, split: Split, small_is_left: bool, wanted: bool, search: Search
+    ) -> None:
+        """Divide the rows of a leaf; if wanted, count the smaller child and search."""
+        self.split_range(parent.start, parent.end, split, small_is_left, wanted, search)
+
+    def split_range(
+        self, start: int, end: int, split: Split, small_is_left: bool, wanted: bool, search: Search
+    ) -> int:
+        """Divide the rows ``order[start:end]``; return how many go left. Serial for few rows."""
+        subtract = bool(search.scan[1])
+        column = self._columns[split.feature]
+        how = (column, split.bin, split.missing_left, self._order, start, end)
+        rows = (self._lefts, self._rights)
+        n_counted = 0
+        if wanted:
+            n_left = min(split.left_count, end - start)
+            n_counted = n_left if small_is_left else end - start - n_left
+        work = ROW_NS * (end - start) + self._count_ns(n_counted)
+        if not self._worth_a_region(work):
+            kernels.split_serial(
+                *how, *rows, small_is_left, wanted, *self._words, self._packed, search.small,
+                search.large, subtract, search.scan, *search.rules, self._n_left, search.out_gain,
+                search.out,
+            )  # fmt: skip
+            return int(self._n_left[0])
+        kernels.divide_and_count(
+            *how, *rows, small_is_left, wanted, *self._words, self._packed, self.n_threads,
+            self._parts, self._n_left,
+        )  # fmt: skip
+        n_searched = int(search.scan.sum())
+        work = ROW_NS * (end - start) + FEATURE_NS * n_searched * self.binned.n_kept
+        run_parts(
+            kernels.place_and_search_part, kernels.place_and_search,
+            self.n_threads if self._worth_a_region(work) else 1, *how[3:], *rows, self._n_left,
+            self.n_threads, self._parts, search.small, search.large, subtract, search.scan,
+            *search.rules, search.out_gain, search.out,
+        )  # fmt: skip
+        if wanted and not n_searched:
+            np.sum(self._parts, axis=0, out=search.small)
+        return int(self._n_left.sum())
+
+    def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
+        """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
+        bounds = [(leaf.start, leaf.end) for leaf in leaves]
+        return self.range_sums(bounds, self.n_chosen, largest)
+
+    def range_sums(
+        self, bounds: Sequence[tuple[int, int]], n_rows: int, largest: list[float]
+    ) -> list[np.ndarray]:
+        """As :meth:`leaf_sums`, of ranges of the order; `n_rows` of all rows there are anywhere."""
+        self.leaf_of = np.empty(self.binned.n_rows, leaf_dtype(len(bounds)))
+        starts, ends = (np.array(side) for side in zip(*bounds, strict=True))
+        order, n_parts = self._order[: self.n_chosen], self._n_parts
+        run_parts(label_leaves_part, label_leaves, n_parts, order, starts, ends, self.leaf_of)
+        n, rows, leaf_of = len(bounds), self._chosen, self.leaf_of
+        both = zip(self._values, largest, strict=True)
+        return [leaf_sums(v, rows, leaf_of, n, n_rows, most, n_parts) for v, most in both]
+
+    def route_others(self, tree: Tree) -> None:
+        """Bring the rows that the tree was not grown on to its leaves too."""
+        if self.n_chosen < self.binned.n_rows:
+            left_out = np.ones(self.binned.n_rows, np.bool_)
+            left_out[self._chosen] = False
+            others = np.flatnonzero(left_out).astype(np.int32)
+            leaves_of(tree, self.binned, rows=others, out=self.leaf_of, n_threads=self.n_threads)
+
+    def _worth_a_region(self, nanoseconds: float) -> bool:
+        return worth_a_region(nanoseconds, self.n_threads)
+
+    def _count_ns(self, n_rows: int) -> float:
+        return BYTE_NS * float(n_rows * self._row_bytes * self.layout.planes)
