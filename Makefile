@@ -8,7 +8,7 @@ demo: .venv/.installed
 	$(BIN)/rankgrove demo
 
 test: .venv/.installed-dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check src tests benchmarks
