@@ -3,8 +3,8 @@
     python -m benchmarks.scale [--queries 1000] [--trees 16] [--workers 1,2,3,4] [--features 34,136]
 
 Trains the same model in this process and on workers of one thread each, and checks that all model
-files are equal. What a tree takes is what all trees take less what a quarter of them takes, over
-the difference in trees: starting, reading and binning are left out. Processor time is that of the
+files are equal. What a tree takes is counted from the second round to the last: starting, reading
+and binning are left out. Processor time is that of the
 driver (Dask's scheduler, which runs beside it, included) and of the busiest worker; unlike the wall
 clock it says something also on a machine that others use, or that has fewer cores than workers.
 Bytes are those of the arrays that come to the driver.
@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import rankgrove as rg
+from rankgrove.boosting.loop import Callback, Progress
 
 N_FILES = 8
 
@@ -43,29 +44,30 @@ def written(data: rg.QueryDataset, n_features: int, folder: Path) -> list[Path]:
 
 def report(
     title: str,
-    train: Callable[[int], rg.LambdaMART],
+    train: Callable[[Callback], rg.LambdaMART],
     worker_seconds: Callable[[], list[float]],
-    given: argparse.Namespace,
+    n_rounds: int,
     folder: Path,
 ) -> bytes:
     """Print what a tree takes; return the model file."""
-    few = max(1, given.trees // 4)
-    train(few)  # loads the compiled kernels
-    best = {few: np.full(3, np.inf), given.trees: np.full(3, np.inf)}
-    for _ in range(given.rounds):
-        for n in best:
-            before = [time.perf_counter(), time.process_time()], worker_seconds()
-            model = train(n)
-            after = [time.perf_counter(), time.process_time()], worker_seconds()
-            busiest = max(b - a for a, b in zip(before[1], after[1], strict=True))
-            own = [b - a for a, b in zip(before[0], after[0], strict=True)]
-            best[n] = np.minimum(best[n], [*own, busiest])
-    wall, driver, worker = 1000 * (best[given.trees] - best[few]) / (given.trees - few)
+    best = np.full(3, np.inf)
+    for _ in range(n_rounds):
+        seen: list[list[float]] = []
+
+        def look(progress: Progress, seen: list[list[float]] = seen) -> None:
+            if progress.round in (2, progress.rounds):
+                clocks = [time.perf_counter(), time.process_time()]
+                seen.append([progress.round, *clocks, *worker_seconds()])
+
+        model = train(look)
+        n_trees, *taken = np.diff(seen, axis=0)[0].tolist()
+        best = np.minimum(best, [taken[0], taken[1], max(taken[2:])])
+    wall, driver, worker = 1000 * best / n_trees
     traffic = getattr(model, "traffic_", {"trips": 0, "bytes": 0})
     print(
         f"  {title:26s} {driver:6.1f} ms driver {worker:6.1f} ms worker {wall:6.1f} ms wall a tree"
-        f" {traffic['trips'] / given.trees:5.1f} trips"
-        f" {traffic['bytes'] / given.trees / 1e6:6.2f} MB in",
+        f" {traffic['trips'] / model.n_trees:5.1f} trips"
+        f" {traffic['bytes'] / model.n_trees / 1e6:6.2f} MB in",
         flush=True,
     )
     model.save(folder / "model.rg")
@@ -81,12 +83,12 @@ def compare(whole: rg.QueryDataset, n_features: int, given: argparse.Namespace) 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = written(whole, n_features, folder)
-        title = f"{n_features} features"
+        title, n_trees = f"{n_features} features", given.trees
         here = report(
             f"{title}, no cluster",
-            lambda n: rg.LambdaMART(n_trees=n, n_threads=1).fit(data),
+            lambda look: rg.LambdaMART(n_trees=n_trees, n_threads=1).fit(data, callbacks=look),
             lambda: [0.0],
-            given,
+            given.rounds,
             folder,
         )
         for n_workers in map(int, given.workers.split(",")):
@@ -101,9 +103,11 @@ def compare(whole: rg.QueryDataset, n_features: int, given: argparse.Namespace) 
             ):
                 there = report(
                     f"{title}, {n_workers} worker{'s' * (n_workers > 1)}",
-                    lambda n, c=client: rg.LambdaMART(n_trees=n).fit_files(files, cluster=c),
+                    lambda look, c=client: rg.LambdaMART(n_trees=n_trees).fit_files(
+                        files, cluster=c, callbacks=look
+                    ),
                     lambda c=client: list(c.run(time.process_time).values()),
-                    given,
+                    given.rounds,
                     folder,
                 )
             assert there == here, "the models differ"
