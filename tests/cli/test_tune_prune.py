@@ -80,3 +80,18 @@ def test_pruning(folder):
     assert "'tolerance' parameter of prune" in err
     _, err = run(*"prune big.rg S2.txt --model s.rg --plot a.xyz".split(), cwd=folder, status=2)
     assert "png, svg or pdf" in err
+
+
+def test_a_bag(folder):
+    words = "train S1.txt --valid S2.txt --models 3 --sample 0.5 --set n_trees=5 --set min_leaf=3"
+    words += " --set overfitting_tolerance=0.05 --model bag.rg --checkpoint models"
+    out, _ = run(*words.split(), cwd=folder)
+    assert "BaggedRanker for ndcg@10: 3 models (LambdaMART), each on 50% of the queries" in out
+    bag = rg.load(folder / "bag.rg")
+    assert len(bag.models_) == 3
+    assert len(list((folder / "models").iterdir())) == 4
+    run("rank", "S3.txt", "--model", "bag.rg", "--out", "bag.txt", cwd=folder)
+    scores = [float(line) for line in (folder / "bag.txt").read_text().split()]
+    assert scores == bag.predict(rg.read_letor(folder / "S3.txt")).tolist()
+    _, err = run(*f"{words} --combine median".split(), cwd=folder, status=2)
+    assert "'combine' parameter of BaggedRanker" in err

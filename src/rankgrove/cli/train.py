@@ -82,11 +82,26 @@ def train(
         Path | None,
         typer.Option(help="Keep the state in this file; a killed run goes on from it."),
     ] = None,
+    models: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Train a bag of so many models; --checkpoint is a folder then.",
+            show_default=False,
+        ),
+    ] = None,
+    sample: Annotated[
+        float, typer.Option(help="Share of the queries that a model of a bag sees.")
+    ] = 0.67,
+    combine: Annotated[
+        str, typer.Option(help="How a bag's scores are made one: minmax, borda or mean.")
+    ] = "minmax",
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Train on the workers of a Dask cluster, each of which reads its own files: "
-            "local (processes of this machine), or a scheduler's address. The model is the same.",
+            help="Train on the workers of a Dask cluster, each of which reads its own files (or "
+            "trains models of a bag): local (processes of this machine), or a scheduler's "
+            "address. The model is the same.",
             metavar="tcp://HOST:PORT",
         ),
     ] = None,
@@ -123,6 +138,9 @@ def train(
 
     rankgrove train part1.txt part2.txt part3.txt --cluster tcp://host:8786 --model web.rg
 
+    rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
+    --set overfitting_tolerance=0.02 --model bag.rg
+
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
@@ -142,7 +160,7 @@ def train(
         given["measure"] = measure
     if submodel is not None:
         given["submodel"] = submodel
-    if checkpoint is not None:
+    if checkpoint is not None and models is None:
         given["checkpoint"] = str(checkpoint)
     if threads is not None:
         given["n_threads"] = threads
@@ -150,6 +168,21 @@ def train(
     made.check_parameters()
     n_features = _go_on_from(made, base_score)
     made.check_valid(bool(valid))
+    if models is not None:
+        made = rg.BaggedRanker(
+            made,
+            models,
+            sample,
+            combine,
+            cluster=cluster,
+            checkpoint=checkpoint,
+            random_state=own.get("random_state", 0)
+            if "random_state" not in given
+            else given["random_state"],
+            n_threads=threads,
+            progress=not quiet,
+        )
+        made.check_parameters()
     for spec in [made.measure, *(valid_measure or [])]:
         rg.measure(spec)
     if valid_measure and not valid:
@@ -171,7 +204,7 @@ def train(
         "zero_based": zero_based,
     }
     with_weights = {**columns, "features": features, "weight": weight}
-    if cluster is not None:
+    if cluster is not None and models is None:
         reading = _reading(data[0], with_weights, is_table(data))
         measured = {"valid": valid_files or None, "valid_measures": valid_measure or None}
         _check_can_fit_files(made, ranker, base_score)
