@@ -99,3 +99,17 @@ def test_the_example_of_adaptation(tmp_path, monkeypatch, capsys):
     assert "trada + 30" in out
     assert "10 trees adapted" in out
     assert rg.load(tmp_path / "new.rg").n_adapted_ == 10
+
+
+def test_the_examples_of_bagging(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "bagging.md").read_text()
+    made = [rg.make_web(40, n_docs=12, n_features=6, seed=seed) for seed in (1, 2, 3)]
+    names = {"rg": rg} | dict(zip(("train", "vali", "test"), made, strict=True))
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert "BaggedRanker for ndcg@10: 5 models" in printed
+    assert "PrunedRanker(" in printed
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"bag.rg", "trials.jsonl", "tuning.png", "small.rg", "pruning.png"} <= written
