@@ -64,7 +64,7 @@ def test_logistic(scores, sigma, weight):
     assert math.fsum(at_start) == pytest.approx(0, abs=1e-10)
     gradient, hessian = derivatives(objective, scores)
     step = naive.logistic_step(BOTH, scores, sigma, weight)
-    assert gradient.sum() / hessian.sum() == pytest.approx(step, rel=1e-10)
+    assert gradient.sum() / hessian.sum() == pytest.approx(step, rel=1e-5)
 
 
 @given(rows_of(st.floats(-3, 3)), sigmas)
@@ -77,7 +77,9 @@ def test_balanced(scores, sigma):
     gradient, hessian = derivatives(objective, scores)
     for rows in (np.arange(N), np.arange(5), np.array([0, 7, 11])):
         step = naive.balanced_step(BOTH[rows], scores[rows], positive, negative, sigma)
-        assert gradient[rows].sum() / hessian[rows].sum() == pytest.approx(step, rel=1e-9)
+        assert gradient[rows].sum() / hessian[rows].sum() == pytest.approx(
+            step, rel=1e-5
+        )  # |r| (2 - |r|) cancels
     at_start, _ = derivatives(objective, np.full(N, objective.start))
     assert math.fsum(at_start) == pytest.approx(0, abs=1e-12)
 
