@@ -107,6 +107,15 @@ def test_a_second_held_out_set(parts):
         rg.tune(BASE, parts[:3], SPACE, second=0.01)
 
 
+def test_test_data_does_not_choose(parts):
+    with pytest.raises(rg.ParameterError, match="must not choose parameters"):
+        rg.tune(BASE, rg.k_fold(parts[0], 3), SPACE)
+    found = rg.tune(BASE, rg.k_fold(parts[0], 3, valid=True), SPACE)
+    assert "4 trials, 3 folds, 1 seed; best valid ndcg@3" in repr(found)
+    with pytest.raises(rg.DataError, match="no 'test' data, only 'valid'"):
+        rg.tune(BASE, parts[:2], SPACE).nested()
+
+
 def test_any_ranker_can_be_tuned(parts):
     found = rg.tune(rg.SVMMap(relevant=2), parts[:2], {"C": [0.1, 10.0]}, measures="map")
     assert found.trials[0].trees is None
@@ -165,6 +174,9 @@ def test_the_table_of_all_trials(parts, tmp_path):
         ({"space": {"n_leafs": [5]}}, "no parameter 'n_leafs'"),
         ({"search": "random"}, "'n_trials' parameter of tune"),
         ({"n_seeds": 0}, "'n_seeds' parameter"),
+        ({"n_trials": 3}, "left out for search='grid'"),
+        ({"space": {"n_leaves": [2, 2]}}, "different values for 'n_leaves'"),
+        ({"store": "/nonexistent/a.jsonl"}, "'store' parameter of tune"),
         ({"second": 1.0}, "a share below 1"),
         ({"base": rg.CombinedRanker()}, "'base' parameter of tune"),
         ({"data": 5}, "'data' parameter of tune"),

@@ -125,6 +125,13 @@ def test_an_interrupted_bag_goes_on(sets, tmp_path, monkeypatch):
     (tmp_path / "full" / "x").touch()
     with pytest.raises(rg.DataError, match="empty folder"):
         rg.BaggedRanker(BASE, 3, checkpoint=tmp_path / "full").fit(train, valid=valid)
+    with pytest.raises(rg.DataError, match="there the base's n_trees was 25, here it is 9"):
+        rg.BaggedRanker(clone(BASE).set_params(n_trees=9), 3, checkpoint=folder).fit(
+            train, valid=valid
+        )
+    (folder / "model-0001.rg").write_bytes(b"damaged")
+    with pytest.raises(rg.ModelFileError, match="Remove it: it will be trained again"):
+        rg.BaggedRanker(BASE, 3, checkpoint=folder).fit(train, valid=valid)
     assert json.loads((folder / "bag.json").read_text())["random_state"] == 0
 
 
@@ -147,6 +154,7 @@ def test_plain_features(sets):
         ({"n_models": 0}, "'n_models' parameter of BaggedRanker must be"),
         ({"query_fraction": 1.5}, "'query_fraction' parameter of BaggedRanker"),
         ({"combine": "median"}, "'combine' parameter of BaggedRanker"),
+        ({"base": rg.BaggedRanker(rg.LambdaMART())}, "A bag of bags is one bag"),
         ({"base": rg.SVMMap(), "overfitting_tolerance": 0.1}, "SVMMap has no such parameter"),
         ({"overfitting_tolerance": 0.02}, "needs validation data"),
     ],

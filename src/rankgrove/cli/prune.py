@@ -44,7 +44,10 @@ def prune(
     ] = 0.0,
     margin: Annotated[
         float,
-        typer.Option(help="So many standard errors of the fall are added to it; 1 is careful."),
+        typer.Option(
+            help="So many standard errors of the fall are added to it, and a rise counts for "
+            "nothing; 1 is careful, with a tolerance above 0."
+        ),
     ] = 0.0,
     plot: PlotFile = None,
     curve: Annotated[Path | None, typer.Option(help="CSV file of trees against measures.")] = None,
@@ -74,7 +77,9 @@ def prune(
     for spec in measure or []:
         rg.measure(spec, convention)
     check_outputs({"--model": model, "--plot": plot, "--curve": curve}, [big, *data])
-    check_output_file("--model", "prune", model)
+    for option, written in (("--model", model), ("--plot", plot), ("--curve", curve)):
+        if written is not None:
+            check_output_file(option, "prune", written)
     if plot is not None:
         check_plot(plot)
     trained = rg.load(big)
@@ -107,4 +112,5 @@ def prune(
     typer.echo(f"{many:,} trees, {few:,} left ({1 - few / many:.0%} gone)")
     for name in before:
         typer.echo(f"{name}: {before[name]:.4f} before, {after[name]:.4f} after, on these queries")
+    typer.echo("(They chose the trees: evaluate the model on others.)")
     typer.echo(f"written to {model}")

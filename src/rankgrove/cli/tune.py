@@ -106,11 +106,15 @@ def tune(
     from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
     from rankgrove.cli.train import new_ranker, parameters
     from rankgrove.report.figure import check_plot, save_figure
+    from rankgrove.validation import check_output_file
 
     read = [path for path in [*data, valid, test] if path is not None]
     for path in read:
         check_exists(path)
     check_outputs({"--out": out, "--plot": plot, "--store": store}, read)
+    for option, written in (("--out", out), ("--plot", plot), ("--store", store)):
+        if written is not None:
+            check_output_file(option, "tune", written)
     if plot is not None:
         check_plot(plot)
         if test is None and not letor_folds:

@@ -42,6 +42,8 @@ def checked_space(space: str | Space, owner: str) -> dict[str, list[Any]]:
     for name, values in space.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
             refuse("space", owner, f"a list of values for {name!r}", values)
+        if len({repr(value) for value in values}) < len(values):
+            refuse("space", owner, f"different values for {name!r}", values)
         listed[str(name)] = list(values)
     return listed
 

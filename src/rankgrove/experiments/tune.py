@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankgrove.cluster.engine import run_tasks
-from rankgrove.data.folds import Fold
+from rankgrove.data.folds import Fold, Split
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import MissingExtraError, ParameterError
 from rankgrove.evaluation.evaluate import evaluate
@@ -23,7 +23,13 @@ from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.base import Ranker, plain_parameters
 from rankgrove.rankers.boosted_data import fingerprint
 from rankgrove.training.progress import TaskBar
-from rankgrove.validation import check_choice, check_integer, check_real, refuse
+from rankgrove.validation import (
+    check_choice,
+    check_integer,
+    check_output_file,
+    check_real,
+    refuse,
+)
 
 SEARCHES = ("grid", "random", "optuna")
 
@@ -60,8 +66,8 @@ def tune(
     ----------
     base : the ranker, untrained; what the space does not name stays as it is here. Set its
         ``early_stopping`` (the paper: 250)
-    data : folds, as ``rg.letor_folds`` and ``rg.k_fold`` give them; or one pair (train, valid) or
-        triple (train, valid, test) of data sets
+    data : folds, as ``rg.letor_folds`` and ``rg.k_fold(..., valid=True)`` give them; or one pair
+        (train, valid) or triple (train, valid, test) of data sets
     space : ``"small"`` (1,008 combinations) or ``"large"`` (162): the paper's Table 2; or
         parameters with lists of values
     search : ``"grid"``: all of them; ``"random"``: `n_trials` of them; ``"optuna"``: Optuna's
@@ -100,6 +106,10 @@ def tune(
     check_real("second", owner, second, low=0.0)
     if second >= 1.0:
         refuse("second", owner, "a share below 1", second)
+    if search == "grid" and n_trials is not None:
+        refuse("n_trials", owner, "left out for search='grid', which tries all", n_trials)
+    if store is not None:
+        check_output_file("store", owner, store)
     if search != "grid":
         if n_trials is None:
             refuse("n_trials", owner, f"a number of trials for search={search!r}", n_trials)
@@ -137,6 +147,11 @@ def _listed_folds(data: Any, owner: str) -> list[Any]:
 
 def _parts(one: Any, second: float, seed: int, owner: str) -> Parts:
     """Return the parts of a fold; the second held-out set is drawn from its validation queries."""
+    if isinstance(one, Split) or (isinstance(one, Fold) and one.valid is None):
+        raise ParameterError(
+            f"{owner}: these folds have no validation data, only test data, which must not choose "
+            "parameters. Give rg.k_fold(..., valid=True), or rg.letor_folds."
+        )
     sets = tuple(one)
     if len(sets) not in (2, 3) or not all(isinstance(s, QueryDataset) for s in sets):
         raise ParameterError(
@@ -185,7 +200,7 @@ class _Runner:
         data = [[None if p is None else fingerprint(p) for p in fold] for fold in self.folds]
         about = {
             "ranker": type(self.base).__name__,
-            "parameters": plain_parameters(self.base),
+            **{f"parameter {k}": v for k, v in plain_parameters(self.base).items()},
             "data": data,
             "measures": [str(m) for m in self.measures],
             "convention": self.convention,

@@ -16,7 +16,7 @@ from rankgrove.errors import DataError
 from rankgrove.experiments.spaces import Parameters
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import exact_mean
-from rankgrove.validation import check_integer
+from rankgrove.validation import check_integer, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,19 @@ class Tuning:
     measure: str
     n_folds: int
     n_seeds: int
+
+    def __repr__(self) -> str:
+        best = self.best
+        return (
+            f"Tuning({counted(len(self.trials), 'trial')}, {counted(self.n_folds, 'fold')}, "
+            f"{counted(self.n_seeds, 'seed')}; best valid {self.measure} "
+            f"{best.mean('valid', self.measure):.4f}: {best.parameters})"
+        )
+
+    def _check_part(self, part: str, owner: str) -> None:
+        if part not in self.trials[0].values:
+            known = ", ".join(map(repr, self.trials[0].values))
+            raise DataError(f"{owner}: the trials have no {part!r} data, only {known}.")
 
     @property
     def best(self) -> Trial:
@@ -108,9 +121,8 @@ class Tuning:
         -------
         m, the expected validation mean, and the expected mean on `part`
         """
+        self._check_part(part, "best_of")
         ranked = self.ranked()
-        if part not in ranked[0].values:
-            raise DataError(f"best_of: there is no {part!r} data among the trials.")
         n = len(ranked)
         valid = np.array([one.mean("valid", self.measure) for one in ranked])
         other = np.array([one.mean(part, self.measure) for one in ranked])
@@ -132,6 +144,7 @@ class Tuning:
 
         A fair estimate of tuning as a whole: no fold's test data had a part in its choice.
         """
+        self._check_part(part, "nested")
         found = []
         for fold in range(self.n_folds):
             own = slice(fold * self.n_seeds, (fold + 1) * self.n_seeds)

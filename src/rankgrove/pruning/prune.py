@@ -162,13 +162,17 @@ class Pruner:
         return Pass(self.n_trees, means)
 
     def _fall(self, margin: float) -> float:
-        """Return the largest fall of a mean, and `margin` standard errors of it."""
+        """Return the largest fall of a mean, and `margin` standard errors of it.
+
+        With a margin a rise counts for nothing: of the many ways to take trees out some raise a
+        mean by chance, and that must not pay for queries that changed.
+        """
         largest = -np.inf
         for name, now in self._values().items():
             falls = (self._before[name] - now)[~np.isnan(now)]
             error = float(np.std(falls, ddof=1)) / np.sqrt(falls.size) if falls.size > 1 else 0.0
             fall = exact_mean(self._before[name]) - exact_mean(now)
-            largest = max(largest, fall + margin * error)
+            largest = max(largest, max(fall, 0.0) + margin * error if margin else fall)
         return float(largest)
 
     def _how_far(self, rest: list[np.ndarray], make_up: list[np.ndarray]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ModelFileError
 from rankgrove.files import write_atomically
 from rankgrove.rankers.base import Ranker
 from rankgrove.validation import check_output_file
@@ -47,7 +47,14 @@ class BagFolder:
         """Return the models that are there, by number."""
         from rankgrove.rankers.load import load  # it knows all rankers, bags too
 
-        return {m: load(self._file(m)) for m in range(n_models) if self._file(m).exists()}
+        found = {}
+        for m in range(n_models):
+            if self._file(m).exists():
+                try:
+                    found[m] = load(self._file(m))
+                except ModelFileError as error:
+                    raise ModelFileError(f"{error} Remove it: it will be trained again.") from None
+        return found
 
     def write(self, model: int, ranker: Ranker) -> None:
         """Keep a model; its file is there whole or not at all."""

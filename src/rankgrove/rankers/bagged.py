@@ -185,6 +185,8 @@ class BaggedRanker(Ranker):
     def check_parameters(self) -> None:
         """Refuse values that a parameter cannot have."""
         owner = type(self).__name__
+        if isinstance(self.base, BaggedRanker):
+            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
         if not isinstance(self.base, Ranker) or not hasattr(self.base, "check_valid"):
             refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", self.base)
         check_integer("n_models", owner, self.n_models, low=1)
@@ -218,9 +220,11 @@ class BaggedRanker(Ranker):
     ) -> BagFolder | None:
         if self.checkpoint is None:
             return None
-        settings = {k: v for k, v in base.get_params().items() if k not in _OF_THE_BAG}
+        settings = {k: v for k, v in plain_parameters(base).items() if k not in _OF_THE_BAG}
         run = {
-            "base": f"{type(base).__name__}({settings})",
+            "base": type(base).__name__,
+            **{f"the base's {k}": v for k, v in settings.items()},
+            "submodel": str(getattr(base, "submodel", None)),
             "query_fraction": self.query_fraction,
             "random_state": self.random_state,
             "training data": fingerprint(train),
@@ -296,6 +300,8 @@ class BaggedRanker(Ranker):
     ) -> np.ndarray:
         """Return the mean of a measure of every model by itself; their variance is of interest."""
         chosen = self.measure if measure is None else measure
+        if not isinstance(chosen, str | Measure):
+            refuse("measure", "submodel_values", "one measure", chosen)
         columns = self.submodel_scores(data)
         return np.array(
             [next(iter(evaluate(scores, data, chosen).mean.values())) for scores in columns]

@@ -83,9 +83,9 @@ def prune(
         measure there is no fair estimate afterwards
     measures : one or several that must all hold; None: the ranker's own
     tolerance : how much a mean may fall below what it is now, in the measure's own units
-    margin : so many standard errors of the fall are added to it. On few queries a mean holds by
-        chance while most trees go; 1, with a tolerance above 0, keeps what those queries cannot
-        vouch for
+    margin : so many standard errors of the fall are added to it, and a rise counts for nothing.
+        On few queries a mean holds by chance while most trees go; with 1 and a tolerance above 0
+        pruning ends once more than the tolerance is uncertain
     convention : what the measure's name does not say
     n_threads : threads to use, None for all cores; the result does not depend on it
     callback : called with the number of trees and the mean after every pass; True ends the search
@@ -108,6 +108,10 @@ def prune(
     owner = "prune"
     if not isinstance(data, QueryDataset):
         raise DataError(f"{owner} needs a QueryDataset. Got {type(data).__name__} instead.")
+    if callback is not None and not callable(callback):
+        refuse("callback", owner, "a function", callback)
+    if isinstance(model, BaggedRanker) and not hasattr(model, "models_"):
+        raise ParameterError(f"{owner}: this {type(model).__name__} is not trained yet.")
     check_real("tolerance", owner, tolerance, low=0.0)
     check_real("margin", owner, margin, low=0.0)
     given = getattr(model, "measure", "ndcg@10") if measures is None else measures
@@ -144,6 +148,8 @@ def _part(
     model: Ranker, share: float, data: QueryDataset, scaled: bool, n_threads: int | None
 ) -> Part:
     """Return a model's trees on the data; refuse one whose score is not their sum."""
+    if isinstance(model, Ranker) and not hasattr(model, "n_features_in_"):
+        raise ParameterError(f"prune: this {type(model).__name__} is not trained yet.")
     if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):
         raise ParameterError(
             f"prune needs a trained ranker made of trees, or a bag of them. Got "

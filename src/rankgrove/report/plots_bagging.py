@@ -52,11 +52,12 @@ def pruning(result: PrunedRanker) -> Figure:
     axes = figure.add_subplot()
     trees = [one.n_trees for one in result.passes]
     for k, name in enumerate(result.measures):
-        values = [one.values[name] for one in result.passes]
-        axes.plot(trees, values, label=name, color=f"C{k}")
-        axes.axhline(values[0], color=f"C{k}", linestyle=":", linewidth=0.8)
+        start = result.passes[0].values[name]
+        change = [one.values[name] - start for one in result.passes]
+        axes.plot(trees, change, label=f"{name} (from {start:.4f})", color=f"C{k}")
+    axes.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     axes.invert_xaxis()
     axes.set_xlabel("number of trees left")
-    axes.set_ylabel("mean on the data that pruning looked at")
+    axes.set_ylabel("change of the mean, on the data pruned by")
     axes.legend(loc="best")
     return figure
