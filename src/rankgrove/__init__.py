@@ -79,6 +79,8 @@ _HOME = {
     "prune": "rankers.pruning",
     "Tuning": "experiments.tuning",
     "tune": "experiments.tune",
+    "Variance": "experiments.variance",
+    "variance_analysis": "experiments.variance",
 }
 
 # Modules with a public name of their own.
@@ -118,6 +120,8 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.evaluate import evaluate as evaluate
     from rankgrove.experiments.tune import tune as tune
     from rankgrove.experiments.tuning import Tuning as Tuning
+    from rankgrove.experiments.variance import Variance as Variance
+    from rankgrove.experiments.variance import variance_analysis as variance_analysis
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure

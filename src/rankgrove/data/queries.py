@@ -378,6 +378,19 @@ class QueryDataset:
             self.features, self.y, self.query_ids, self.query_of_row, rows=self.rows, **columns
         )
 
+    def without_features(self) -> QueryDataset:
+        """Return the data set with features that take no memory: none of them is known."""
+        import scipy.sparse
+
+        shape: Any = (self.n_rows, self.n_features)
+        return QueryDataset.from_parts(
+            scipy.sparse.csr_matrix(shape, dtype=np.float32),
+            self.y,
+            self.query_ids,
+            self.query_of_row,
+            **self._columns(),
+        )
+
     def _columns(self) -> dict[str, Any]:
         """Return what :meth:`_assemble` takes by name."""
         return {

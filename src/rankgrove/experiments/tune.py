@@ -22,6 +22,9 @@ from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.base import Ranker, plain_parameters
 from rankgrove.rankers.boosted_data import fingerprint
+from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.rankers.mart import MART
+from rankgrove.rankers.mcrank import McRank
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import (
     check_choice,
@@ -228,7 +231,8 @@ class _Runner:
                 if bar is not None:
                     bar.advance()
 
-            shared = (self.base, self.folds, self.measures, self.convention, self.seed)
+            folds = _binned(self.base, self.folds, {n for p in wanted for n in p})
+            shared = (self.base, folds, self.measures, self.convention, self.seed)
             run_tasks(
                 fit_one,
                 shared,
@@ -276,6 +280,20 @@ class _Runner:
         return trials
 
 
+def _binned(base: Ranker, folds: list[Parts], tuned: set[str]) -> list[tuple[Parts, Any]]:
+    """Return folds with the bins of their training data, which all fits share, where they can.
+
+    Bins are a quarter of the size of features, and are made once instead of in every fit.
+    """
+    found: list[tuple[Parts, Any]] = []
+    for parts in folds:
+        ready = None
+        if isinstance(base, LambdaMART | MART | McRank) and not {"max_bins", "submodel"} & tuned:
+            ready = base.with_bins(parts.train)
+        found.append((parts, None) if ready is None else (parts._replace(train=ready[0]), ready[1]))
+    return found
+
+
 def _key(task: tuple[Parameters, int, int]) -> str:
     parameters, fold, seed = task
     return f"{json.dumps(parameters, sort_keys=True)} fold {fold} seed {seed}"
@@ -297,7 +315,9 @@ def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | Non
         made.set_params(random_state=derive_seed(random_state, "tune", seed) % (1 << 31))
     if n_threads is not None and "n_threads" in own:
         made.set_params(n_threads=n_threads)
-    parts = folds[fold]
+    parts, bins = folds[fold]
+    if bins is not None:
+        made.take_bins(bins)
     made.fit(parts.train, valid=parts.valid, valid_measures=measures[0])
     if getattr(made, "interrupted_", False):
         raise KeyboardInterrupt

@@ -198,8 +198,24 @@ class BoostedRanker(Ranker):
                 "valid= (--valid on the command line)."
             )
 
+    def with_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
+        """Return what :meth:`fit` can take in place of some data, many times: bins, a byte each.
+
+        None where the ranker looks at features themselves.
+        """
+        if self._goes_on:
+            return None
+        return train.without_features(), self._bin(train)
+
+    def take_bins(self, binned: BinnedMatrix) -> None:
+        """Take bins that were made before, for the next ``fit``."""
+        self._ready_bins: BinnedMatrix | None = binned
+
     def _bin(self, train: QueryDataset) -> BinnedMatrix:
-        """Bin the rows in query order."""
+        """Bin the rows in query order, where that is not done already."""
+        ready: BinnedMatrix | None = self.__dict__.pop("_ready_bins", None)
+        if ready is not None:
+            return ready
         rows = query_order_rows(train)
         binner = Binner.fit(train.features, rows, self.max_bins, self.n_threads)
         if binner.columns.size == 0:

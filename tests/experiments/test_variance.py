@@ -1,0 +1,44 @@
+"""Variance over samples of the training queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+from rankgrove.bagging.sample import sampled_queries
+
+
+def test_means_and_variances_of_samples():
+    train, test, valid = (rg.make_web(25, n_docs=10, n_features=5, seed=s) for s in (1, 2, 3))
+    one = rg.LambdaMART("ndcg@10", n_trees=5, n_leaves=4, min_leaf=3, query_fraction=0.5)
+    rankers = {"one": one, "bag": rg.BaggedRanker(one, 3)}
+    found = rg.variance_analysis(
+        rankers, train, test, valid=valid, n_samples=4, measures=["ndcg@10", "map"]
+    )
+    seen = sampled_queries(train.query_keys, 0.67, 0, 2)
+    third = rg.LambdaMART(**(one.get_params() | {"random_state": 2}))
+    third.fit(train.select(seen), valid=valid)
+    expected = rg.evaluate(third, test, "map").mean["map"]
+    assert found.values["one"]["map"][2] == expected
+    ratio = np.var(found.values["bag"]["map"]) / np.var(found.values["one"]["map"])
+    assert found.change("bag", "one", "map") == pytest.approx(ratio - 1)
+    lines = repr(found).splitlines()
+    assert len(lines) == 4
+    assert f"{100 * (ratio - 1):+.1f} %" in lines[3]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rankers": []}, "rankers by name"),
+        ({"rankers": {"a": 3}}, "untrained rankers"),
+        ({"n_samples": 1}, "'n_samples' parameter"),
+        ({"query_fraction": 0}, "'query_fraction' parameter"),
+    ],
+)
+def test_mistakes(options, message):
+    data = rg.make_web(10, n_docs=5, n_features=3, seed=1)
+    given = {"rankers": {"a": rg.LambdaMART()}, "train": data, "test": data} | options
+    with pytest.raises(rg.ParameterError, match=message):
+        rg.variance_analysis(**given)
