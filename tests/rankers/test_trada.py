@@ -209,6 +209,14 @@ def test_models_without_statistics(data, base, tmp_path):
     np.testing.assert_array_equal(old.predict(test), base.predict(test))
     with pytest.raises(rg.DataError, match="does not say how many rows"):
         rg.Trada(old).fit(small)
+    for added in (  # nothing of the base model changes
+        rg.Trada(old, beta=0, extra_trees=2).fit(small),
+        rg.adapt_with("additive", old, small, extra_trees=2),
+    ):
+        added.save(tmp_path / "added.rg")
+        np.testing.assert_array_equal(
+            rg.load(tmp_path / "added.rg").truncated(12).predict(test), base.predict(test)
+        )
     known = rg.statistics_from_data(old, big)
     a, b = rg.Trada(known, beta=2).fit(small), rg.Trada(base, beta=2).fit(small)
     np.testing.assert_allclose(a.predict(test), b.predict(test), rtol=1e-9)

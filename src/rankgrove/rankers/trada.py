@@ -218,8 +218,7 @@ class Trada(BoostedRanker):
     ) -> None:
         names = train.feature_names if train.has_feature_names else None
         trees = base_trees(self._found, train.n_features, names, type(self).__name__)
-        inner = self.level == "layer" or self.tune == "splits"
-        source = source_statistics(trees, self.base_rate, inner=inner)
+        source = source_statistics(trees, self.base_rate, needed=self.beta != 0)
         self._cv: dict[float, float] = {}
         beta = self.beta
         if beta == CROSS_VALIDATED:
@@ -231,7 +230,7 @@ class Trada(BoostedRanker):
         found = adapt_ensemble(trees, source, target, objective, rules, n_threads=self.n_threads)
         self._report = AdaptationReport.of(trees, source, found, target, train.feature_names)
         self._trees = trimmed(found.ensemble, found.reached) if self.trim else found.ensemble
-        self._rates = source.rate.tolist()
+        self._rates = np.nan_to_num(source.rate, nan=1.0).tolist()
         self._scored = train, found.scores
 
     def _rules(self, beta: float, n_rows: int) -> Rules:
