@@ -54,9 +54,7 @@ def source_statistics(
     )
 
 
-def tree_rates(
-    ensemble: Ensemble, rate: float | None = None, *, needed: bool = True
-) -> np.ndarray:
+def tree_rates(ensemble: Ensemble, rate: float | None = None, *, needed: bool = True) -> np.ndarray:
     """Return the learning rate of every tree: what its leaves' values are of their responses.
 
     `rate` is that of trees that do not show theirs. Without it, a tree whose responses are all 0

@@ -17,7 +17,7 @@ from rankgrove.boosting.loop import Objective, Progress
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset, query_order_rows
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
@@ -169,13 +169,13 @@ class Trada(BoostedRanker):
         super().check_parameters()
         owner = type(self).__name__
         if self.beta != CROSS_VALIDATED:
-            _check_beta("beta", owner, self.beta, f"a number of at least 0 or {CROSS_VALIDATED!r}")
-        else:
-            check_integer("folds", owner, self.folds, low=2)
-            if not isinstance(self.betas, tuple | list | np.ndarray) or not len(self.betas):
-                refuse("betas", owner, "some numbers of at least 0", self.betas)
-            for beta in self.betas:
-                _check_beta("betas", owner, beta, "numbers of at least 0")
+            rule = f"a number of at least 0, infinity included, or {CROSS_VALIDATED!r}"
+            _check_beta("beta", owner, self.beta, rule)
+        check_integer("folds", owner, self.folds, low=2)
+        if not isinstance(self.betas, tuple | list | np.ndarray) or not len(self.betas):
+            refuse("betas", owner, "some numbers of at least 0", self.betas)
+        for beta in self.betas:
+            _check_beta("betas", owner, beta, "numbers of at least 0, infinity included")
         check_choice("tune", owner, self.tune, ["responses", "splits"])
         check_choice("level", owner, self.level, ["layer", "leaf"])
         check_choice("objective", owner, self.objective, OBJECTIVES)
@@ -364,6 +364,7 @@ def _target_rows(
 def _check_beta(name: str, owner: str, value: Any, rule: str) -> None:
     if isinstance(value, float) and value == math.inf:
         return
-    if isinstance(value, str):
+    try:
+        check_real(name, owner, value, low=0.0)
+    except ParameterError:  # its rule would be a finite number
         refuse(name, owner, rule, value)
-    check_real(name, owner, value, low=0.0)
