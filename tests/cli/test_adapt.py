@@ -29,6 +29,9 @@ def test_trada(folder):
     )
     out, _ = run(*words.split(), cwd=folder)
     assert "adapted from a MART of 8 trees: beta 3, splits tuned, level leaf, trimmed" in out
+    changes = rg.load(folder / "new.rg").report_
+    assert f"what changed most, by feature:\n{changes.table('feature', 10)}\n" in out
+    assert "gain" not in out
     big, small = rg.load(folder / "big.rg"), rg.read_letor(folder / "small.txt")
     vali = rg.read_letor(folder / "vali.txt")
     model = rg.Trada(

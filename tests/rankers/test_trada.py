@@ -350,5 +350,10 @@ def test_plot(data, base):
     assert len(figure.axes) == 3
     assert len(figure.axes[1].get_yticks()) == 5
     assert len(rg.plot.adaptation(model.report_).axes) == 3
+    assert figure.get_suptitle().startswith("What adaptation changed: 12 trees")
+    widths = [bar.get_width() for bar in figure.axes[1].containers[1]]
+    assert widths == sorted(widths, reverse=True)
+    still = rg.plot.adaptation(rg.Trada(base).fit(data[1]))
+    assert len(still.axes) == 2  # no threshold moved: no dots, and no axis for them
     with pytest.raises(rg.DataError, match="needs a trained Trada"):
         rg.plot.adaptation(base)

@@ -108,7 +108,8 @@ def base_trees(
         if name not in place:
             raise DataError(
                 f"{owner}: the base model was trained with a feature {name!r}, which the "
-                f"{domain}'s data does not have{nearest(name, names)}. Add it (NaN where it is unknown)."
+                f"{domain}'s data does not have{nearest(name, names)}. Add it (NaN where it is "
+                "unknown)."
             )
     column = np.array([place[name] for name in own], np.int32)
     return replace(trees, n_features=n_features, feature=column[trees.feature])

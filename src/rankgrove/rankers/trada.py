@@ -331,6 +331,12 @@ class Trada(BoostedRanker):
             lines.append(f"{self.measure} of beta in cross-validation: {values}")
         return lines
 
+    def _feature_lines(self, n_features: int) -> list[str]:
+        # gains are the base model's own: what adaptation changed says more
+        if n_features < 1:
+            return []
+        return ["what changed most, by feature:", self.report_.table("feature", n_features)]
+
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content, arrays = super()._state()
         content["beta"] = self.beta_
