@@ -333,9 +333,8 @@ class Trada(BoostedRanker):
 
     def _feature_lines(self, n_features: int) -> list[str]:
         # gains are the base model's own: what adaptation changed says more
-        if n_features < 1:
-            return []
-        return ["what changed most, by feature:", self.report_.table("feature", n_features)]
+        table = self.report_.table("feature", n_features) if n_features > 0 else ""
+        return ["what changed most, by feature:", table] if table else []
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content, arrays = super()._state()

@@ -20,8 +20,8 @@ def adaptation(model: Any, *, n_features: int = 15) -> Figure:
 
     By tree: how much of its responses changed, and the share of branches that no target row
     reaches, as points and as running medians; points far above these (trees that had hardly any
-    response before) are cut off. By feature, most changed first: how much the effect of its splits changed,
-    the effect before behind it, and how far their thresholds moved, if any did.
+    response before) are cut off. By feature, most changed first: how much the effect of its
+    splits changed, the effect before behind it, and how far their thresholds moved, if any did.
 
     Parameters
     ----------
