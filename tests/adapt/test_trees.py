@@ -268,12 +268,44 @@ def test_what_is_missing_is_said_or_derived():
         source_statistics(replace(trees, **means))
     derived = source_statistics(replace(trees, **means), rate=0.3)
     np.testing.assert_allclose(derived.response, whole.response, rtol=1e-9, atol=1e-12)
-    # leaves alone are enough for equation 2
+    # the leaves are enough: inner nodes are their sums
     inner = {name: unknown[name] for name in unknown if name.startswith("node")}
-    some = source_statistics(replace(trees, **inner), inner=False)
-    assert np.isfinite(some.response).all()
-    with pytest.raises(rg.DataError, match="how many rows"):
-        source_statistics(replace(trees, **inner))
+    some = source_statistics(replace(trees, **inner))
+    np.testing.assert_array_equal(some.count, whole.count)
+    np.testing.assert_allclose(some.response, whole.response, rtol=1e-9, atol=1e-12)
+    # a rate that shows is not overridden; trees that do not show theirs get the given one
+    with pytest.raises(rg.ParameterError, match=r"base_rate=0.5.*do \(0.3\): leave base_rate out"):
+        source_statistics(trees, rate=0.5)
+    mean = trees.leaf_mean.copy()
+    mean[: trees.leaf_ptr[1]] = np.nan
+    partly = source_statistics(replace(trees, leaf_mean=mean), rate=0.5)
+    assert partly.rate.tolist() == [0.5] + [0.3] * (trees.n_trees - 1)
+
+
+@pytest.mark.parametrize("level", ["layer", "leaf"])
+def test_the_constant_is_mixed_by_the_sum_of_leaf_counts(level):
+    trees = replace(two_levels(), base=1.0, node_count=np.array([-1, -1]))
+
+    class Started(Residuals):
+        start = 3.0
+
+    found = adapt(trees, X1, Y1, Started, beta=2.0, level=level)
+    np.testing.assert_allclose(found.ensemble.base, (12 * 1 + 8 * 3) / 20, rtol=1e-15)
+    assert found.ensemble.node_count.tolist() == [16, 8]
+
+
+@pytest.mark.parametrize("level", ["layer", "leaf"])
+@pytest.mark.parametrize("tune", ["responses", "splits"])
+def test_beta_0_needs_no_statistics(level, tune):
+    trees, _, small = domains()
+    bare = replace(trees, **unknown_statistics(trees.feature.size, trees.n_leaves))
+    target = TargetRows.of(small.features, None, np.unique(trees.feature))
+    source = source_statistics(bare, needed=False)
+    found = adapt_ensemble(bare, source, target, squared(small)(small.y), Rules(0, tune, level))
+    np.testing.assert_array_equal(found.scores, score(trees, small.X))
+    assert found.ensemble.to_arrays().keys() == bare.to_arrays().keys()
+    assert np.isnan(found.ensemble.leaf_mean).all()
+    assert (found.ensemble.leaf_count == -1).all()
 
 
 # -- the report -----------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ def test_trada(folder):
     )
     out, _ = run(*words.split(), cwd=folder)
     assert "adapted from a MART of 8 trees: beta 3, splits tuned, level leaf, trimmed" in out
+    changes = rg.load(folder / "new.rg").report_
+    assert f"what changed most, by feature:\n{changes.table('feature', 10)}\n" in out
+    assert "gain" not in out
     big, small = rg.load(folder / "big.rg"), rg.read_letor(folder / "small.txt")
     vali = rg.read_letor(folder / "vali.txt")
     model = rg.Trada(
@@ -76,6 +79,16 @@ def test_other_methods(folder, words):
         ("--set n_tree=3", "Trada has no parameter 'n_tree'"),
         ("--plot x.abc", "--plot writes png, svg or pdf"),
         ("--set early_stopping=3 --extra-trees 3", "early_stopping needs validation data"),
+        ("--set base=x.rg", "--set does not take 'base': give --base instead."),
+        ("--set source=3", "--set does not take 'source': give --source instead."),
+        ("--set weight=3", "--set does not take 'weight': give --target-weight instead."),
+        ("--beta 10 --set beta=20", "'beta' is given twice"),
+        ("--threads 1 --set n_threads=2", "'n_threads' is given twice"),
+        ("--method additive --set beta=3", "The method 'additive' does not take beta="),
+        ("--method additive --set n_trees=20", "takes the number of trees as extra_trees="),
+        ("--method additive --source big.txt", "additive does not look at the source's data"),
+        ("--method submodel --set submodel=x.rg", "'submodel' does not take submodel="),
+        ("--method base --valid vali.txt", "neither parameters nor validation data"),
         ("--report small.txt", "--report small.txt would overwrite a file that is read"),
     ],
 )

@@ -209,6 +209,14 @@ def test_models_without_statistics(data, base, tmp_path):
     np.testing.assert_array_equal(old.predict(test), base.predict(test))
     with pytest.raises(rg.DataError, match="does not say how many rows"):
         rg.Trada(old).fit(small)
+    for added in (  # nothing of the base model changes
+        rg.Trada(old, beta=0, extra_trees=2).fit(small),
+        rg.adapt_with("additive", old, small, extra_trees=2),
+    ):
+        added.save(tmp_path / "added.rg")
+        np.testing.assert_array_equal(
+            rg.load(tmp_path / "added.rg").truncated(12).predict(test), base.predict(test)
+        )
     known = rg.statistics_from_data(old, big)
     a, b = rg.Trada(known, beta=2).fit(small), rg.Trada(base, beta=2).fit(small)
     np.testing.assert_allclose(a.predict(test), b.predict(test), rtol=1e-9)
@@ -217,7 +225,10 @@ def test_models_without_statistics(data, base, tmp_path):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"beta": -1}, "'beta'.*at least 0"),
+        ({"beta": -1}, "'beta'.*a number of at least 0, infinity included, or 'cv'. Got -1"),
+        ({"beta": float("nan")}, "'beta'.*at least 0"),
+        ({"betas": (1, -1)}, "'betas'.*at least 0, infinity included. Got -1"),
+        ({"folds": 1}, "'folds'"),
         ({"beta": "much"}, "'beta'.*or 'cv'"),
         ({"beta": "cv", "betas": ()}, "'betas'.*some numbers"),
         ({"beta": "cv", "folds": 1}, "'folds'"),
@@ -236,8 +247,13 @@ def test_bad_parameters(data, base, bad, message):
 
 
 def test_bad_bases(data):
-    _, small, _ = data
+    big, small, _ = data
+    bag = rg.BaggedRanker(rg.MART(n_trees=1), n_models=2).fit(small)
+    two = [rg.MART(n_trees=n).fit(small) for n in (1, 2)]
     for bad, message in [
+        (bag, "BaggedRanker has no trees of its own: its models .* adapted one by one"),
+        (rg.refine_weights(two[1], small, "ndcg@10"), "Got RefinedWeights: give its .ranker"),
+        (rg.optimal_combination(*two, small, "ndcg@10"), "one of the rankers that its .ranker"),
         (None, "must be a trained ranker of boosted trees"),
         (rg.MART(), "must be trained, and this MART is not"),
         (rg.SVMMap().fit(small), "A SVMMap has no trees"),
@@ -245,6 +261,14 @@ def test_bad_bases(data):
     ]:
         with pytest.raises(rg.ParameterError, match=message):
             rg.Trada(bad).fit(small)
+    half = rg.LambdaMART(submodel=two[0], submodel_weight=0.5, n_trees=1).fit(small)
+    with pytest.raises(rg.DataError, match=r"^Trada: .*weight 0.5.*with submodel_weight=1"):
+        rg.Trada(half).fit(small)
+    with pytest.raises(rg.ParameterError, match="'model' parameter of statistics_from_data"):
+        rg.statistics_from_data(None, big)
+    few = rg.QueryDataset(np.asarray(small.X)[:, :3], small.y, small.qid)
+    with pytest.raises(rg.DataError, match="the source's data has 3"):
+        rg.statistics_from_data(two[0], few)
     with pytest.raises(rg.ParameterError, match="does not go on from any"):
         rg.Trada(rg.MART(n_trees=1).fit(small)).fit(
             small.X, small.y, qid=small.qid, base_score=small.y
@@ -276,6 +300,39 @@ def test_methods(data, base):
         rg.adapt_with("trad", base, small)
 
 
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("trada", {"weight": 3}, "weight= is for the method 'combine'. Got the method 'trada'"),
+        ("trada", {"n_trees": 3}, "the number of trees as extra_trees=. Got n_trees="),
+        ("small", {"extra_trees": 3}, "the number of trees as n_trees=. Got extra_trees="),
+        ("small", {"source": 1}, "'small' does not look at the source's data"),
+        ("additive", {"source": 1}, "'additive' does not look at the source's data"),
+        ("additive", {"beta": 3}, "'additive' does not take beta="),
+        ("additive", {"tune": "splits"}, "'additive' does not take tune="),
+        ("submodel", {"submodel": "x.rg"}, "'submodel' does not take submodel="),
+        ("base", {"valid": 1}, "neither parameters nor validation data"),
+        ("base", {"n_trees": 1}, "neither parameters nor validation data"),
+    ],
+)
+def test_what_a_method_does_not_use_is_refused(data, base, method, given, message):
+    with pytest.raises(rg.ParameterError, match=message):
+        rg.adapt_with(method, base, data[1], **given)
+
+
+def test_data_of_a_wrong_type(data, base):
+    big, small, _ = data
+    for call, message in [
+        (lambda: rg.statistics_from_data(base, "x"), "source must be a QueryDataset.*Got 'x'"),
+        (lambda: rg.adapt_with("combine", base, "s.txt", source=big), "target must be.*'s.txt'"),
+        (lambda: rg.adapt_with("combine", base, small, source="b.txt"), "source must be.*'b.txt'"),
+        (lambda: rg.adapt_with("trada", base, small, source=[1]), "source must be.*Got list"),
+        (lambda: rg.combined_data(big, None), "target must be.*Got NoneType"),
+    ]:
+        with pytest.raises(rg.DataError, match=message):
+            call()
+
+
 def test_combined_data_of_unequal_width(data):
     big, small, _ = data
     wide = rg.QueryDataset(np.column_stack([np.asarray(small.X), small.y]), small.y, small.qid)
@@ -293,5 +350,10 @@ def test_plot(data, base):
     assert len(figure.axes) == 3
     assert len(figure.axes[1].get_yticks()) == 5
     assert len(rg.plot.adaptation(model.report_).axes) == 3
+    assert figure.get_suptitle().startswith("What adaptation changed: 12 trees")
+    widths = [bar.get_width() for bar in figure.axes[1].containers[1]]
+    assert widths == sorted(widths, reverse=True)
+    still = rg.plot.adaptation(rg.Trada(base).fit(data[1]))
+    assert len(still.axes) == 2  # no threshold moved: no dots, and no axis for them
     with pytest.raises(rg.DataError, match="needs a trained Trada"):
         rg.plot.adaptation(base)

@@ -15,7 +15,7 @@ import numpy as np
 from rankgrove.adapt.target import TargetRows
 from rankgrove.adapt.walking import Rules, SourceStatistics, Walker, joined, parted
 from rankgrove.boosting.loop import Objective
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.model.ensemble import Ensemble
 
 _REMEDY = (
@@ -25,45 +25,50 @@ _REMEDY = (
 
 
 def source_statistics(
-    ensemble: Ensemble, rate: float | None = None, *, inner: bool = True
+    ensemble: Ensemble, rate: float | None = None, *, needed: bool = True
 ) -> SourceStatistics:
     """Return what an ensemble knows of its source, or raise DataError that says what is missing.
+
+    Counts and responses of inner nodes are those of their leaves, where they are not known.
 
     Parameters
     ----------
     ensemble : the base model
-    rate : learning rate of all trees, where the ensemble does not show it
-    inner : whether the statistics of inner nodes are needed, not only those of leaves
+    rate : learning rate of the trees that do not show it
+    needed : whether anything will be mixed; if not, unknown counts are -1 and unknown rates NaN
     """
-    unknown = ensemble.leaf_count.min(initial=0) < 0
-    if inner:
-        unknown = unknown or ensemble.node_count.min(initial=0) < 0
-    if unknown:
+    counted = ensemble.leaf_count.min(initial=0) >= 0
+    if needed and not counted:
         raise DataError(
-            "The base model does not say how many rows of its training data reached every node: "
+            "The base model does not say how many rows of its training data reached every leaf: "
             f"{_REMEDY}."
         )
-    rates = np.full(ensemble.n_trees, np.nan if rate is None else float(rate))
-    if rate is None:
-        rates = tree_rates(ensemble)
-    response = joined(ensemble, _node_responses(ensemble, rates, inner), ensemble.value)
-    count = joined(ensemble, ensemble.node_count, ensemble.leaf_count).astype(np.float64)
-    return SourceStatistics(np.maximum(count, 0.0), response, rates)
+    rates = tree_rates(ensemble, rate, needed=needed)
+    node_count = ensemble.node_count.astype(np.float64)
+    if counted and node_count.min(initial=0) < 0:
+        node_count = np.where(node_count < 0, _summed(ensemble, ensemble.leaf_count), node_count)
+    return SourceStatistics(
+        joined(ensemble, node_count, ensemble.leaf_count),
+        joined(ensemble, _node_responses(ensemble, rates), ensemble.value),
+        rates,
+    )
 
 
-def tree_rates(ensemble: Ensemble) -> np.ndarray:
-    """Return the learning rate of every tree: what its leaves' values are of their responses."""
-    if np.isnan(ensemble.leaf_mean).any():
-        raise DataError(
-            "The base model does not show the learning rate of its trees, the mean response of "
-            f"their leaves being unknown: give base_rate=, or {_REMEDY}."
-        )
+def tree_rates(ensemble: Ensemble, rate: float | None = None, *, needed: bool = True) -> np.ndarray:
+    """Return the learning rate of every tree: what its leaves' values are of their responses.
+
+    `rate` is that of trees that do not show theirs. Without it, a tree whose responses are all 0
+    gets the median of the others, and one whose responses are unknown is an error, or NaN where
+    no rates are `needed`.
+    """
     rates = np.full(ensemble.n_trees, np.nan)
     values, means = ensemble.value.tolist(), ensemble.leaf_mean.tolist()
+    unknown = np.zeros(ensemble.n_trees, bool)
     for t, (a, b) in enumerate(itertools.pairwise(ensemble.leaf_ptr.tolist())):
         value, mean = values[a:b], means[a:b]
+        unknown[t] = any(m != m for m in mean)
         largest = max(mean, key=abs)
-        if largest != 0.0:
+        if not unknown[t] and largest != 0.0:
             ratio = value[mean.index(largest)] / largest
             # one factor in all leaves, but for rounding; else the one nearest to all
             far = max(abs(v - ratio * m) for v, m in zip(value, mean, strict=True))
@@ -71,36 +76,46 @@ def tree_rates(ensemble: Ensemble) -> np.ndarray:
                 along = sum(v * m for v, m in zip(value, mean, strict=True))
                 ratio = along / sum(m * m for m in mean)
             rates[t] = ratio
-    known = rates[~np.isnan(rates)]
-    # a tree without any response says nothing of its rate: it gets that of the others
-    return np.where(np.isnan(rates), np.median(known) if known.size else 1.0, rates)
+    shown = ~np.isnan(rates)
+    if rate is not None:
+        if shown.any() and not unknown.any():
+            raise ParameterError(
+                f"base_rate={rate:g} is for trees that do not show their learning rate. Those of "
+                f"the base model do ({np.median(rates[shown]):.4g}): leave base_rate out."
+            )
+        return np.where(shown, rates, rate)
+    if needed and unknown.any():
+        raise DataError(
+            "The base model does not show the learning rate of its trees, the mean response of "
+            f"their leaves being unknown: give base_rate=, or {_REMEDY}."
+        )
+    others = np.median(rates[shown]) if shown.any() else 1.0
+    return np.where(shown | unknown, rates, others)
 
 
-def _node_responses(ensemble: Ensemble, rates: np.ndarray, inner: bool) -> np.ndarray:
+def _node_responses(ensemble: Ensemble, rates: np.ndarray) -> np.ndarray:
     """Return the responses of inner nodes times the trees' rates."""
-    per_node = np.repeat(rates, np.diff(ensemble.node_ptr))
-    known = per_node * ensemble.node_mean
-    if not inner:
-        return np.nan_to_num(known)
+    known = np.repeat(rates, np.diff(ensemble.node_ptr)) * ensemble.node_mean
     if not np.isnan(known).any():
         return known
     # A node's response is its leaves', weighted by their hessians (or rows, where those are 1).
     weight = ensemble.leaf_weight
     if np.isnan(weight).any():
-        weight = ensemble.leaf_count.astype(np.float64)
-    found = np.empty(known.size)
-    for t in range(ensemble.n_trees):
-        a, b = int(ensemble.node_ptr[t]), int(ensemble.node_ptr[t + 1])
-        leaves = slice(ensemble.leaf_ptr[t], ensemble.leaf_ptr[t + 1])
-        w = np.concatenate([np.zeros(b - a), weight[leaves]])
-        total = np.concatenate([np.zeros(b - a), weight[leaves] * ensemble.value[leaves]])
-        for node in range(b - a - 1, -1, -1):
-            for child in (int(ensemble.left[a + node]), int(ensemble.right[a + node])):
-                place = child if child >= 0 else b - a + ~child
-                w[node] += w[place]
-                total[node] += total[place]
-            found[a + node] = total[node] / w[node] if w[node] > 0 else 0.0
+        weight = np.abs(ensemble.leaf_count).astype(np.float64)  # alike where they are unknown
+    total, whole = _summed(ensemble, weight * ensemble.value), _summed(ensemble, weight)
+    found = np.divide(total, whole, out=np.zeros(total.size), where=whole > 0)
     return np.where(np.isnan(known), found, known)
+
+
+def _summed(ensemble: Ensemble, of_leaves: np.ndarray) -> np.ndarray:
+    """Return for every node the sum over the leaves below it."""
+    sums = np.zeros(ensemble.feature.size)
+    for t in range(ensemble.n_trees):
+        a, leaf = int(ensemble.node_ptr[t]), int(ensemble.leaf_ptr[t])
+        for node in range(int(ensemble.node_ptr[t + 1]) - 1, a - 1, -1):  # children come later
+            for child in (int(ensemble.left[node]), int(ensemble.right[node])):
+                sums[node] += sums[a + child] if child >= 0 else of_leaves[leaf + ~child]
+    return sums
 
 
 def statistics_of(

@@ -62,7 +62,8 @@ def adapt_ensemble(
     walker = Walker(ensemble, source, target, rules, n_threads)
     for t in range(ensemble.n_trees):
         walker.step(t, objective, scores)
-    made = _with(ensemble, source, walker, base)
+    known = source.count.min(initial=0) >= 0 and not np.isnan(source.rate).any()
+    made = _with(ensemble, source, walker, base) if known else ensemble  # beta 0: all stays
     return Adapted(made, walker.reached, walker.response, scores)
 
 

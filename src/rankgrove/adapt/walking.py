@@ -44,9 +44,9 @@ class SourceStatistics:
 
     Attributes
     ----------
-    count : source rows of every place
+    count : source rows of every place; -1 where unknown, which is enough for beta 0
     response : the mean response there, times the rate of the tree: of a leaf, its value
-    rate : learning rate (weight) of every tree
+    rate : learning rate (weight) of every tree; NaN where unknown, as above
     """
 
     count: np.ndarray

@@ -67,8 +67,8 @@ def adapt(
     source: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Judged data of the source, for combine; for trada and additive where the base "
-            "model does not know how many rows reached its nodes. Repeat for several LETOR files."
+            help="Judged data of the source, for combine; for trada where the base model does not "
+            "know how many rows reached its leaves. Repeat for several LETOR files."
         ),
     ] = None,
     valid: Annotated[
@@ -168,9 +168,9 @@ def adapt(
         "--plot": (None, plot),
     }
     given = _of_the_method(method, own, extra_trees, source, weight_of_target)
-    given |= parameters(None, settings or [])
     if method is not Way.base and threads is not None:
         given["n_threads"] = threads
+    given |= _not_again(parameters(None, settings or []), given)
     if plot is not None:
         check_plot(plot)
     valid_files = named_sets(valid or [])
@@ -240,9 +240,23 @@ def _of_the_method(
         given["weight"] = weight_of_target
     if method is Way.combine and not source:
         raise ParameterError("--method combine needs the source's data: give --source.")
-    if source and method in (Way.base, Way.small, Way.submodel):
+    if source and method not in (Way.trada, Way.combine):
         raise ParameterError(f"--method {method.value} does not look at the source's data.")
     return given
+
+
+def _not_again(settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return what --set says; refuse what an option says already, or alone can say."""
+    options = {"weight": "--target-weight", "target": "the files of the target's data"}
+    options |= {name: f"--{name}" for name in ("method", "base", "source", "valid")}
+    for name in settings:
+        if name in options:
+            raise ParameterError(f"--set does not take {name!r}: give {options[name]} instead.")
+        if name in given:
+            raise ParameterError(
+                f"{name!r} is given twice, by an option of its own and by --set: leave one out."
+            )
+    return settings
 
 
 def _beta(text: str) -> float | str:

@@ -21,7 +21,7 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
+from rankgrove.rankers.base_trees import base_trees, check_dataset, fitted_base, objective_for
 from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.trada import OBJECTIVES, Trada
 from rankgrove.validation import check_choice, check_real
@@ -36,7 +36,7 @@ def adapt_with(
     *,
     source: QueryDataset | None = None,
     valid: Any = None,
-    weight: float = 10.0,
+    weight: float | None = None,
     **settings: Any,
 ) -> Ranker:
     """Make a model for a target domain by one of the methods that the Trada paper compares.
@@ -49,11 +49,12 @@ def adapt_with(
         and the target's data together; ``"base"``: the base model itself
     base : the model of the source domain: a trained ranker, or the path of its file
     target : the target's data
-    source : the source's data, for ``"combine"``; for ``"trada"`` and ``"additive"`` where the
-        base model does not know how many rows reached its nodes
+    source : the source's data, for ``"combine"``; for ``"trada"`` where the base model does not
+        know how many rows reached its leaves
     valid : validation data of the target
-    weight : how much more a query of the target counts than one of the source, for ``"combine"``
-    **settings : parameters of the ranker that is trained
+    weight : how much more a query of the target counts than one of the source, for ``"combine"``;
+        None is 10
+    **settings : parameters of the ranker that is trained; what a method does not use is refused
 
     Returns
     -------
@@ -70,18 +71,44 @@ def adapt_with(
     MART(n_leaves=6, n_trees=5)
     """
     check_choice("method", "adapt_with", method, METHODS)
+    _check_use(method, source, valid, weight, settings)
     model = fitted_base(base, "adapt_with")
+    check_dataset("target", "adapt_with", target)
     if method == "combine":
         if source is None:
             raise ParameterError("The method 'combine' needs the source's data: give source=.")
-        return combined(model, target, source, weight=weight, valid=valid, **settings)
-    if method == "base":
-        if settings:
-            raise ParameterError("The method 'base' trains nothing: it takes no parameters.")
-        return model
-    if source is not None and method in ("trada", "additive"):
+        if weight is not None:
+            settings["weight"] = weight
+        return combined(model, target, source, valid=valid, **settings)
+    if source is not None:
         model = statistics_from_data(model, source, n_threads=settings.get("n_threads"))
     return METHODS[method](model, target, valid=valid, **settings)
+
+
+def _check_use(
+    method: str, source: Any, valid: Any, weight: float | None, settings: dict[str, Any]
+) -> None:
+    """Refuse what a method does not use."""
+    if method == "base" and (settings or valid is not None):
+        raise ParameterError(
+            "The method 'base' trains nothing: it takes neither parameters nor validation data."
+        )
+    if source is not None and method not in ("trada", "combine"):
+        raise ParameterError(
+            f"The method {method!r} does not look at the source's data: leave source= out."
+        )
+    if weight is not None and method != "combine":
+        raise ParameterError(f"weight= is for the method 'combine'. Got the method {method!r}.")
+    number, other = "n_trees", "extra_trees"
+    if method in ("trada", "additive"):
+        number, other = other, number
+    for name in settings:
+        if name in _SET_BY_METHOD.get(method, ()):
+            raise ParameterError(f"The method {method!r} does not take {name}=: leave it out.")
+        if name == other:
+            raise ParameterError(
+                f"The method {method!r} takes the number of trees as {number}=. Got {other}=."
+            )
 
 
 def adapted(base: Any, target: QueryDataset, *, valid: Any = None, **settings: Any) -> Ranker:
@@ -132,6 +159,10 @@ def lambdasmart(
     return LambdaMART(submodel=base, n_trees=n_trees, **settings).fit(target, valid=valid)
 
 
+_SET_BY_METHOD = {
+    "additive": ("beta", "tune", "level", "trim", "betas", "folds", "base_rate"),
+    "submodel": ("submodel",),
+}
 METHODS: dict[str, Callable[..., Ranker]] = {
     "trada": adapted,
     "submodel": lambdasmart,
@@ -149,6 +180,8 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
     missing there (0 in sparse data).
     """
     check_real("weight", "combined_data", weight, above=0.0)
+    check_dataset("source", "combined_data", source)
+    check_dataset("target", "combined_data", target)
     if source.n_features > target.n_features:
         raise DataError(
             f"The source has {source.n_features} features, the target only {target.n_features}: "
@@ -212,9 +245,10 @@ def statistics_from_data(
     """
     check_choice("objective", "statistics_from_data", objective, OBJECTIVES)
     check_real("l2", "statistics_from_data", l2, low=0.0)
-    base = fitted_base(model, "statistics_from_data")
+    base = fitted_base(model, "statistics_from_data", "model")
+    check_dataset("source", "statistics_from_data", source)
     names = source.feature_names if source.has_feature_names else None
-    trees = base_trees(base, source.n_features, names, "statistics_from_data")
+    trees = base_trees(base, source.n_features, names, "statistics_from_data", "source")
     keys = row_keys(source.query_keys, source.query_ptr)
     followed = objective_for(base, objective, measure, source, keys, n_threads)
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))

@@ -27,38 +27,68 @@ from rankgrove.validation import counted, nearest, refuse
 _RULE = "a trained ranker of boosted trees, or the path of its model file"
 
 
-def fitted_base(given: Any, owner: str) -> Ranker:
-    """Return the ranker that a `base` stands for."""
+def check_dataset(name: str, owner: str, given: Any) -> None:
+    """Refuse anything but a data set."""
+    if not isinstance(given, QueryDataset):
+        shown = repr(given) if isinstance(given, str | Path) else type(given).__name__
+        raise DataError(
+            f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
+            f"Got {shown}."
+        )
+
+
+def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
+    """Return the ranker that the parameter of a name stands for."""
+    rule = f"The {name!r} parameter of {owner} must be {_RULE}."
     if isinstance(given, str | Path):
         if not Path(given).exists():
-            refuse("base", owner, _RULE + ", and there is no such file", str(given))
+            refuse(name, owner, _RULE + ", and there is no such file", str(given))
         from rankgrove.rankers.load import load  # it knows all rankers
 
         given = load(given)
     if type(given).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
         given = given.estimator
     if not isinstance(given, Ranker):
-        refuse("base", owner, _RULE, given)
+        inside = getattr(given, "ranker", None)
+        if isinstance(inside, Ranker):  # what a search for weights found
+            remedy = "give its .ranker"
+            if not hasattr(inside, "ensemble_"):
+                remedy = "give one of the rankers that its .ranker combines"
+            raise ParameterError(f"{rule} Got {type(given).__name__}: {remedy}.")
+        refuse(name, owner, _RULE, given)
     if not hasattr(given, "n_features_in_"):
         raise ParameterError(
-            f"The 'base' parameter of {owner} must be trained, and this {type(given).__name__} is "
-            "not: train it on the source's data first."
+            f"The {name!r} parameter of {owner} must be trained, and this {type(given).__name__} "
+            "is not: train it on the source's data first."
         )
     if not isinstance(getattr(given, "ensemble_", None), Ensemble):
+        kind = type(given).__name__
+        if hasattr(given, "models_"):
+            raise ParameterError(
+                f"{rule} A {kind} has no trees of its own: its models (models_) are adapted one by "
+                "one."
+            )
         raise ParameterError(
-            f"The 'base' parameter of {owner} must be {_RULE}. A {type(given).__name__} has no "
-            "trees: go on from it by LambdaMART(submodel=...)."
+            f"{rule} A {kind} has no trees: go on from it by LambdaMART(submodel=...)."
         )
     return copy.copy(given)  # training `given` anew leaves this one as it is
 
 
-def base_trees(base: Ranker, n_features: int, names: Sequence[str] | None, owner: str) -> Ensemble:
-    """Return the trees of a base model, their features numbered as in the target's data.
+def base_trees(
+    base: Ranker, n_features: int, names: Sequence[str] | None, owner: str, domain: str = "target"
+) -> Ensemble:
+    """Return the trees of a base model, their features numbered as in a domain's data.
 
     Features are found by name, where both the model and the data have names, else by number; the
     data may have more features than the model.
     """
-    trees: Ensemble = base.flat_ensemble() if isinstance(base, SubmodelRanker) else base.ensemble_
+    try:
+        trees = base.flat_ensemble() if isinstance(base, SubmodelRanker) else base.ensemble_
+    except DataError as error:
+        raise DataError(
+            f"{owner}: {error} Train the base model with submodel_weight=1, or go on from it by "
+            "LambdaMART(submodel=...)."
+        ) from None
     if trees.n_columns != 1:
         raise ParameterError(
             f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
@@ -69,16 +99,17 @@ def base_trees(base: Ranker, n_features: int, names: Sequence[str] | None, owner
         if n_features < trees.n_features:
             raise DataError(
                 f"{owner}: the base model was trained on {counted(trees.n_features, 'feature')}, "
-                f"the target's data has {n_features}. Give it the same features first, in the same "
-                "order; others may follow."
+                f"the {domain}'s data has {n_features}. Give it the same features first, in the "
+                "same order; others may follow."
             )
         return replace(trees, n_features=n_features)
     place = {name: j for j, name in enumerate(names)}
     for name in own:
         if name not in place:
             raise DataError(
-                f"{owner}: the base model was trained with a feature {name!r}, which the target's "
-                f"data does not have{nearest(name, names)}. Add it (NaN where it is unknown)."
+                f"{owner}: the base model was trained with a feature {name!r}, which the "
+                f"{domain}'s data does not have{nearest(name, names)}. Add it (NaN where it is "
+                "unknown)."
             )
     column = np.array([place[name] for name in own], np.int32)
     return replace(trees, n_features=n_features, feature=column[trees.feature])

@@ -481,15 +481,20 @@ class BoostedRanker(Ranker):
                 value = values[n - 1] if n else start
                 if value is not None:
                     lines.append(f"{name} {measure_name}: {value:.4f} after {trees.size_text()}")
+        return "\n".join([*lines, *self._feature_lines(n_features)])
+
+    def _feature_lines(self, n_features: int) -> list[str]:
+        """Return the summary's table of features."""
         names = getattr(self, "feature_names_", None) or tuple(
             f"f{i + 1}" for i in range(self.n_features_in_)
         )
         gain, split = self.feature_importance("gain"), self.ensemble_.importance("split")
         best = [j for j in np.argsort(-gain, kind="stable")[:n_features] if gain[j] > 0]
         width = max([7, *(len(names[j]) for j in best)])
-        lines.append(f"{'feature':<{width}}  {'gain':>6}  {'splits':>7}")
-        lines += [f"{names[j]:<{width}}  {gain[j]:6.1%}  {split[j]:7,.0f}" for j in best]
-        return "\n".join(lines)
+        return [
+            f"{'feature':<{width}}  {'gain':>6}  {'splits':>7}",
+            *(f"{names[j]:<{width}}  {gain[j]:6.1%}  {split[j]:7,.0f}" for j in best),
+        ]
 
     def _about(self) -> list[str]:
         """Return further lines of the summary."""

@@ -17,7 +17,7 @@ from rankgrove.boosting.loop import Objective, Progress
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset, query_order_rows
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
@@ -169,13 +169,13 @@ class Trada(BoostedRanker):
         super().check_parameters()
         owner = type(self).__name__
         if self.beta != CROSS_VALIDATED:
-            _check_beta("beta", owner, self.beta, f"a number of at least 0 or {CROSS_VALIDATED!r}")
-        else:
-            check_integer("folds", owner, self.folds, low=2)
-            if not isinstance(self.betas, tuple | list | np.ndarray) or not len(self.betas):
-                refuse("betas", owner, "some numbers of at least 0", self.betas)
-            for beta in self.betas:
-                _check_beta("betas", owner, beta, "numbers of at least 0")
+            rule = f"a number of at least 0, infinity included, or {CROSS_VALIDATED!r}"
+            _check_beta("beta", owner, self.beta, rule)
+        check_integer("folds", owner, self.folds, low=2)
+        if not isinstance(self.betas, tuple | list | np.ndarray) or not len(self.betas):
+            refuse("betas", owner, "some numbers of at least 0", self.betas)
+        for beta in self.betas:
+            _check_beta("betas", owner, beta, "numbers of at least 0, infinity included")
         check_choice("tune", owner, self.tune, ["responses", "splits"])
         check_choice("level", owner, self.level, ["layer", "leaf"])
         check_choice("objective", owner, self.objective, OBJECTIVES)
@@ -218,8 +218,7 @@ class Trada(BoostedRanker):
     ) -> None:
         names = train.feature_names if train.has_feature_names else None
         trees = base_trees(self._found, train.n_features, names, type(self).__name__)
-        inner = self.level == "layer" or self.tune == "splits"
-        source = source_statistics(trees, self.base_rate, inner=inner)
+        source = source_statistics(trees, self.base_rate, needed=self.beta != 0)
         self._cv: dict[float, float] = {}
         beta = self.beta
         if beta == CROSS_VALIDATED:
@@ -231,7 +230,7 @@ class Trada(BoostedRanker):
         found = adapt_ensemble(trees, source, target, objective, rules, n_threads=self.n_threads)
         self._report = AdaptationReport.of(trees, source, found, target, train.feature_names)
         self._trees = trimmed(found.ensemble, found.reached) if self.trim else found.ensemble
-        self._rates = source.rate.tolist()
+        self._rates = np.nan_to_num(source.rate, nan=1.0).tolist()
         self._scored = train, found.scores
 
     def _rules(self, beta: float, n_rows: int) -> Rules:
@@ -332,6 +331,11 @@ class Trada(BoostedRanker):
             lines.append(f"{self.measure} of beta in cross-validation: {values}")
         return lines
 
+    def _feature_lines(self, n_features: int) -> list[str]:
+        # gains are the base model's own: what adaptation changed says more
+        table = self.report_.table("feature", n_features) if n_features > 0 else ""
+        return ["what changed most, by feature:", table] if table else []
+
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content, arrays = super()._state()
         content["beta"] = self.beta_
@@ -365,6 +369,7 @@ def _target_rows(
 def _check_beta(name: str, owner: str, value: Any, rule: str) -> None:
     if isinstance(value, float) and value == math.inf:
         return
-    if isinstance(value, str):
+    try:
+        check_real(name, owner, value, low=0.0)
+    except ParameterError:  # its rule would be a finite number
         refuse(name, owner, rule, value)
-    check_real(name, owner, value, low=0.0)

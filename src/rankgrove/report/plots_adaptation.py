@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.adapt.report import AdaptationReport
+from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.errors import DataError
 from rankgrove.report.figure import new_figure
-from rankgrove.validation import check_integer
+from rankgrove.validation import check_integer, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +19,9 @@ def adaptation(model: Any, *, n_features: int = 15) -> Figure:
     """Plot what adaptation changed: by tree to the left, by feature to the right.
 
     By tree: how much of its responses changed, and the share of branches that no target row
-    reaches. By feature: how much the effect of its splits changed, and how far their thresholds
-    moved.
+    reaches, as points and as running medians; points far above these (trees that had hardly any
+    response before) are cut off. By feature, most changed first: how much the effect of its
+    splits changed, the effect before behind it, and how far their thresholds moved, if any did.
 
     Parameters
     ----------
@@ -36,28 +37,65 @@ def adaptation(model: Any, *, n_features: int = 15) -> Figure:
         raise DataError(f"adaptation needs a trained Trada, or its report_. Got {model!r}.")
     check_integer("n_features", "adaptation", n_features, low=1)
     trees, features = report.by_tree(), report.by_feature()[:n_features]
-    figure = new_figure("Plotting", 11.0, max(4.5, 0.3 * len(features)))
+    figure = new_figure("Plotting", 11.0, max(4.5, 1.5 + 0.3 * len(features)))
+    figure.suptitle(
+        f"What adaptation changed: {counted(report.n_trees, 'tree')}, "
+        f"{report.unreached_share:.1%} of the branches without a target row"
+    )
     of_trees, of_features = figure.subplots(1, 2)
-    x = [row["tree"] for row in trees]
-    of_trees.plot(x, [_share(row, "response") for row in trees], label="change of responses")
-    of_trees.plot(x, [row["unreached"] for row in trees], label="unreached branches")
-    of_trees.set_xlabel("tree")
-    of_trees.set_ylabel("share")
-    of_trees.set_ylim(bottom=0.0)
-    of_trees.legend(loc="best")
-    place = np.arange(len(features))[::-1]
-    bars = [_share(row, "effect") for row in features]
-    of_features.barh(place, bars, color="C0")
-    of_features.set_yticks(place, [str(row["feature"]) for row in features])
-    of_features.set_xlabel("change of its splits' effect (bars), as a share")
-    if any(row["moved"] for row in features):
-        upper = of_features.twiny()
-        upper.plot([row["movement"] for row in features], place, "o", color="C3")
-        upper.set_xlabel("movement of thresholds (dots), standard deviations", color="C3")
-        upper.set_xlim(left=0.0)
+    _draw_trees(of_trees, trees)
+    _draw_features(of_features, features)
     return figure
 
 
-def _share(row: Any, name: str) -> float:
-    """Return how large a change is beside what was there before."""
-    return float(row[f"{name}_change"] / row[name]) if row[name] else 0.0
+def _draw_trees(axes: Any, trees: list[Row]) -> None:
+    x = [row["tree"] for row in trees]
+    drawn = {
+        "change of responses": [_share(row) for row in trees],
+        "unreached branches": [float(row["unreached"]) for row in trees],
+    }
+    top = 0.1
+    for k, (name, values) in enumerate(drawn.items()):
+        middle = _running_median(np.array(values))
+        axes.plot(x, values, ".", color=f"C{k}", alpha=0.25)
+        axes.plot(x, middle, color=f"C{k}", label=name)
+        top = max([top, *middle])
+    axes.set_ylim(0.0, 1.4 * top)
+    axes.set_title("By tree")
+    axes.set_xlabel("tree")
+    axes.set_ylabel("share (points: one tree; lines: running median)")
+    axes.legend(loc="upper right")
+
+
+def _draw_features(axes: Any, features: list[Row]) -> None:
+    axes.set_title("By feature")
+    if not features:
+        return
+    place = np.arange(len(features))[::-1]
+    axes.barh(place, [row["effect"] for row in features], color="0.85", label="effect before")
+    axes.barh(
+        place, [row["effect_change"] for row in features], 0.4, color="C0", label="its change"
+    )
+    axes.set_yticks(place, [str(row["feature"]) for row in features])
+    axes.set_xlabel("effect: difference of the two sides' responses, mean over splits")
+    moved = [(row["movement"], at) for row, at in zip(features, place, strict=True) if row["moved"]]
+    if moved:
+        upper = axes.twiny()
+        upper.plot(*zip(*moved, strict=True), "o", color="C3")
+        upper.set_xlabel("movement of thresholds (dots), standard deviations", color="C3")
+        upper.set_xlim(left=0.0)
+    axes.legend(loc="lower right")
+
+
+def _running_median(values: np.ndarray) -> np.ndarray:
+    """Return the median of every value and its neighbours, a tenth of all of them."""
+    reach = values.size // 20
+    return np.array(
+        [np.median(values[max(0, k - reach) : k + reach + 1]) for k in range(values.size)]
+    )
+
+
+def _share(row: Row) -> float:
+    """Return how large the change of a tree's responses is beside what was there before."""
+    before, change = float(row["response"]), float(row["response_change"])
+    return change / before if before else 0.0
