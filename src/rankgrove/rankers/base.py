@@ -53,8 +53,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "kind" in cls.__dict__:
-            KINDS[cls.kind] = cls
+        if "kind" not in cls.__dict__:
+            return
+        before = KINDS.get(cls.kind, cls)
+        # defining a class once more, as in a notebook, replaces it
+        if (before.__module__, before.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ParameterError(
+                f"{cls.__qualname__}: the kind {cls.kind!r} is that of {before.__module__}."
+                f"{before.__qualname__}, whose model files it would read. Give it another one."
+            )
+        KINDS[cls.kind] = cls
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuse an unknown parameter with the nearest name, where Python would name none."""
@@ -203,11 +211,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
+def class_of(kind: str) -> type[Ranker]:
+    """Return the class of a kind that a model file names."""
+    if kind not in KINDS:
+        raise ModelFileError(
+            f"The file holds a {kind!r}, and no ranker of that kind is known. A class of your own "
+            "must be imported before its models are loaded; the command line knows those of "
+            "rankgrove alone."
+        )
+    return KINDS[kind]
+
+
 def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
     """Return the ranker of a kind with parameters that a model file has; unknown ones are left."""
-    if kind not in KINDS:
-        raise ModelFileError(f"The file holds a {kind!r}, which is not a ranker it could hold.")
-    ranker = KINDS[kind]
+    ranker = class_of(kind)
     known = ranker().get_params(deep=False)
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
     return ranker(**{k: v for k, v in given.items() if k in known})

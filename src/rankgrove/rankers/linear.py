@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +23,8 @@ from rankgrove.validation import check_choice, check_integer, check_real, counte
 if TYPE_CHECKING:
     from typing import Self
 
+_log = logging.getLogger("rankgrove")
+_ALL_ZERO = "all weights are 0: the bound says nothing at this C"
 # What C="auto" tries.
 AUTO = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 
@@ -107,6 +110,8 @@ class LinearRanker(Ranker):
         self.n_features_in_ = train.n_features
         if train.has_feature_names:
             self.feature_names_ = train.feature_names
+        if not self.linear_.weights.any():
+            _log.warning("%s (C %g): %s.", owner, self.C_, _ALL_ZERO)
         return self
 
     _takes_row_weights: ClassVar[bool] = False
@@ -261,6 +266,8 @@ class LinearRanker(Ranker):
             f"{counted(self.n_features_in_, 'feature')}, {chosen}",
             "training: " + ", ".join(f"{k} {_short(v)}" for k, v in shown.items()),
         ]
+        if not self.linear_.weights.any():
+            lines.append(_ALL_ZERO)
         left_out = [f"{n:,} with {why}" for why, n in self.skipped_.items() if n]
         if left_out:
             lines.append(f"queries left out: {', '.join(left_out)}")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import ModelFileError, ParameterError
-from rankgrove.rankers.base import KINDS, Ranker
+from rankgrove.errors import ParameterError
+from rankgrove.rankers.base import Ranker, class_of
 from rankgrove.validation import counted, refuse
 
 
@@ -24,12 +24,9 @@ def pack(ranker: Ranker, name: str) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> Ranker:
     """Build the ranker that :func:`pack` packed."""
-    kind = content["kind"]
-    if kind not in KINDS:
-        raise ModelFileError(f"The file holds a {kind!r}, which is not a ranker it could hold.")
     own = f"{name}/"
     inner = {key.removeprefix(own): a for key, a in arrays.items() if key.startswith(own)}
-    return KINDS[kind].restore(content, inner)
+    return class_of(content["kind"]).restore(content, inner)
 
 
 def pack_members(
