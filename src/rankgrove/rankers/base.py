@@ -236,11 +236,27 @@ def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         return X.features, X.rows
     from rankgrove.data.inputs import check_features
 
+    refuse_file(X, owner)
     try:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     except TypeError:
         raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
     return check_features(X, n_rows), None
+
+
+def refuse_file(given: Any, owner: str) -> None:
+    """Refuse the name of a file in the place of data."""
+    if isinstance(given, str | Path):
+        raise DataError(
+            f"{owner} takes data, not the name of a file: read it first, by "
+            f"rg.read_letor({str(given)!r}), or rg.read_table of a CSV or parquet file."
+        )
+
+
+def check_qid(qid: Any, n_rows: int, owner: str) -> None:
+    """Refuse query ids that are not one a row of features without labels."""
+    if np.size(qid) != n_rows:
+        raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
 
 
 def as_dataset(
@@ -260,6 +276,7 @@ def as_dataset(
                 "scores: give them to it."
             )
         return X
+    refuse_file(X, owner)
     if y is None or qid is None:
         missing = "labels (y)" if y is None else "query ids (qid=)"
         raise DataError(
@@ -323,6 +340,7 @@ def _one_valid(valid: Any, owner: str) -> QueryDataset:
         return valid
     if isinstance(valid, tuple) and len(valid) == 3:
         return as_dataset(*valid, owner)
+    refuse_file(valid, owner)
     raise DataError(
         f"{owner}: validation data is a QueryDataset or (X, y, qid). Got {type(valid).__name__}."
     )

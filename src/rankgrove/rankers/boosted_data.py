@@ -45,11 +45,13 @@ def row_weights(data: QueryDataset) -> np.ndarray | None:
 
 
 def named_measures(
-    given: str | Measure | Iterable[str | Measure] | None, target: Measure
+    given: str | Measure | Iterable[str | Measure] | None, target: Measure, watched: bool = True
 ) -> dict[str, Measure]:
-    """Return what to measure on validation data, by the names the caller gave."""
+    """Return what to measure on validation data (`watched`: there is any), by the given names."""
     if given is None:
         return {str(target): target}
+    if not watched:
+        raise ParameterError("valid_measures needs validation data: give valid= too.")
     listed = [given] if isinstance(given, str | Measure) else list(given)
     if not listed:
         raise ParameterError("valid_measures must name at least one measure.")

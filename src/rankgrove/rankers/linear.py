@@ -14,7 +14,15 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import BY_QUERY, SCALINGS, Linear
-from rankgrove.rankers.base import Ranker, as_dataset, check_names, one_weight, valid_datasets
+from rankgrove.rankers.base import (
+    Ranker,
+    as_dataset,
+    check_names,
+    check_qid,
+    features_of,
+    one_weight,
+    valid_datasets,
+)
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
 from rankgrove.scoring.linear import score_linear
@@ -92,7 +100,7 @@ class LinearRanker(Ranker):
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
         watched = valid_datasets(valid, f"{owner}.fit")
-        measures = named_measures(valid_measures, self.measure)
+        measures = named_measures(valid_measures, self.measure, bool(watched))
         self.check_valid(bool(watched))
         grid = sorted({float(value) for value in self._listed_c()})
         sights = [self._sight(name, one, train, measures) for name, one in watched.items()]
@@ -237,7 +245,9 @@ class LinearRanker(Ranker):
                     f"{self.linear_.scaling!r}), so it needs the queries: give it a QueryDataset, "
                     "or qid=."
                 )
-            X = as_dataset(X, np.zeros(len(qid)), qid, owner)
+            n_rows = features_of(X, owner)[0].shape[0]
+            check_qid(qid, n_rows, owner)
+            X = as_dataset(X, np.zeros(n_rows), qid, owner)
         threads = self._checked_input(X, "predict", n_threads)[2]
         features, rows = scaled_rows(X, self.linear_.scaling, threads)
         return X.ungrouped(score_linear(self.linear_, features, rows, threads))
@@ -272,6 +282,9 @@ class LinearRanker(Ranker):
         if left_out:
             lines.append(f"queries left out: {', '.join(left_out)}")
         tried = [record["C"] for record in self.solutions_]
+        if len(tried) > 1 and self.C_ in (tried[0], tried[-1]):
+            more = "smaller" if self.C_ == tried[0] else "larger"
+            lines.append(f"this C is at the edge of those tried: {more} ones may be better")
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
                 lines.append(f"{name} {measure_name}: {values[tried.index(self.C_)]:.4f}")

@@ -6,6 +6,7 @@ A ranker of ours is written into the file of the one that holds it, so that the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,17 @@ def unpack_members(
     return tuple(unpack(one, arrays, f"ranker {i}") for i, one in enumerate(packed))
 
 
+def loaded(given: Any, name: str, owner: str, rule: str) -> Any:
+    """Return the model of a model file; what is no file's name is returned as it is."""
+    if not isinstance(given, str | Path):
+        return given
+    if not Path(given).is_file():
+        refuse(name, owner, f"{rule}, and there is no such file", str(given))
+    from rankgrove.rankers.load import load  # it knows all rankers
+
+    return load(given)
+
+
 def check_members(rankers: Any, least: int, owner: str) -> None:
     """Refuse what is no list of rankers, or of too few."""
     if isinstance(rankers, str) or not hasattr(rankers, "__len__"):
@@ -67,6 +79,15 @@ def check_members(rankers: Any, least: int, owner: str) -> None:
                 f"{owner} needs rankers, which can score other data. Got {type(one).__name__}: "
                 "combine scores by rankgrove.interpolate."
             )
+
+
+def loaded_members(rankers: Any, least: int, owner: str) -> Any:
+    """Return the list of rankers, those given by their model files read."""
+    if isinstance(rankers, Sequence) and not isinstance(rankers, str):
+        rule = "a list of trained rankers or of model files"
+        rankers = [loaded(one, "rankers", owner, rule) for one in rankers]
+    check_members(rankers, least, owner)
+    return rankers
 
 
 def member_scores(model: Any, X: Any, n_threads: int | None) -> np.ndarray:
