@@ -170,6 +170,8 @@ def test_clear_errors(data, ranker):
         rg.DataError, match=r"pair 1 joins row 0 of query .*1.* and row 15 of query"
     ):
         make().fit_pairs(data, [[0, 1], [0, 15]])
+    with pytest.raises(rg.DataError, match=rf"{name}\.fit_pairs: X has 400 rows, and qid 2 ids"):
+        make().fit_pairs(data.X, [[0, 1]], qid=[1, 2])
     with pytest.raises(rg.DataError, match="probability must be between 0 and 1"):
         make().fit_pairs(data, [[0, 1]], 2.0)
     with pytest.raises(rg.DataError, match="same value in all rows"):

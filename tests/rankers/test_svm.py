@@ -274,6 +274,12 @@ def test_c_is_chosen_by_validation(train, valid, ranker):
     assert rg.evaluate(model, valid, "map[relevant=2]").mean["map[relevant=2]"] == max(values)
     assert model.solution_ == model.solutions_[int(np.argmax(values))]
     assert "the best of 3" in model.summary()
+    found = model.C_
+    for value, hint in [(0.01, "tried: smaller ones may"), (1.0, None), (10.0, "larger ones may")]:
+        model.C_ = value
+        assert ("at the edge" in model.summary()) == (hint is not None)
+        assert hint is None or hint in model.summary()
+    model.C_ = found
     # as good as training for that C alone
     alone = ranker(C=model.C_, relevant=2).fit(train)
     if ranker is rg.SVMMap:
@@ -304,6 +310,8 @@ def test_prediction_needs_the_queries_where_scaling_does(train, valid):
         model.predict(valid.X)
     with pytest.raises(rg.DataError, match="trained on 12 features; the data has 3"):
         model.predict(valid.X[:, :3], qid=valid.qid)
+    with pytest.raises(rg.DataError, match=r"SVMMap\.predict: X has .* rows, and qid 2 ids"):
+        model.predict(valid.X, qid=[1, 2])
     assert rg.SVMMap(relevant=2).fit(train).predict(valid.X).shape == (valid.n_rows,)
 
 

@@ -50,12 +50,13 @@ def named_measures(
     """Return what to measure on validation data (`watched`: there is any), by the given names."""
     if given is None:
         return {str(target): target}
-    if not watched:
-        raise ParameterError("valid_measures needs validation data: give valid= too.")
     listed = [given] if isinstance(given, str | Measure) else list(given)
     if not listed:
         raise ParameterError("valid_measures must name at least one measure.")
-    return {str(spec): parse_measure(spec) for spec in listed}
+    found = {str(spec): parse_measure(spec) for spec in listed}
+    if not watched and list(found) != [str(target)]:  # the ranker's own is what is left out
+        raise ParameterError("valid_measures needs validation data: give valid= too.")
+    return found
 
 
 def listed_callbacks(given: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:

@@ -283,7 +283,7 @@ class LinearRanker(Ranker):
             lines.append(f"queries left out: {', '.join(left_out)}")
         tried = [record["C"] for record in self.solutions_]
         if len(tried) > 1 and self.C_ in (tried[0], tried[-1]):
-            more = "smaller" if self.C_ == tried[0] else "larger"
+            more = "smaller" if tried[0] == self.C_ else "larger"
             lines.append(f"this C is at the edge of those tried: {more} ones may be better")
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
