@@ -55,6 +55,26 @@ def test_the_summary_and_mistakes(folder):
     assert "'hidden' parameter of RankNet must be a whole number, or several" in err
 
 
+def test_beginning_with_another_net(folder):
+    words = ["train", "train.txt", *QUICK, "--model"]
+    run(*words, "first.rg", "--ranker", "ranknet", cwd=folder)
+    run(*words, "then.rg", "--ranker", "lambdarank", "--start", "first.rg", cwd=folder)
+    train = rg.read_letor(folder / "train.txt")
+    first = rg.load(folder / "first.rg")
+    expected = rg.LambdaRank(n_epochs=4).fit(train, start=first)
+    made = rg.load(folder / "then.rg")
+    np.testing.assert_array_equal(made.network_.flat, expected.network_.flat)
+    for more, message in [
+        (["--ranker", "lambdamart"], "and lambdamart cannot"),
+        (["--ranker", "lambdarank", "--models", "2"], "and a bag cannot"),
+    ]:
+        _, err = run(
+            "train", "train.txt", "--model", "x.rg", "--start", "first.rg", *more,
+            cwd=folder, status=2,
+        )  # fmt: skip
+        assert message in err
+
+
 @pytest.mark.parametrize("name", ["lambdarank", "ranknet"])
 def test_parameters_are_a_file_that_trains(folder, name):
     listed, _ = run("params", name)

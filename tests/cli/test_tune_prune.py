@@ -53,6 +53,10 @@ def test_tuning_on_folds(folder):
         ("S1.txt --valid S2.txt --plot a.png", "give --test"),
         ("S1.txt --valid S2.txt --space none.toml", "cannot be read"),
         ("S1.txt --valid S2.txt --space other", "'space' parameter of tune"),
+        (
+            "S1.txt --valid S2.txt --ranker lambdarank",
+            "are spaces of boosted trees",
+        ),
         ("S1.txt --valid S2.txt --search random", "'n_trials' parameter"),
         ("S1.txt --valid gone.txt", "there is no such file"),
         ("S1.txt --valid S2.txt --out S2.txt", "would overwrite"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_a_stack(train, trained):
 
 def test_refusals(train, trained):
     check = rg.check_local_optimum
-    with pytest.raises(rg.DataError, match="LambdaMART"):
+    with pytest.raises(rg.DataError, match=r"Got LambdaMART\.$"):  # it is trained
         check(rg.LambdaMART(n_trees=2).fit(train), train)
     with pytest.raises(rg.DataError, match="not trained"):
         check(rg.LambdaRank(), train)
@@ -160,6 +161,8 @@ def test_refusals(train, trained):
     for name, value in [
         ("p0", 0.0),
         ("p0", 1.0),
+        ("p0", 1e-9),
+        ("p0", 1e-320),
         ("confidence", 1.0),
         ("steps", ()),
         ("steps", [-0.1]),
@@ -184,5 +187,8 @@ def test_the_plot(train, trained, coordinates, tmp_path):
     if coordinates is None:
         assert len(figure.axes[1].lines) == found.weights.size + 2
     figure.savefig(tmp_path / "optimum.png")
+    low = replace(found, values=found.values + 1.0)  # a failed test
+    title = rg.plot.local_optimum(low).get_suptitle()
+    assert title == "no local optimum of ndcg@5: it rose along 13 of 13 directions"
     with pytest.raises(rg.ParameterError, match="check_local_optimum returned"):
         rg.plot.local_optimum(None)

@@ -117,6 +117,16 @@ def test_weights_are_routed(train, name):
 # -- callbacks ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", [rg.LambdaMART, rg.MART, rg.LambdaRank, rg.SVMMap, rg.SVMAcc])
+def test_what_cannot_be_looked_at_or_is_no_data_is_refused(train, kind):
+    with pytest.raises(rg.ParameterError, match="valid_measures needs validation data"):
+        kind().fit(train, valid_measures="p@3")
+    with pytest.raises(rg.DataError, match=r"fit takes data.*rg\.read_letor\('train\.txt'\)"):
+        kind().fit("train.txt")
+    with pytest.raises(rg.DataError, match=r"rg\.read_letor\('vali\.txt'\)"):
+        kind().fit(train, valid="vali.txt")
+
+
 def test_callbacks_are_none_one_or_several(train, valid):
     plain = rg.LambdaMART(**SMALL).fit(train, callbacks=None)
     seen = []

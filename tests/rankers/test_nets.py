@@ -404,6 +404,11 @@ def test_training_that_comes_apart_says_so(train, options):
     model = rg.RankNet(**options, optimiser="sgd", learning_rate=1e150, n_epochs=50)
     with pytest.raises(rg.ParameterError, match=r"came apart in epoch \d+.*learning_rate \(it was"):
         model.fit(train)
+    model.set_params(optimiser="adam", learning_rate=1e300)
+    with pytest.raises(rg.ParameterError, match=r"\(it was 1e\+300\)\.$"):  # it is adam already
+        model.fit(train)
+    with pytest.raises(rg.ParameterError, match=r"at most 1. Got 0.001 \* 2000: lower l2"):
+        rg.LambdaRank(l2=2000).fit(train)
 
 
 @pytest.mark.parametrize(
@@ -534,6 +539,11 @@ def test_training_begins_with_the_weights_of_another_net(tmp_path):
     still.fit(train, start=first)
     assert np.array_equal(still.predict(train), first.predict(train))
     assert np.array_equal(still.network_.mean, first.network_.mean)
+    first.save(tmp_path / "first.rg")
+    still.fit(train, start=tmp_path / "first.rg")
+    assert np.array_equal(still.predict(train), first.predict(train))
+    with pytest.raises(rg.ParameterError, match="its model file, and there is no such file"):
+        still.fit(train, start="second.rg")
     # one epoch from a net's own first weights is that net's first epoch
     rate = {"hidden": (5,), "optimiser": "sgd", "learning_rate": 0.01}
     seen = []

@@ -170,6 +170,8 @@ def test_clear_errors(data, ranker):
         rg.DataError, match=r"pair 1 joins row 0 of query .*1.* and row 15 of query"
     ):
         make().fit_pairs(data, [[0, 1], [0, 15]])
+    with pytest.raises(rg.DataError, match=rf"{name}\.fit_pairs: X has 400 rows, and qid 2 ids"):
+        make().fit_pairs(data.X, [[0, 1]], qid=[1, 2])
     with pytest.raises(rg.DataError, match="probability must be between 0 and 1"):
         make().fit_pairs(data, [[0, 1]], 2.0)
     with pytest.raises(rg.DataError, match="same value in all rows"):
@@ -177,6 +179,24 @@ def test_clear_errors(data, ranker):
     model = make().fit_pairs(data, label_pairs(data))
     with pytest.raises(rg.DataError, match=rf"{name}\.predict_pairs: pair 0 compares row 3 with"):
         model.predict_pairs(data, [[3, 3]])
+
+
+def test_trees_that_cannot_be_grown_are_told(caplog):
+    X, pairs = np.arange(6.0)[:, None], [[1, 0], [2, 1], [3, 2]]
+    rg.LambdaMART("pairs", n_trees=3, min_leaf=1).fit_pairs(X, pairs)
+    assert not caplog.text
+    rg.LambdaMART("pairs", n_trees=3).fit_pairs(X, pairs)
+    assert "no tree could be grown" in caplog.text
+    assert "min_leaf=20" in caplog.text
+
+
+def test_exact_steps_need_labels(data, valid):
+    pairs = label_pairs(data)
+    exact = {"measure": "pairs", "n_trees": 2, "step": "optimal"}
+    with pytest.raises(rg.ParameterError, match="pairs have none: set step='newton'"):
+        rg.LambdaMART(**exact).fit_pairs(data.X, pairs)
+    model = rg.LambdaMART(**exact, step_on="valid").fit_pairs(data.X, pairs, valid=valid)
+    assert len(model.steps_) >= 1
 
 
 def test_trees_need_the_measure_of_pairs(data):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -109,6 +111,23 @@ def test_models_of_others(held_out, tmp_path):
     assert np.array_equal(stack.predict(held_out.X), stack.predict(held_out))
     with pytest.raises(rg.ParameterError, match="A stack with a LinearRegression cannot be saved"):
         stack.save(tmp_path / "no.rg")
+
+
+def test_model_files_of_rankers(rankers, held_out, tmp_path):
+    for i, one in enumerate(rankers[:2]):
+        one.save(tmp_path / f"{i}.rg")
+    paths = [tmp_path / "0.rg", str(tmp_path / "1.rg")]
+    by_files = rg.StackedRanker(paths, n_epochs=3).fit(held_out)
+    expected = rg.StackedRanker(rankers[:2], n_epochs=3).fit(held_out)
+    for path in paths:
+        Path(path).unlink()  # they were read
+    assert np.array_equal(by_files.predict(held_out), expected.predict(held_out))
+    assert by_files.rankers is paths
+    by_files.save(tmp_path / "stack.rg")
+    read = rg.load(tmp_path / "stack.rg")
+    assert np.array_equal(read.predict(held_out), expected.predict(held_out))
+    with pytest.raises(rg.ParameterError, match=r"model files, and there is no such file. Got 'a"):
+        rg.StackedRanker(["a.rg"]).fit(held_out)
 
 
 def test_refusals(rankers, held_out):

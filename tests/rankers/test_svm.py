@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import LinearSVC
 
 import rankgrove as rg
+from rankgrove.rankers.base import KINDS
 
 STRUCTURAL = [rg.SVMMap, rg.SVMRoc, rg.SVMMrr, rg.SVMNdcg]
 EVERY = [*STRUCTURAL, rg.SVMAcc]
@@ -273,6 +274,12 @@ def test_c_is_chosen_by_validation(train, valid, ranker):
     assert rg.evaluate(model, valid, "map[relevant=2]").mean["map[relevant=2]"] == max(values)
     assert model.solution_ == model.solutions_[int(np.argmax(values))]
     assert "the best of 3" in model.summary()
+    found = model.C_
+    for value, hint in [(0.01, "tried: smaller ones may"), (1.0, None), (10.0, "larger ones may")]:
+        model.C_ = value
+        assert ("at the edge" in model.summary()) == (hint is not None)
+        assert hint is None or hint in model.summary()
+    model.C_ = found
     # as good as training for that C alone
     alone = ranker(C=model.C_, relevant=2).fit(train)
     if ranker is rg.SVMMap:
@@ -303,6 +310,8 @@ def test_prediction_needs_the_queries_where_scaling_does(train, valid):
         model.predict(valid.X)
     with pytest.raises(rg.DataError, match="trained on 12 features; the data has 3"):
         model.predict(valid.X[:, :3], qid=valid.qid)
+    with pytest.raises(rg.DataError, match=r"SVMMap\.predict: X has .* rows, and qid 2 ids"):
+        model.predict(valid.X, qid=[1, 2])
     assert rg.SVMMap(relevant=2).fit(train).predict(valid.X).shape == (valid.n_rows,)
 
 
@@ -419,11 +428,67 @@ def test_a_users_own_loss(train, tmp_path):
     model.save(tmp_path / "own.rg")
     np.testing.assert_array_equal(rg.load(tmp_path / "own.rg").predict(train), model.predict(train))
 
+
+def test_a_users_own_loss_that_is_incomplete(train):
     class Unfinished(rg.StructuralSVM):
         goal = "map"
 
-    with pytest.raises(NotImplementedError, match="needs a method most_violated"):
+    message = "needs a class attribute 'kind' and a method most_violated"
+    with pytest.raises(rg.ParameterError, match=message):
         Unfinished().fit(train)
+
+    class Wrong(rg.StructuralSVM):
+        kind, goal = "svm-wrong-of-the-tests", "map"
+        found = None
+
+        def most_violated(self, scores, relevant):
+            return self.found
+
+    for found, message in [
+        (None, "must return two things"),
+        (("much", np.arange(3)), "A loss must be a finite number"),
+        ((1.0, None), "must name each of the numbers"),
+        ((1.0, [[0], [1, 2]]), "must name each of the numbers"),
+        ((1.0, np.arange(float(train.query_ptr[1]))), "must name each of the numbers"),
+    ]:
+        Wrong.found = found
+        with pytest.raises(rg.DataError, match=message):
+            Wrong().fit(train)
+
+
+def test_a_kind_that_is_taken_is_refused(train, tmp_path):
+    with pytest.raises(rg.ParameterError, match=r"'svm-map' is that of rankgrove.rankers.svm.SVM"):
+        type("Mine", (rg.StructuralSVM,), {"kind": "svm-map", "goal": "map"})
+    for _ in range(2):  # the same class once more is let pass
+        mine = type("Mine", (rg.SVMMap,), {"kind": "mine-of-the-tests", "__module__": "notebook"})
+    path = tmp_path / "mine.rg"
+    mine(relevant=2).fit(train).save(path)
+    assert isinstance(rg.load(path), mine)
+    del KINDS["mine-of-the-tests"]
+    with pytest.raises(rg.ModelFileError, match="must be imported before"):
+        rg.load(path)
+
+
+def test_weights_that_are_all_0_are_told(train, caplog):
+    class First(rg.StructuralSVM):
+        """1 where the first document is irrelevant: the bound says nothing."""
+
+        kind, goal = "svm-first-of-the-tests", "p@1"
+
+        def most_violated(self, scores, relevant):
+            order = np.argsort(-scores)
+            worst = order[~relevant[order]][0]
+            passed = np.flatnonzero(relevant & (scores > scores[worst]))
+            pairs = relevant.sum() * (~relevant).sum()
+            cost = 2 * (scores[passed] - scores[worst]).sum() / pairs
+            if relevant[order[0]] and cost < 1:
+                return 1.0, [worst, *order[order != worst]]
+            return float(not relevant[order[0]]), order
+
+    model = First(C=10).fit(train)
+    assert not model.coef_.any()
+    assert "all weights are 0" in caplog.text
+    assert "all weights are 0: the bound says nothing at this C" in model.summary()
 
 
 # -- manners ---------------------------------------------------------------------------------------

@@ -33,6 +33,9 @@ def test_chosen_features(model):
     name = model.feature_names_[1]
     figure = base_function_weights(model, [name, 1], n_columns=1)
     assert [axes.get_title() for axes in figure.axes] == [name, model.feature_names_[0]]
+    for one in (name, 2):
+        (axes,) = base_function_weights(model, one).axes
+        assert axes.get_title() == name
 
 
 def test_mistakes(model):
@@ -41,5 +44,7 @@ def test_mistakes(model):
         base_function_weights(rg.SVMMap(relevant=2).fit(data))
     with pytest.raises(rg.DataError, match="no feature 9 among the model's 5 features"):
         base_function_weights(model, [9])
+    with pytest.raises(rg.ParameterError, match="one feature or several"):
+        base_function_weights(model, [])
     with pytest.raises(rg.ParameterError, match="n_columns"):
         base_function_weights(model, n_columns=0)

@@ -10,6 +10,7 @@ import pytest
 import scipy.optimize
 
 import rankgrove as rg
+from rankgrove.errors import ParameterError
 from rankgrove.svm.cutting_plane import Oracle, solve
 from rankgrove.svm.design import MatrixDesign
 from rankgrove.svm.oracles import LossOracle
@@ -261,6 +262,20 @@ def test_ctrl_c_keeps_what_there_is(web):
     oracle.joint = joint
     with pytest.raises(KeyboardInterrupt):
         solve(oracle, 10.0)
+
+
+@pytest.mark.parametrize("form", ["1-slack", "n-slack"])
+def test_any_object_with_the_three_names_is_an_oracle(form):
+    class Axes:
+        n_weights, shares = 2, [0.5, 0.5]
+
+        def single(self, w, i):
+            return (1.0, np.eye(2)[i]) if w[i] < 1.0 else (0.0, np.zeros(2))
+
+    found = solve(Axes(), 100.0, epsilon=1e-6, form=form)
+    np.testing.assert_allclose(found.w, [1.0, 1.0], atol=1e-3)
+    with pytest.raises(ParameterError, match="an object with n_weights, shares and single"):
+        solve(3, 1.0)
 
 
 def test_a_problem_that_is_solved_from_the_start():

@@ -74,6 +74,12 @@ def train(
         str | None,
         typer.Option(help="Model file to go on from: its scores, with new trees added."),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="Model file of a net of the same sizes, whose weights training begins with."
+        ),
+    ] = None,
     valid_measure: Annotated[
         list[str] | None,
         typer.Option(help="What to measure on the validation data; the first decides."),
@@ -134,6 +140,8 @@ def train(
 
     rankgrove train small.txt --submodel big.rg --set row_fraction=0.7 --model new.rg
 
+    rankgrove train train.txt --ranker lambdarank --start ranknet.rg --model net.rg
+
     rankgrove train train.txt --valid vali.txt --ranker svm-map --set C=auto --model map.rg
 
     rankgrove train part1.txt part2.txt part3.txt --cluster tcp://host:8786 --model web.rg
@@ -144,13 +152,20 @@ def train(
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
+    from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset, named_sets
     from rankgrove.data.file_kinds import is_table
     from rankgrove.validation import check_output_file
 
+    if start is not None:
+        check_exists(start)
     given = parameters(config, settings or [])
     made = new_ranker(ranker)
     own = made.get_params(deep=False)
+    if start is not None and ("start" not in inspect.signature(made.fit).parameters or models):
+        what = "a bag" if models else ranker
+        raise ParameterError(
+            f"--start begins with a net's weights, and {what} cannot. Leave it out."
+        )
     if measure is not None:
         if "measure" not in own:
             raise ParameterError(
@@ -190,7 +205,7 @@ def train(
     valid_files = named_sets(valid or [])
     valid_scores = _valid_base_scores(base_score, list(valid_files.values()), valid_base_score)
     score_files = [*valid_scores, None if is_table(data) else base_score]
-    read = [*data, *itertools.chain(*valid_files.values()), config]
+    read = [*data, *itertools.chain(*valid_files.values()), config, start]
     read += [Path(name) for name in score_files if name is not None]
     kept = getattr(made, "checkpoint", None)
     state = None if kept is None else Path(kept)
@@ -230,7 +245,12 @@ def train(
         if not quiet:
             typer.echo(f"training on {train_data!r}", err=True)
         with one_interrupt():
-            made.fit(train_data, valid=valid_data or None, valid_measures=valid_measure or None)
+            made.fit(
+                train_data,
+                valid=valid_data or None,
+                valid_measures=valid_measure or None,
+                **({"start": start} if start is not None else {}),
+            )
             made.save(model)
     if not quiet:
         typer.echo(made.summary())

@@ -123,6 +123,12 @@ def tune(
         rg.measure(spec, convention)
     base = new_ranker(ranker).set_params(**parameters(None, settings or []))
     base.check_parameters()
+    listed = _space(space)
+    if isinstance(listed, str) and not hasattr(base, "n_leaves"):
+        raise ParameterError(
+            f"--space {listed}: 'small' and 'large' are spaces of boosted trees, and {ranker} is "
+            "none. Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
+        )
     columns: dict[str, Any] = {
         "label": label,
         "qid": qid,
@@ -151,7 +157,7 @@ def tune(
     found = rg.tune(
         base,
         given,
-        _space(space),
+        listed,
         search=search.value,
         n_trials=trials,
         n_seeds=seeds,

@@ -47,7 +47,8 @@ def lambda_loss(
     Parameters
     ----------
     scores : tensor that requires a gradient: queries x documents, filled up (with `mask`); or one
-        number a document, in queries told by `query_ptr` or `qid` (neither: a single query)
+        number a document, in queries told by `query_ptr` or `qid`; without either one long tensor
+        is one query
     labels : tensor or array of the same shape
     measure : a measure or its name
     mask : same shape, True where there is a document; None: everywhere. What is masked has no part

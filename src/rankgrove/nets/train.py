@@ -221,7 +221,8 @@ def epoch_order(keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
 def _refuse_divergence(optimiser: Optimiser, epoch: int) -> None:
     raise ParameterError(
         f"Training came apart in epoch {epoch + 1}: the scores grew beyond all bounds. Lower the "
-        f"learning_rate (it was {optimiser.rate:g}), or take optimiser='adam'."
+        f"learning_rate (it was {optimiser.rate:g})"
+        + (", or take optimiser='adam'." if optimiser.name == "sgd" else ".")
     )
 
 

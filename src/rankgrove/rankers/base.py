@@ -53,8 +53,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "kind" in cls.__dict__:
-            KINDS[cls.kind] = cls
+        if "kind" not in cls.__dict__:
+            return
+        before = KINDS.get(cls.kind, cls)
+        # defining a class once more, as in a notebook, replaces it
+        if (before.__module__, before.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ParameterError(
+                f"{cls.__qualname__}: the kind {cls.kind!r} is that of {before.__module__}."
+                f"{before.__qualname__}, whose model files it would read. Give it another one."
+            )
+        KINDS[cls.kind] = cls
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuse an unknown parameter with the nearest name, where Python would name none."""
@@ -203,11 +211,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
+def class_of(kind: str) -> type[Ranker]:
+    """Return the class of a kind that a model file names."""
+    if kind not in KINDS:
+        raise ModelFileError(
+            f"The file holds a {kind!r}, and no ranker of that kind is known. A class of your own "
+            "must be imported before its models are loaded; the command line knows those of "
+            "rankgrove alone."
+        )
+    return KINDS[kind]
+
+
 def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
     """Return the ranker of a kind with parameters that a model file has; unknown ones are left."""
-    if kind not in KINDS:
-        raise ModelFileError(f"The file holds a {kind!r}, which is not a ranker it could hold.")
-    ranker = KINDS[kind]
+    ranker = class_of(kind)
     known = ranker().get_params(deep=False)
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
     return ranker(**{k: v for k, v in given.items() if k in known})
@@ -219,11 +236,27 @@ def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         return X.features, X.rows
     from rankgrove.data.inputs import check_features
 
+    refuse_file(X, owner)
     try:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     except TypeError:
         raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
     return check_features(X, n_rows), None
+
+
+def refuse_file(given: Any, owner: str) -> None:
+    """Refuse the name of a file in the place of data."""
+    if isinstance(given, str | Path):
+        raise DataError(
+            f"{owner} takes data, not the name of a file: read it first, by "
+            f"rg.read_letor({str(given)!r}), or rg.read_table of a CSV or parquet file."
+        )
+
+
+def check_qid(qid: Any, n_rows: int, owner: str) -> None:
+    """Refuse query ids that are not one a row of features without labels."""
+    if np.size(qid) != n_rows:
+        raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
 
 
 def as_dataset(
@@ -243,6 +276,7 @@ def as_dataset(
                 "scores: give them to it."
             )
         return X
+    refuse_file(X, owner)
     if y is None or qid is None:
         missing = "labels (y)" if y is None else "query ids (qid=)"
         raise DataError(
@@ -306,6 +340,7 @@ def _one_valid(valid: Any, owner: str) -> QueryDataset:
         return valid
     if isinstance(valid, tuple) and len(valid) == 3:
         return as_dataset(*valid, owner)
+    refuse_file(valid, owner)
     raise DataError(
         f"{owner}: validation data is a QueryDataset or (X, y, qid). Got {type(valid).__name__}."
     )

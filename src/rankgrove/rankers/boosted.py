@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -65,6 +66,8 @@ _FREE = {
     "n_threads",
     "progress",
 }
+
+_log = logging.getLogger("rankgrove")
 
 
 class BoostedRanker(Ranker):
@@ -139,7 +142,7 @@ class BoostedRanker(Ranker):
         train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight, base_score)
         watched = valid_datasets(valid, f"{owner}.fit")
         self.check_valid(bool(watched))
-        measures = named_measures(valid_measures, parse_measure(self.measure))
+        measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
         binned = self._bin(train)
@@ -423,6 +426,13 @@ class BoostedRanker(Ranker):
         self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
     ) -> None:
         """Put what was learned into the attributes."""
+        if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
+            _log.warning(
+                "%s: no tree could be grown, so that the trees tell no documents apart. A leaf "
+                "has at least min_leaf=%s rows: lower it where there are few.",
+                type(self).__name__,
+                self.min_leaf,
+            )
         self.history_: History = done.watch.history
         self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
         self.best_round_ = done.watch.best_round

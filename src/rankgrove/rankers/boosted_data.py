@@ -45,15 +45,18 @@ def row_weights(data: QueryDataset) -> np.ndarray | None:
 
 
 def named_measures(
-    given: str | Measure | Iterable[str | Measure] | None, target: Measure
+    given: str | Measure | Iterable[str | Measure] | None, target: Measure, watched: bool = True
 ) -> dict[str, Measure]:
-    """Return what to measure on validation data, by the names the caller gave."""
+    """Return what to measure on validation data (`watched`: there is any), by the given names."""
     if given is None:
         return {str(target): target}
     listed = [given] if isinstance(given, str | Measure) else list(given)
     if not listed:
         raise ParameterError("valid_measures must name at least one measure.")
-    return {str(spec): parse_measure(spec) for spec in listed}
+    found = {str(spec): parse_measure(spec) for spec in listed}
+    if not watched and list(found) != [str(target)]:  # the ranker's own is what is left out
+        raise ParameterError("valid_measures needs validation data: give valid= too.")
+    return found
 
 
 def listed_callbacks(given: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:

@@ -100,7 +100,8 @@ class FitsFiles(_Base):
         read = _reader(paths, reading, owner)
         self._begin()
         self.check_valid(valid is not None)
-        measures = named_measures(valid_measures, parse_measure(self.measure))
+        target = parse_measure(self.measure)
+        measures = named_measures(valid_measures, target, valid is not None)
         with connected(cluster, len(paths), self.n_threads) as client:
             parts = Parts(client, paths, read, self.n_threads)
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +14,15 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import BY_QUERY, SCALINGS, Linear
-from rankgrove.rankers.base import Ranker, as_dataset, check_names, one_weight, valid_datasets
+from rankgrove.rankers.base import (
+    Ranker,
+    as_dataset,
+    check_names,
+    check_qid,
+    features_of,
+    one_weight,
+    valid_datasets,
+)
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
 from rankgrove.scoring.linear import score_linear
@@ -22,6 +31,8 @@ from rankgrove.validation import check_choice, check_integer, check_real, counte
 if TYPE_CHECKING:
     from typing import Self
 
+_log = logging.getLogger("rankgrove")
+_ALL_ZERO = "all weights are 0: the bound says nothing at this C"
 # What C="auto" tries.
 AUTO = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 
@@ -89,7 +100,7 @@ class LinearRanker(Ranker):
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
         watched = valid_datasets(valid, f"{owner}.fit")
-        measures = named_measures(valid_measures, self.measure)
+        measures = named_measures(valid_measures, self.measure, bool(watched))
         self.check_valid(bool(watched))
         grid = sorted({float(value) for value in self._listed_c()})
         sights = [self._sight(name, one, train, measures) for name, one in watched.items()]
@@ -107,6 +118,8 @@ class LinearRanker(Ranker):
         self.n_features_in_ = train.n_features
         if train.has_feature_names:
             self.feature_names_ = train.feature_names
+        if not self.linear_.weights.any():
+            _log.warning("%s (C %g): %s.", owner, self.C_, _ALL_ZERO)
         return self
 
     _takes_row_weights: ClassVar[bool] = False
@@ -232,7 +245,9 @@ class LinearRanker(Ranker):
                     f"{self.linear_.scaling!r}), so it needs the queries: give it a QueryDataset, "
                     "or qid=."
                 )
-            X = as_dataset(X, np.zeros(len(qid)), qid, owner)
+            n_rows = features_of(X, owner)[0].shape[0]
+            check_qid(qid, n_rows, owner)
+            X = as_dataset(X, np.zeros(n_rows), qid, owner)
         threads = self._checked_input(X, "predict", n_threads)[2]
         features, rows = scaled_rows(X, self.linear_.scaling, threads)
         return X.ungrouped(score_linear(self.linear_, features, rows, threads))
@@ -261,10 +276,15 @@ class LinearRanker(Ranker):
             f"{counted(self.n_features_in_, 'feature')}, {chosen}",
             "training: " + ", ".join(f"{k} {_short(v)}" for k, v in shown.items()),
         ]
+        if not self.linear_.weights.any():
+            lines.append(_ALL_ZERO)
         left_out = [f"{n:,} with {why}" for why, n in self.skipped_.items() if n]
         if left_out:
             lines.append(f"queries left out: {', '.join(left_out)}")
         tried = [record["C"] for record in self.solutions_]
+        if len(tried) > 1 and self.C_ in (tried[0], tried[-1]):
+            more = "smaller" if tried[0] == self.C_ else "larger"
+            lines.append(f"this C is at the edge of those tried: {more} ones may be better")
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
                 lines.append(f"{name} {measure_name}: {values[tried.index(self.C_)]:.4f}")

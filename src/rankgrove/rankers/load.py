@@ -18,7 +18,7 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     svm_acc,
     trada,
 )
-from rankgrove.rankers.base import KINDS, Ranker
+from rankgrove.rankers.base import KINDS, Ranker, class_of
 
 
 def trainable() -> dict[str, type[Ranker]]:
@@ -39,10 +39,8 @@ def load(path: str | Path) -> Ranker:
     LambdaMART(n_trees=2)
     """
     kind, content, arrays = read_model(path)
-    if kind not in KINDS:
-        raise ModelFileError(f"{path} holds a {kind!r}, which is not a ranker that can be loaded.")
     try:
-        return KINDS[kind].restore(content, arrays)
+        return class_of(kind).restore(content, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:

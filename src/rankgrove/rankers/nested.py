@@ -6,13 +6,14 @@ A ranker of ours is written into the file of the one that holds it, so that the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import ModelFileError, ParameterError
-from rankgrove.rankers.base import KINDS, Ranker
+from rankgrove.errors import ParameterError
+from rankgrove.rankers.base import Ranker, class_of
 from rankgrove.validation import counted, refuse
 
 
@@ -24,12 +25,9 @@ def pack(ranker: Ranker, name: str) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> Ranker:
     """Build the ranker that :func:`pack` packed."""
-    kind = content["kind"]
-    if kind not in KINDS:
-        raise ModelFileError(f"The file holds a {kind!r}, which is not a ranker it could hold.")
     own = f"{name}/"
     inner = {key.removeprefix(own): a for key, a in arrays.items() if key.startswith(own)}
-    return KINDS[kind].restore(content, inner)
+    return class_of(content["kind"]).restore(content, inner)
 
 
 def pack_members(
@@ -57,6 +55,17 @@ def unpack_members(
     return tuple(unpack(one, arrays, f"ranker {i}") for i, one in enumerate(packed))
 
 
+def loaded(given: Any, name: str, owner: str, rule: str) -> Any:
+    """Return the model of a model file; what is no file's name is returned as it is."""
+    if not isinstance(given, str | Path):
+        return given
+    if not Path(given).is_file():
+        refuse(name, owner, f"{rule}, and there is no such file", str(given))
+    from rankgrove.rankers.load import load  # it knows all rankers
+
+    return load(given)
+
+
 def check_members(rankers: Any, least: int, owner: str) -> None:
     """Refuse what is no list of rankers, or of too few."""
     if isinstance(rankers, str) or not hasattr(rankers, "__len__"):
@@ -70,6 +79,15 @@ def check_members(rankers: Any, least: int, owner: str) -> None:
                 f"{owner} needs rankers, which can score other data. Got {type(one).__name__}: "
                 "combine scores by rankgrove.interpolate."
             )
+
+
+def loaded_members(rankers: Any, least: int, owner: str) -> Any:
+    """Return the list of rankers, those given by their model files read."""
+    if isinstance(rankers, Sequence) and not isinstance(rankers, str):
+        rule = "a list of trained rankers or of model files"
+        rankers = [loaded(one, "rankers", owner, rule) for one in rankers]
+    check_members(rankers, least, owner)
+    return rankers
 
 
 def member_scores(model: Any, X: Any, n_threads: int | None) -> np.ndarray:

@@ -41,6 +41,7 @@ from rankgrove.rankers.boosted_data import (
     listed_callbacks,
     named_measures,
 )
+from rankgrove.rankers.nested import loaded
 from rankgrove.rankers.watching import check_alike, check_defined
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch, Watched
@@ -122,8 +123,9 @@ class NetRanker(Ranker):
         sample_weight : scikit-learn's name of `weight`
         callbacks : one function or several, called after every epoch with a ``Progress``;
             returning True ends training
-        start : a trained net of the same sizes, whose weights (and standardising) training begins
-            with; None: random weights. LambdaRank that begins with RankNet's finds better optima
+        start : a trained net of the same sizes, or its model file, whose weights (and
+            standardising) training begins with; None: random weights. LambdaRank that begins with
+            RankNet's finds better optima
         """
         owner = f"{type(self).__name__}.fit"
         look = self._prepared(valid, valid_measures, callbacks, owner)
@@ -143,9 +145,11 @@ class NetRanker(Ranker):
 
     def _checked_start(self, start: Any, n_features: int, owner: str) -> Network:
         """Return the net that training is to begin with."""
+        rule = "a trained net (RankNet, LambdaRank) or its model file"
+        start = loaded(start, "start", owner, rule)
         network = getattr(start, "network_", start)
         if not isinstance(network, Network):
-            refuse("start", owner, "a trained net (RankNet, LambdaRank)", start)
+            refuse("start", owner, rule, start)
         wanted = (n_features, *self._hidden())
         if network.sizes != wanted or network.activation != self.activation:
             raise ParameterError(
@@ -163,7 +167,7 @@ class NetRanker(Ranker):
         self.check_valid(bool(watched))
         return _Look(
             watched,
-            named_measures(measures, parse_measure(self.measure)),
+            named_measures(measures, parse_measure(self.measure), bool(watched)),
             listed_callbacks(callbacks, owner),
         )
 
@@ -179,6 +183,11 @@ class NetRanker(Ranker):
         check_integer("n_epochs", owner, self.n_epochs, low=1)
         check_real("sigma", owner, self.sigma, above=0.0)
         check_real("l2", owner, self.l2, low=0.0)
+        if self._rate() * self.l2 > 1.0:
+            raise ParameterError(
+                f"{owner}: at every update weights shrink by learning_rate * l2, which must be at "
+                f"most 1. Got {self._rate():g} * {self.l2:g}: lower l2."
+            )
         if self.early_stopping is not None:
             check_integer("early_stopping", owner, self.early_stopping, low=1)
         if self.checkpoint is not None:
@@ -194,6 +203,9 @@ class NetRanker(Ranker):
                 f"{type(self).__name__}: early_stopping needs validation data: give fit a valid= "
                 "(--valid on the command line)."
             )
+
+    def _rate(self) -> float:
+        return self._auto_rate() if self.learning_rate == "auto" else float(self.learning_rate)
 
     def _hidden(self) -> tuple[int, ...]:
         """Return the hidden layers' sizes, of one number or several."""
@@ -281,12 +293,11 @@ class NetRanker(Ranker):
         trained, done, watch.history = found or (None, 0, watch.history)
         bar = ProgressBar(type(self).__name__, "epochs") if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else [])]
-        rate = self._auto_rate() if self.learning_rate == "auto" else float(self.learning_rate)
         try:
             end = train(
                 task,
                 network,
-                optimiser=Optimiser(self.optimiser, rate, self.schedule, self.l2),
+                optimiser=Optimiser(self.optimiser, self._rate(), self.schedule, self.l2),
                 n_epochs=self.n_epochs,
                 watch=watch,
                 shown={name: _shown(one, inputs) for name, one in look.valid.items()},

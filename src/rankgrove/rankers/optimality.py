@@ -14,13 +14,23 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network, chosen_rows
-from rankgrove.nets.optimality import REACH, STEPS, LocalOptimum, Scores, local_optimum
+from rankgrove.nets.optimality import (
+    REACH,
+    STEPS,
+    LocalOptimum,
+    Scores,
+    directions_needed,
+    local_optimum,
+)
+from rankgrove.rankers.linear import LinearRanker
 from rankgrove.rankers.linear_data import scaled_rows
+from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.stacking import StackedRanker
 from rankgrove.scoring.linear import score_linear
 from rankgrove.validation import check_integer, check_real, refuse
 
 OWNER = "check_local_optimum"
+MOST_DIRECTIONS = 1_000_000
 
 
 def check_local_optimum(
@@ -73,6 +83,14 @@ def check_local_optimum(
     for name, given in (("p0", p0), ("confidence", confidence)):
         if given >= 1.0:
             refuse(name, OWNER, "below 1", given)
+    if directions_needed(p0, confidence) > MOST_DIRECTIONS:
+        refuse(
+            "p0",
+            OWNER,
+            f"so large that {MOST_DIRECTIONS:,} directions are enough at confidence {confidence:g} "
+            f"(this asks for {directions_needed(p0, confidence):,})",
+            p0,
+        )
     moves = _checked_steps(steps)
     check_real("reach", OWNER, reach, above=0.0)
     if coordinates is not None:
@@ -130,5 +148,5 @@ def _as_function(
     raise DataError(
         f"{OWNER} needs a trained net (RankNet, LambdaRank, StackedRanker) or linear ranker, whose "
         f"weights can be moved. Got {type(model).__name__}"
-        + (", which is not trained." if hasattr(model, "fit") else ".")
+        + (", which is not trained." if isinstance(model, NetRanker | LinearRanker) else ".")
     )

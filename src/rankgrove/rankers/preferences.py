@@ -20,7 +20,7 @@ from rankgrove.objectives.pairs import (
     check_preferences,
     components,
 )
-from rankgrove.rankers.base import features_of, frame_names
+from rankgrove.rankers.base import check_qid, features_of, frame_names
 
 if TYPE_CHECKING:
     from typing import Self
@@ -62,7 +62,9 @@ def preference_data(
     n_rows = features.shape[0]
     given = check_preferences(pairs, n_rows, owner, probability, weight)
     by_query = qid is not None
-    if not by_query:
+    if by_query:
+        check_qid(qid, n_rows, owner)
+    else:
         qid = components(given.first, given.second, n_rows)
     data = QueryDataset(features, np.zeros(n_rows), qid, feature_names=names)
     query = data.query_of_row
@@ -107,6 +109,11 @@ class FitsPairs(PairProbabilities):
     """A boosted ranker that can follow RankNet's cost on given pairs."""
 
     measure: str | Measure
+    step_on: str
+    if TYPE_CHECKING:
+
+        @property
+        def _is_exact(self) -> bool: ...
 
     def fit_pairs(
         self,
@@ -139,6 +146,12 @@ class FitsPairs(PairProbabilities):
             raise ParameterError(
                 f"{owner} follows RankNet's cost of pairs, and needs measure='pairs'. Got "
                 f"{str(self.measure)!r}; measures of rankings need labels."
+            )
+        if self._is_exact and self.step_on == "train":
+            raise ParameterError(
+                f"{owner}: exact weights are found on labels, and pairs have none: set "
+                "step='newton' and a number as submodel_weight, or step_on='valid' with validation "
+                "data that has labels."
             )
         given = preference_data(X, pairs, probability, weight, qid, owner)
         follower = _following(type(self), given)(**self.get_params(deep=False))

@@ -13,7 +13,7 @@ from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.nets.train import Callback, Progress
 from rankgrove.rankers.base import as_dataset, check_names, one_weight, valid_datasets
-from rankgrove.rankers.nested import check_members, member_scores, pack_members, unpack_members
+from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
 from rankgrove.rankers.nets import LambdaRank
 from rankgrove.validation import counted
 
@@ -30,7 +30,8 @@ class StackedRanker(LambdaRank):
 
     Parameters
     ----------
-    rankers : the trained rankers, or any models with ``predict`` (those cannot be saved)
+    rankers : the trained rankers, their model files, or any models with ``predict`` (those cannot
+        be saved)
     measure : what to maximise
     hidden : units of every hidden layer; ``()``, the default: a linear function
     activation, optimiser, learning_rate, schedule, n_epochs, truncation, sigma, normalise, l2 :
@@ -40,6 +41,7 @@ class StackedRanker(LambdaRank):
 
     Attributes
     ----------
+    rankers_ : the rankers; those given by files have been read
     network_ : the net; its inputs are the rankers' scores, standardised
     best_epoch_, history_, n_epochs_, interrupted_ : as :class:`LambdaRank`'s
     n_features_in_, feature_names_ : of the data that the rankers score
@@ -126,7 +128,7 @@ class StackedRanker(LambdaRank):
             are better than they will ever be again
         """
         owner = f"{type(self).__name__}.fit"
-        check_members(self.rankers, 1, type(self).__name__)
+        rankers = loaded_members(self.rankers, 1, type(self).__name__)
         weight = one_weight(weight, sample_weight, owner)
         data = as_dataset(X, y, qid, owner, weight, query_weight)
         watched = valid_datasets(valid, owner)
@@ -139,13 +141,14 @@ class StackedRanker(LambdaRank):
             if one.has_feature_names and data.has_feature_names:
                 check_names(data.feature_names, one.feature_names, owner)
         super().fit(
-            self.stacked(data),
-            valid={name: self.stacked(one) for name, one in watched.items()} or None,
+            self._stacked(rankers, data),
+            valid={name: self._stacked(rankers, one) for name, one in watched.items()} or None,
             valid_measures=valid_measures,
             callbacks=callbacks,
             start=start,
         )
         # what rankers are given, where _keep saw what they made of it
+        self.rankers_ = rankers
         self.n_features_in_ = data.n_features
         if data.has_feature_names:
             self.feature_names_ = data.feature_names
@@ -153,8 +156,12 @@ class StackedRanker(LambdaRank):
 
     def stacked(self, data: QueryDataset) -> QueryDataset:
         """Return the data with the rankers' scores in the place of its features."""
+        self._check_is_fitted()
+        return self._stacked(self.rankers_, data)
+
+    def _stacked(self, rankers: Sequence[Any], data: QueryDataset) -> QueryDataset:
         return QueryDataset.from_parts(
-            self._columns(data, self.n_threads),
+            self._columns(rankers, data, self.n_threads),
             data.y,
             data.query_ids,
             data.query_of_row,
@@ -166,17 +173,17 @@ class StackedRanker(LambdaRank):
         """Return one float64 score a row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
-        return self.network_.scores(self._columns(X, threads), None, threads)
+        return self.network_.scores(self._columns(self.rankers_, X, threads), None, threads)
 
-    def _columns(self, X: Any, n_threads: int | None) -> np.ndarray:
+    def _columns(self, rankers: Sequence[Any], X: Any, n_threads: int | None) -> np.ndarray:
         """Return the rankers' scores, one column each, in the caller's order of rows."""
-        columns = [member_scores(one, X, n_threads) for one in self.rankers]
+        columns = [member_scores(one, X, n_threads) for one in rankers]
         for i, column in enumerate(columns):
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
                 raise DataError(
                     f"{type(self).__name__}: the scores of its rankers must be finite. Ranker "
-                    f"{i + 1} ({type(self.rankers[i]).__name__}) has {column[bad[0]]} at row "
+                    f"{i + 1} ({type(rankers[i]).__name__}) has {column[bad[0]]} at row "
                     f"{bad[0]}."
                 )
         return np.stack(columns, axis=1).astype(np.float32)
@@ -193,7 +200,7 @@ class StackedRanker(LambdaRank):
         """Return a text about the model: its net, its rankers, and their weights."""
         lines = [super().summary()]
         weights = None if self.network_.hidden else self.weights_.tolist()
-        for i, one in enumerate(self.rankers):
+        for i, one in enumerate(self.rankers_):
             text = f"ranker {i + 1}: {type(one).__name__}"
             own = getattr(one, "measure", None)
             text += "" if own is None else f" for {own}"
@@ -210,11 +217,11 @@ class StackedRanker(LambdaRank):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content, arrays = super()._state()
-        content["rankers"], inside = pack_members(self.rankers, "a stack")
+        content["rankers"], inside = pack_members(self.rankers_, "a stack")
         return content, arrays | inside
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._restore(content, arrays)
-        self.rankers = unpack_members(content["rankers"], arrays)
+        self.rankers = self.rankers_ = unpack_members(content["rankers"], arrays)
         if self.network_.n_features != len(self.rankers):
             raise ModelFileError("The net of the stack does not fit its rankers.")

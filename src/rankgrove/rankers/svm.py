@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rankgrove.errors import ParameterError
 from rankgrove.rankers.linear import Learner, LinearRanker
 from rankgrove.rankers.linear_data import LinearData
 from rankgrove.svm.cutting_plane import FORMS, Progress, Solution, solve
@@ -99,15 +100,19 @@ class StructuralSVM(LinearRanker):
 
     def most_violated(self, scores: np.ndarray, relevant: np.ndarray) -> tuple[float, Any]:
         """Return loss and order of the most violated ranking of one query."""
-        raise NotImplementedError(
-            f"{type(self).__name__} needs a method most_violated(scores, relevant): see "
-            "StructuralSVM."
-        )
+        raise NotImplementedError
 
     def check_parameters(self) -> None:
-        """Refuse values that a parameter cannot have."""
+        """Refuse values that a parameter cannot have, and a subclass that is incomplete."""
+        owner, own = type(self).__name__, type(self)
+        lacking = [
+            f"a class attribute {name!r}" for name in ("kind", "goal") if not hasattr(own, name)
+        ]
+        if not self.loss and own.most_violated is StructuralSVM.most_violated:
+            lacking.append("a method most_violated(scores, relevant)")
+        if lacking:
+            raise ParameterError(f"{owner} needs {' and '.join(lacking)}: see StructuralSVM.")
         super().check_parameters()
-        owner = type(self).__name__
         check_real("epsilon", owner, self.epsilon, above=0.0)
         check_choice("form", owner, self.form, FORMS)
         if self.max_iterations is not None:

@@ -37,7 +37,8 @@ def local_optimum(result: LocalOptimum) -> Figure:
     _directions(panels[0], result)
     if with_curves:
         _coordinates(panels[1], result)
-    figure.suptitle(str(result).splitlines()[0].partition(";")[0], fontsize="medium")
+    verdict = str(result).splitlines()[0].partition(";")[0].partition(" (")[0]
+    figure.suptitle(verdict, fontsize="medium")
     return figure
 
 
@@ -49,6 +50,7 @@ def _directions(axes: Any, result: LocalOptimum) -> None:
         label = f"step {step:g}: {100 * float(result.fractions[k]):.1f} % rise"
         axes.hist(changes[:, k], edges, alpha=0.6, label=label)
     axes.axvline(0.0, color="0.3", linewidth=1.0)
+    axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel(f"change of the mean {result.measure}")
     axes.set_ylabel(f"of {result.n_directions:,} directions")
     axes.legend(loc="best")

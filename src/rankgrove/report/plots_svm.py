@@ -11,14 +11,14 @@ import numpy as np
 from rankgrove.errors import DataError
 from rankgrove.model.linear import Linear
 from rankgrove.report.figure import new_figure
-from rankgrove.validation import check_integer, counted, nearest
+from rankgrove.validation import check_integer, counted, nearest, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def base_function_weights(
-    model: Any, features: Sequence[str | int] | None = None, *, n_columns: int = 3
+    model: Any, features: str | int | Sequence[str | int] | None = None, *, n_columns: int = 3
 ) -> Figure:
     """Plot what a model with thresholds makes of every base function (SVM-map paper, Figure 2).
 
@@ -28,8 +28,8 @@ def base_function_weights(
     Parameters
     ----------
     model : a trained SVM with ``thresholds=``
-    features : which ones, by name or by 1-based number; None: those that move scores most, 12 at
-        the most
+    features : which one or ones, by name or by 1-based number; None: those that move scores most,
+        12 at the most
     n_columns : panels side by side
 
     Returns
@@ -68,7 +68,7 @@ def base_function_weights(
 
 
 def _chosen(
-    linear: Linear, names: Sequence[str], features: Sequence[str | int] | None
+    linear: Linear, names: Sequence[str], features: str | int | Sequence[str | int] | None
 ) -> list[int]:
     """Return the columns to show."""
     if features is None:
@@ -78,8 +78,11 @@ def _chosen(
         if not found:
             raise DataError("The model has no weights but 0: there is nothing to plot.")
         return sorted(found)
-    chosen = []
-    for feature in features:
+    chosen: list[int] = []
+    listed = [features] if isinstance(features, str | int) else list(features)
+    if not listed:
+        refuse("features", "base_function_weights", "one feature or several, or None", features)
+    for feature in listed:
         text = str(feature)
         if feature in names:
             chosen.append(list(names).index(str(feature)))

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rankgrove.svm.constraints import WorkingSet
+from rankgrove.validation import check_choice, check_real, refuse
 
 FORMS = ("1-slack", "n-slack")
 PATIENCE = 50  # solves for which a constraint may be idle before it is dropped
@@ -52,7 +53,7 @@ class Oracle(ABC):
     def joint(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the sums over all examples of share * Delta and of share * g."""
         total, direction = 0.0, np.zeros(self.n_weights)
-        for i, share in enumerate(self.shares.tolist()):
+        for i, share in enumerate(np.asarray(self.shares).tolist()):
             loss, gradient = self.single(w, i)
             total += share * loss
             direction += share * gradient
@@ -186,7 +187,12 @@ class _Loop:
         """Ask the oracle, of one example or of all: loss, gradient, and the slack they need."""
         start = time.perf_counter()
         oracle = self.oracle
-        loss, gradient = oracle.joint(w) if example is None else oracle.single(w, example)
+        if example is not None:
+            loss, gradient = oracle.single(w, example)
+        elif hasattr(oracle, "joint"):
+            loss, gradient = oracle.joint(w)
+        else:  # an object with what is needed, and no more
+            loss, gradient = Oracle.joint(oracle, w)
         self.progress.seconds["oracle"] += time.perf_counter() - start
         return loss, gradient, max(0.0, loss - float(gradient @ w))
 
@@ -243,7 +249,7 @@ def solve(
 
     Parameters
     ----------
-    oracle : the problem
+    oracle : the problem: an :class:`Oracle`, or any object with `n_weights`, `shares` and `single`
     C : the weight of the mean slack beside |w|^2 / 2, as in the paper's equation 3
     epsilon : the violation of a constraint that is let pass; the objective is then within
         C * epsilon of the optimum, and the QP's gap, which is at most a tenth of that
@@ -271,10 +277,13 @@ def solve(
     >>> found.status, found.w.round(3).tolist()
     ('converged', [1.0, 1.0])
     """
-    one = form == "1-slack"
+    if not all(hasattr(oracle, name) for name in ("n_weights", "shares", "single")):
+        refuse("oracle", "solve", "an object with n_weights, shares and single(w, example)", oracle)
+    check_real("C", "solve", C, above=0.0)
+    one = check_choice("form", "solve", form, FORMS) == "1-slack"
     working = start
     if working is None:
-        working = WorkingSet(oracle.n_weights, np.ones(1) if one else oracle.shares)
+        working = WorkingSet(oracle.n_weights, np.ones(1) if one else np.asarray(oracle.shares))
     if len(working):
         working.solve(C, QP_SHARE * C * epsilon)
     limits = (max_iterations, time_limit, memory_limit)
@@ -306,7 +315,7 @@ def _n_slack(loop: _Loop) -> None:
     examples have seen: that of a pass which adds nothing, or one that is looked at apart.
     """
     working, epsilon = loop.working, loop.progress.epsilon
-    shares = loop.oracle.shares
+    shares = np.asarray(loop.oracle.shares)
     patience = max(PATIENCE, 5 * shares.size)
     tolerance = QP_SHARE * loop.C * epsilon
     while True:

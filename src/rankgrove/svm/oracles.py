@@ -162,7 +162,13 @@ class FinderOracle(RankingOracle):
         loss, coefficient = np.empty(query_ptr.size - 1), np.empty(scores.size)
         for q in range(loss.size):
             own = slice(query_ptr[q], query_ptr[q + 1])
-            value, order = self._find(scores[own].copy(), relevant[own].copy())
+            found = self._find(scores[own].copy(), relevant[own].copy())
+            if not isinstance(found, tuple | list) or len(found) != 2:
+                raise DataError(
+                    "most_violated must return two things: the loss and the order of the most "
+                    f"violated ranking. It returned {found!r:.80}."
+                )
+            value, order = found
             loss[q] = _checked_loss(value)
             coefficient[own] = pair_coefficients(order, relevant[own])
         return loss, coefficient
@@ -174,12 +180,19 @@ def pair_coefficients(order: Any, relevant: np.ndarray) -> np.ndarray:
     It is 2 / (P N) for every pair in the wrong order that a document is in, plus for the relevant
     one, minus for the irrelevant one.
     """
-    places = np.asarray(order)
     n = relevant.size
-    if places.shape != (n,) or not np.array_equal(np.sort(places), np.arange(n)):
+    try:
+        places = np.asarray(order)
+    except ValueError:  # lists of several lengths
+        places = np.empty(0)
+    if (
+        places.shape != (n,)
+        or places.dtype.kind not in "iu"
+        or not np.array_equal(np.sort(places), np.arange(n))
+    ):
         raise DataError(
             f"A ranking of {n} documents must name each of the numbers 0 to {n - 1} once, best "
-            f"first. The oracle returned {order!r}."
+            f"first. The oracle returned {order!r:.80}."
         )
     good = relevant[places]
     bad_before = np.cumsum(~good)
@@ -191,7 +204,10 @@ def pair_coefficients(order: Any, relevant: np.ndarray) -> np.ndarray:
 
 
 def _checked_loss(value: Any) -> float:
-    loss = float(value)
+    try:
+        loss = float(value)
+    except (TypeError, ValueError):
+        loss = np.nan
     if not np.isfinite(loss) or loss < 0.0:
         raise DataError(f"A loss must be a finite number, not negative. The oracle gave {value!r}.")
     return loss
