@@ -146,7 +146,7 @@ class BaggedRanker(Ranker):
         watched = valid_datasets(valid, owner)
         base = self._prepared_base()
         base.check_valid(bool(watched))
-        measures = named_measures(valid_measures, parse_measure(self.measure))
+        measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         shared = (base, train, watched or None, list(measures.values()), self.query_fraction)
         folder = self._folder(base, train, watched, list(measures))
         known = {} if folder is None else folder.read(self.n_models)
@@ -380,7 +380,7 @@ def train_one(shared: Any, task: tuple[int, int], n_threads: int | None) -> Rank
         made.set_params(n_threads=n_threads)
     seen = sampled_queries(train.query_keys, fraction, seed, model)
     sample = train if seen.all() else train.select(seen)
-    made.fit(sample, valid=watched, valid_measures=measures)
+    made.fit(sample, valid=watched, valid_measures=measures if watched else None)
     if getattr(made, "interrupted_", False):
         raise KeyboardInterrupt
     return made
