@@ -428,7 +428,7 @@ def tuning(study: Study) -> Findings:
         _folds(study),
         "small",
         search="random",
-        n_trials=study.size(8, 200),
+        n_trials=study.size(8, 100),
         measures=DECIDES,
         convention="letor",
         store=None if path is None else path.with_name(f"{path.stem}-trials.jsonl"),
