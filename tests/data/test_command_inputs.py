@@ -74,6 +74,7 @@ def test_weights_are_not_asked_of_validation_data(folder):
     frame.drop(columns=["title", "url", "w"]).to_csv(folder / "vali.csv", index=False)
     words = "train train.csv --valid vali.csv --weight w --quiet --model w.rg --set n_trees=2"
     run(*words.split(), cwd=folder)
+    assert rg.load(folder / "w.rg").history_["vali"]
 
 
 def test_columns_are_not_for_letor_files(folder):
@@ -118,4 +119,6 @@ def test_domains_need_two_files(tmp_path):
 
 
 def test_negative_seeds_are_refused(tmp_path):
-    run(*"generate web --queries 2 --out x.txt --seed -1".split(), cwd=tmp_path, status=2)
+    _, err = run(*"generate web --queries 2 --out x.txt --seed -1".split(), cwd=tmp_path, status=2)
+    assert "--seed" in err
+    assert not (tmp_path / "x.txt").exists()
