@@ -194,6 +194,20 @@ def test_workers_killed_while_training(client, tmp_path, monkeypatch):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+def test_all_workers_killed_at_once(client, tmp_path):
+    """There is no worker at all for a while: the ones that the cluster starts anew are waited for."""
+    files = write(tmp_path, DATA, [10, 20, 30])
+
+    def kill_all(progress):
+        if progress.round == 2:
+            for pid in client.run(os.getpid).values():
+                os.kill(pid, signal.SIGKILL)
+
+    there = rg.LambdaMART(n_trees=4).fit_files(files, cluster=client, callbacks=kill_all, **READ)
+    here = rg.LambdaMART(n_trees=4).fit(rg.read_letor(files, **READ))
+    assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
+
+
 def test_a_worker_killed_before_training(client, tmp_path, monkeypatch):
     """It is lost while the values of features are counted, with what it has read."""
     files = write(tmp_path, DATA, [20])

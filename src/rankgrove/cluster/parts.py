@@ -114,7 +114,6 @@ class Parts:
                     f"Workers were lost {self._n_lost} times. Most often they run out of memory: "
                     "use more workers, or more memory for each."
                 )
-            wait_for_workers(self._client)
             lost = sorted(self._lost)
             self._lost.clear()
             for i in lost:
@@ -209,8 +208,11 @@ class Parts:
             ) from None
 
     def _least_loaded(self) -> str:
+        """Return the worker with the fewest parts, once there is one: all may be lost at once."""
         parts = Counter(getattr(actor, "_address", "") for actor in self._actors)
-        return min(threads_of_workers(self._client), key=lambda worker: parts[worker])
+        while not (workers := threads_of_workers(self._client)):
+            wait_for_workers(self._client)
+        return min(workers, key=lambda worker: parts[worker])
 
     def _tell(self, i: int, commands: Sequence[Command]) -> Any:
         """Send commands to a part; return where its answer will be, None where it is lost."""

@@ -8,6 +8,8 @@ within their tree, a leaf as ``~leaf``::
 
 The score of a row is ``base`` plus the values of its leaves, added in the order of the trees, in
 float64: boosting adds in the same order, so a model's scores are the training scores to the bit.
+A model that another library made may keep its thresholds in float64, or add in float32
+(``single``), so that its scores are that library's to the bit.
 Where a row has several scores, one a class, tree t adds to column ``t % n_columns``.
 """
 
@@ -35,7 +37,6 @@ STATISTICS = tuple(
 )
 _TYPES = {
     "feature": np.int32,
-    "threshold": np.float32,
     "left": np.int32,
     "right": np.int32,
     "missing_left": np.bool_,
@@ -61,6 +62,7 @@ class Ensemble:
         learning rate); -1 and NaN where they are not known, as :func:`unknown_statistics` has them
     base : what every score begins with
     n_columns : number of scores a row has
+    single : whether scores are added up in float32
     """
 
     n_features: int
@@ -81,11 +83,15 @@ class Ensemble:
     leaf_mean: np.ndarray
     base: float = 0.0
     n_columns: int = 1
+    single: bool = False
 
     def __post_init__(self) -> None:
         for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
+            given = getattr(self, name)
             dtype: Any = _TYPES.get(name, np.float64)
-            array = np.ascontiguousarray(getattr(self, name), dtype).view()
+            if name == "threshold":
+                dtype = np.float64 if np.asarray(given).dtype == np.float64 else np.float32
+            array = np.ascontiguousarray(given, dtype).view()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -97,7 +103,7 @@ class Ensemble:
 
         def joined(name: str, leaves: bool | None = None) -> np.ndarray:
             """Return an array of all trees; of statistics, the part of nodes or of leaves."""
-            pieces = [np.empty(0)]
+            pieces = [np.empty(0, np.float32 if name == "threshold" else np.float64)]
             for tree in trees:
                 whole, n = getattr(tree, name), tree.n_nodes
                 pieces.append(whole if leaves is None else whole[n:] if leaves else whole[:n])
@@ -176,13 +182,15 @@ class Ensemble:
         arrays["n_features"] = np.array(self.n_features)
         arrays["base"] = np.array(self.base)
         arrays["n_columns"] = np.array(self.n_columns)
+        arrays["single"] = np.array(self.single)
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Ensemble:
         """Build from named arrays; what does not fit together is refused."""
         n_nodes, n_leaves = (np.size(arrays.get(name, [])) for name in ("feature", "value"))
-        arrays = {**unknown_statistics(n_nodes, n_leaves), **arrays}
+        older = {"single": np.array(False), **unknown_statistics(n_nodes, n_leaves)}
+        arrays = {**older, **arrays}
         missing = [f.name for f in fields(cls) if f.name not in arrays]
         if missing:
             raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
@@ -191,6 +199,7 @@ class Ensemble:
             values["n_features"] = int(values["n_features"])
             values["base"] = float(values["base"])
             values["n_columns"] = int(values["n_columns"])
+            values["single"] = bool(values["single"])
             made = cls(**values)
             made.check()
         except (ValueError, TypeError, IndexError) as error:

@@ -33,6 +33,7 @@ def score(
     columns the result is of shape (columns, rows).
     """
     columns = _score_columns(ensemble, features, rows, n_threads, start)
+    columns = columns.astype(np.float64, copy=False)
     return columns[0] if ensemble.n_columns == 1 else columns
 
 
@@ -52,7 +53,8 @@ def _score_columns(
     chosen = np.arange(features.shape[0])
     if rows is not None:
         chosen = chosen[rows]
-    scores = np.full((ensemble.n_columns, chosen.size), ensemble.base)
+    kind = np.float32 if ensemble.single else np.float64
+    scores = np.full((ensemble.n_columns, chosen.size), ensemble.base, kind)
     if start is not None:  # as it is, where there is no base: not even -0.0 becomes 0.0
         scores[...] = start + ensemble.base if ensemble.base else start
     if isinstance(features, np.ndarray):
