@@ -97,7 +97,12 @@ class Ensemble:
 
     @classmethod
     def from_trees(
-        cls, trees: Sequence[Tree], n_features: int, base: float = 0.0, n_columns: int = 1
+        cls,
+        trees: Sequence[Tree],
+        n_features: int,
+        base: float = 0.0,
+        n_columns: int = 1,
+        single: bool = False,
     ) -> Ensemble:
         """Put trees one after the other."""
 
@@ -118,6 +123,7 @@ class Ensemble:
             **{f"leaf_{name}": joined(name, leaves=True) for name in ("count", "weight", "mean")},
             base=float(base),
             n_columns=int(n_columns),
+            single=single,
         )
 
     @property
