@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.cluster.engine import run_tasks
+from tests.cluster.processes import scheduler_and_worker
 
 
 def scaled(shared, task, n_threads):
@@ -128,22 +127,8 @@ def test_what_is_no_cluster_is_refused(value):
 def test_scheduler_killed(tmp_path, monkeypatch):
     monkeypatch.setattr("rankgrove.cluster.client.CONNECT_SECONDS", 3.0)
     monkeypatch.setattr("rankgrove.cluster.engine.GONE_SECONDS", 1.0)
-    file = tmp_path / "scheduler.json"
-    start = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = subprocess.Popen(
-        [*start, "--port", "0", "--no-dashboard", "--scheduler-file", str(file)], **quiet
-    )
-    workers = None
-    try:
-        for _ in range(200):
-            if file.exists() and file.read_text():
-                break
-            time.sleep(0.1)
-        address = json.loads(file.read_text())["address"]
-        start = [sys.executable, "-m", "distributed.cli.dask_worker", address]
-        workers = subprocess.Popen([*start, "--nthreads", "1", "--no-nanny"], **quiet)
-        done = []
+    done = []
+    with scheduler_and_worker(tmp_path) as (address, scheduler, _):
 
         def kill_when_under_way(i, result):
             done.append(result)
@@ -152,10 +137,4 @@ def test_scheduler_killed(tmp_path, monkeypatch):
 
         with pytest.raises(rg.ClusterError, match=r"scheduler at .* is gone .* Start it again"):
             run_tasks(sleeping, None, range(500), cluster=address, on_done=kill_when_under_way)
-        assert 3 <= len(done) < 50
-    finally:
-        scheduler.kill()
-        scheduler.wait()
-        if workers is not None:
-            workers.kill()
-            workers.wait()
+    assert 3 <= len(done) < 50

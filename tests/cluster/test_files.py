@@ -17,6 +17,7 @@ from rankgrove.cluster.parts import Parts, share_out
 from rankgrove.data.binning import Binner
 from rankgrove.data.counting import count_columns, merged_bins
 from rankgrove.growth.grower import frontier_of
+from tests.cluster.processes import scheduler_and_worker
 from tests.command import run_here
 from tests.conftest import ROOT
 
@@ -195,7 +196,7 @@ def test_workers_killed_while_training(client, tmp_path, monkeypatch):
 
 
 def test_all_workers_killed_at_once(client, tmp_path):
-    """There is no worker at all for a while: the ones that the cluster starts anew are waited for."""
+    """There is none for a while: those that the cluster starts anew are waited for."""
     files = write(tmp_path, DATA, [10, 20, 30])
 
     def kill_all(progress):
@@ -222,6 +223,37 @@ def test_a_worker_killed_before_training(client, tmp_path, monkeypatch):
     monkeypatch.setattr(Parts, "bins", kill_first)
     there = rg.LambdaMART(n_trees=2).fit_files(files, cluster=client, **READ)
     here = rg.LambdaMART(n_trees=2).fit(rg.read_letor(files, **READ))
+    assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
+
+
+def test_scheduler_killed_while_training_and_gone_on(tmp_path, monkeypatch):
+    """The error says what to do; with a new scheduler the checkpoint leads to the same bits."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("rankgrove.cluster.client.CONNECT_SECONDS", 5.0)
+    files = write(tmp_path, DATA, [20])
+    parameters = {"n_trees": 8, "n_leaves": 6, "query_fraction": 0.7, "checkpoint_every": 2}
+    seen = []
+
+    def train(address, *callbacks):
+        ranker = rg.LambdaMART(**parameters, checkpoint=tmp_path / "state")
+        return ranker.fit_files(files, cluster=address, callbacks=callbacks, **READ)
+
+    with scheduler_and_worker(tmp_path) as (address, scheduler, worker):
+
+        def kill(progress):
+            seen.append(progress.round)
+            if progress.round == 4:
+                scheduler.kill()  # the workers alone would do for the rest of the training
+                worker.kill()
+
+        with pytest.raises(rg.ClusterError, match=r"scheduler at .* is gone .* Start it again"):
+            train(address, kill)
+    assert seen[-1] < 8
+    with scheduler_and_worker(tmp_path) as (address, *_):
+        there = train(address, lambda progress: seen.append(progress.round))
+    here = rg.LambdaMART(**parameters).fit(rg.read_letor(files, **READ))
+    assert seen[-1] == 8
+    assert len(seen) < 12  # the first rounds were not made again
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 

@@ -171,10 +171,28 @@ class Parts:
         found: list[ColumnBins] = []
         try:
             for job in jobs:
-                found += job.result()
+                found += self._joined(job)
+        except PartsLostError:
+            self._client.cancel(jobs, force=True)
+            raise
         except Exception as error:
             self._raise_unless_lost(error)
         return Binner.of(n_features, found)
+
+    def _joined(self, job: Any) -> list[ColumnBins]:
+        """Wait for a job that asks all parts; PartsLostError where one is not there any more."""
+        while True:
+            try:
+                return job.result(timeout=LOOK_SECONDS)
+            except TimeoutError:
+                if job.done():
+                    raise
+                workers = threads_of_workers(self._client)
+                for i, actor in enumerate(self._actors):
+                    if actor._address not in workers:
+                        self._lose(i)
+                if self._lost:
+                    raise PartsLostError from None
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -197,7 +215,14 @@ class Parts:
         from distributed import CancelledError, KilledWorker
 
         try:
-            return self._futures[i].result()
+            while True:
+                try:
+                    return self._futures[i].result(timeout=LOOK_SECONDS)
+                except TimeoutError:
+                    if self._futures[i].done():
+                        raise
+                    if not self._is_held(self._futures[i]):
+                        self._start(i, self._least_loaded())
         except CancelledError:
             raise gone(self._client) from None
         except KilledWorker:
@@ -206,6 +231,17 @@ class Parts:
                 f"Every worker that was to read {files} was lost. Most often it runs out of "
                 "memory: split the data into more files, and use more workers."
             ) from None
+
+    def _is_held(self, future: Any) -> bool:
+        """Return whether a worker is making a part, or has it; Dask may lose both without a word.
+
+        Nothing is known of a part whose worker was killed between the two.
+        """
+        try:
+            held = [*self._client.processing().values(), *self._client.has_what().values()]
+        except (OSError, TimeoutError):
+            raise gone(self._client) from None
+        return any(future.key in keys for keys in held)
 
     def _least_loaded(self) -> str:
         """Return the worker with the fewest parts, once there is one: all may be lost at once."""
@@ -234,6 +270,9 @@ class Parts:
                     raise
                 if self._client.status in ("closed", "closing"):
                     raise gone(self._client) from None
+                if self._actors[i]._address not in threads_of_workers(self._client):
+                    self._lose(i)
+                    return None
             except Exception as error:
                 if not _is_loss(error):
                     raise

@@ -9,6 +9,7 @@ from rankgrove.experiments import (
     chen2008,
     chen2008_letor,
     ganjisaffar2011,
+    ganjisaffar2011_tuning,
     wu2010,
     yue2007,
 )
@@ -23,6 +24,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *chen2008.EXPERIMENTS,
     *chen2008_letor.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
+    *ganjisaffar2011_tuning.EXPERIMENTS,
 )
 
 
