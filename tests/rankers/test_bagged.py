@@ -33,7 +33,10 @@ def test_a_bag_is_its_models(sets, combine):
     for m in range(4):
         seen = sampled_queries(train.query_keys, 0.6, 5, m)
         seed = derive_seed(5, "bagged model", m) % 2**31
-        one = clone(BASE).set_params(random_state=seed).fit(train.select(seen), valid=valid)
+        one = clone(BASE).set_params(random_state=seed)
+        _, bins = one.with_bins(train)  # those of all training data
+        one.take_bins(bins.some(np.repeat(seen, np.diff(train.query_ptr))))
+        one.fit(train.select(seen), valid=valid)
         columns.append(one.predict(test))
         np.testing.assert_array_equal(one.predict(test), bag.models_[m].predict(test))
     expected = test.ungrouped(

@@ -169,6 +169,10 @@ class BinnedMatrix:
         """The same memory as uint64, eight features a word."""
         return self.codes.view(np.uint64)
 
+    def some(self, rows: np.ndarray) -> BinnedMatrix:
+        """Return some of the rows (positions, or a mask)."""
+        return BinnedMatrix(self.binner, np.ascontiguousarray(self.codes[rows]))
+
     def by_column(self, n_threads: int | None = None) -> np.ndarray:
         """Return a copy that stands column by column, (n_kept, n_rows)."""
         from rankgrove.data._binning_kernels import transpose

@@ -147,7 +147,10 @@ class BaggedRanker(Ranker):
         base = self._prepared_base()
         base.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
-        shared = (base, train, watched or None, list(measures.values()), self.query_fraction)
+        # Bins of all training data, which all models share: a quarter of the features' size
+        ready = base.with_bins(train) if hasattr(base, "with_bins") else None
+        data = (train, None) if ready is None else ready
+        shared = (base, *data, watched or None, list(measures.values()), self.query_fraction)
         folder = self._folder(base, train, watched, list(measures))
         known = {} if folder is None else folder.read(self.n_models)
         open_ = [(m, self.random_state) for m in range(self.n_models) if m not in known]
@@ -370,7 +373,7 @@ class BaggedRanker(Ranker):
 
 def train_one(shared: Any, task: tuple[int, int], n_threads: int | None) -> Ranker:
     """Train one model of a bag."""
-    base, train, watched, measures, fraction = shared
+    base, train, bins, watched, measures, fraction = shared
     model, seed = task
     made = clone(base)
     own = made.get_params(deep=False)
@@ -380,6 +383,8 @@ def train_one(shared: Any, task: tuple[int, int], n_threads: int | None) -> Rank
         made.set_params(n_threads=n_threads)
     seen = sampled_queries(train.query_keys, fraction, seed, model)
     sample = train if seen.all() else train.select(seen)
+    if bins is not None:
+        made.take_bins(bins.some(np.repeat(seen, np.diff(train.query_ptr))))
     made.fit(sample, valid=watched, valid_measures=measures if watched else None)
     if getattr(made, "interrupted_", False):
         raise KeyboardInterrupt
