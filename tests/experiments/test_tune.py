@@ -122,6 +122,11 @@ def test_any_ranker_can_be_tuned(parts):
     assert list(found.trials[0].values) == ["valid"]
 
 
+def test_the_papers_grids_are_of_trees(parts):
+    with pytest.raises(rg.ParameterError, match="which LambdaRank does not all have. Give a space"):
+        rg.tune(rg.LambdaRank(), parts, "small")
+
+
 def test_optuna(parts):
     pytest.importorskip("optuna")
     found = rg.tune(BASE, parts[:3], SPACE, search="optuna", n_trials=3)

@@ -117,6 +117,12 @@ def tune(
         if n_trials is None:
             refuse("n_trials", owner, f"a number of trials for search={search!r}", n_trials)
         check_integer("n_trials", owner, n_trials, low=1)
+    if isinstance(space, str) and not set(listed) <= set(base.get_params(deep=False)):
+        raise ParameterError(
+            f"{owner}: space={space!r} is the paper's grid of LambdaMART's parameters "
+            f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space of "
+            "your own: its parameters with lists of values."
+        )
     for name in listed:  # a misspelt name is told before any work
         clone(base).set_params(**{name: listed[name][0]})
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankgrove.rankers.pruning import PrunedRanker
 from rankgrove.report.figure import new_figure
-from rankgrove.validation import refuse
+from rankgrove.validation import counted, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
     axes.plot(m, valid, label="validation", linestyle="--")
     axes.plot(m, other, label=part)
     top = int(np.argmax(other))
-    axes.plot(m[top], other[top], "o", color="C1", label=f"highest after {m[top]:,} trials")
+    axes.plot(m[top], other[top], "o", color="C1", label=f"highest after {counted(int(m[top]), 'trial')}")
     axes.set_xlabel("number of trials")
     axes.set_ylabel(f"expected mean {result.measure} of the best by validation data")
     axes.legend(loc="best")
