@@ -123,7 +123,7 @@ def test_any_ranker_can_be_tuned(parts):
 
 
 def test_the_papers_grids_are_of_trees(parts):
-    with pytest.raises(rg.ParameterError, match="which LambdaRank does not all have. Give a space"):
+    with pytest.raises(rg.ParameterError, match="which LambdaRank does not all have"):
         rg.tune(rg.LambdaRank(), parts, "small")
 
 

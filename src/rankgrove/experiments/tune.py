@@ -120,8 +120,8 @@ def tune(
     if isinstance(space, str) and not set(listed) <= set(base.get_params(deep=False)):
         raise ParameterError(
             f"{owner}: space={space!r} is the paper's grid of LambdaMART's parameters "
-            f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space of "
-            "your own: its parameters with lists of values."
+            f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space "
+            "of your own: its parameters with lists of values."
         )
     for name in listed:  # a misspelt name is told before any work
         clone(base).set_params(**{name: listed[name][0]})
