@@ -13,7 +13,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.rankers.base import Ranker, features_of
-from rankgrove.scoring.walk import score
+from rankgrove.scoring.score import score
 
 
 class BagScores:

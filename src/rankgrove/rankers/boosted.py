@@ -41,7 +41,7 @@ from rankgrove.rankers.boosted_data import (
     resume,
 )
 from rankgrove.rankers.watching import check_alike, check_defined
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import (

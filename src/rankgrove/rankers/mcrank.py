@@ -14,7 +14,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.objectives.classes import FORMS, find_classes
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import row_weights
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.validation import check_choice
 
 

@@ -25,7 +25,7 @@ from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import BASE_SCORE, check_takes_base_score
 from rankgrove.rankers.nested import pack, unpack
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.watch import Watch
 from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
