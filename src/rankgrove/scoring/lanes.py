@@ -104,6 +104,54 @@ class Lanes:
             scores,
         )
 
+    def top(
+        self,
+        features: np.ndarray,
+        k: int,
+        sums: np.ndarray,
+        span: np.ndarray,
+        size: np.ndarray,
+        slack: np.ndarray,
+    ) -> tuple[np.ndarray, int]:
+        """Return the documents that were scored to the end, and how many trees were looked at.
+
+        `sums` begins with what all documents start from, and ends with those documents' scores.
+        """
+        from rankgrove.scoring._top_kernels import score_top
+
+        room, n = self.room(features.dtype), features.shape[0]
+        document = np.empty(n, np.int64)
+        bins = _aligned(2 * self.feature.size * sums.size, np.int8)
+        n_left, looked_at = score_top(
+            features,
+            np.empty(0, np.int64),
+            self.feature,
+            self.missing,
+            self.n_rows,
+            self.table_ptr,
+            room.table,
+            self.column,
+            self.test,
+            self.turn,
+            self.row,
+            self.group_ptr,
+            self.chunk_ptr,
+            self.value,
+            self.value_at,
+            span,
+            size,
+            slack,
+            room.at,
+            room.values,
+            bins.reshape(2, -1),
+            room.leaf,
+            np.empty(n, np.bool_),
+            document,
+            sums,
+            np.empty(k, sums.dtype),
+        )
+        return document[:n_left], looked_at
+
 
 @dataclass(frozen=True, eq=False)
 class Room:
@@ -150,6 +198,28 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
         n_columns=ensemble.n_columns,
         single=ensemble.single,
     )
+
+
+def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, after every chunk of trees, bounds of what the remaining trees can do to scores.
+
+    These are how far they can move two documents apart, how far one, and the rounding of a score's
+    remaining sum and of these bounds themselves as a share of the numbers that are summed (see
+    ``_leave_out``; 8 times what one sum needs, for two sums and the bounds).
+    """
+    first = ensemble.leaf_ptr[:-1]
+    low = np.minimum.reduceat(ensemble.value, first)
+    high = np.maximum.reduceat(ensemble.value, first)
+    ends = np.minimum(np.arange(1, -(-first.size // CHUNK) + 1) * CHUNK, first.size)
+
+    def after(a_tree: np.ndarray) -> np.ndarray:
+        return np.append(np.cumsum(a_tree[::-1])[::-1], 0.0)[ends]
+
+    unit = float(np.finfo(np.float32 if ensemble.single else np.float64).eps)
+    # float32 has numbers so small that rounding is no share of them any more
+    smallest = 1e-44 if ensemble.single else 0.0
+    size = after(np.maximum(abs(low), abs(high)))
+    return after(high - low) + smallest * first.size, size, 8.0 * unit * (first.size - ends + 2)
 
 
 def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:

@@ -191,7 +191,10 @@ def _add(
 ) -> None:
     n_rows = scores.shape[1]
     costs = known(ensemble).costs
-    few = 1 if n_rows * min(costs.walk, costs.lanes) < _SERIAL else n_threads
+    few = parallel.thread_count(n_threads)
+    if few == 1 or n_rows * min(costs.walk, costs.lanes) < _SERIAL:
+        by.add(features, rows, 0, n_rows, by.room(features.dtype), scores)
+        return
     n_blocks = -(-n_rows // 128)  # whole blocks, so that no lane is empty but in the last one
     bounds = np.minimum(128 * parallel.piece_bounds(np.arange(n_blocks + 1), few), n_rows)
     rooms: list[Any] = []  # one a thread: taking and giving back is atomic
