@@ -518,6 +518,9 @@ class BoostedRanker(Ranker):
         found = score_ensemble(self.ensemble_, features, rows, n_threads)
         return self._rank_by(np.atleast_2d(found), n_threads)
 
+    def _one_ensemble(self) -> Ensemble | None:
+        return self.ensemble_ if self.ensemble_.n_columns == 1 else None
+
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content = {
             "history": self.history_,

@@ -89,16 +89,22 @@ class Scorer:
         """
         check_integer("k", "Scorer.top", k, low=1)
         features = self._checked(X)
+        document, scores, looked_at = self.contenders(features, k)
+        order = np.argsort(-scores, kind="stable")[:k]
+        pairs = features.shape[0] * self._ensemble.n_trees
+        return Top(document[order], scores[order], 1.0 - looked_at / pairs if pairs else 0.0)
+
+    def contenders(self, features: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return documents among which are the first `k`, however ties are broken; their scores.
+
+        Also returns how many (document, tree) pairs were looked at.
+        """
         n, n_trees = features.shape[0], self._ensemble.n_trees
         if n <= k or not n_trees:
-            scores = self.predict(features)
-            order = np.argsort(-scores, kind="stable")[:k]
-            return Top(order, scores[order], 0.0)
+            return np.arange(n), self.predict(features), n * n_trees
         sums = np.full(-(-n // 128) * 128, self._ensemble.base, self._kind)
         document, looked_at = self._lanes.top(features, k, sums, *self._remaining())
-        scores = sums[: document.size].astype(np.float64)
-        order = np.argsort(-scores, kind="stable")[:k]
-        return Top(document[order], scores[order], 1.0 - looked_at / (n * n_trees))
+        return document, sums[: document.size].astype(np.float64), looked_at
 
     def _checked(self, X: Any) -> np.ndarray:
         features = np.asarray(X)
