@@ -122,7 +122,7 @@ def test_mistakes_are_named():
         scorer.predict(np.zeros((1, 2)))
     with pytest.raises(DataError, match=r"a row a document. Got an array of shape \(3,\)"):
         scorer.predict(np.zeros(3))
-    with pytest.raises(ParameterError, match="'k' parameter of Scorer.top"):
+    with pytest.raises(ParameterError, match="'k' parameter of Scorer"):
         scorer.top(np.zeros((4, 3)), 0)
     with pytest.raises(ParameterError, match=r"float64 array of shape \(4,\)"):
         scorer.predict(np.zeros((4, 3)), np.empty(3))

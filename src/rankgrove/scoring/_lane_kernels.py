@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from rankgrove.scoring._lane_vectors import (

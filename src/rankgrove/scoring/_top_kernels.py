@@ -129,9 +129,7 @@ def score_top(
         # moving a document's bins takes as long as about two trees a column
         spared, moved = (n - n_alive) * (n_trees - end), 2 * n_alive * n_columns
         if spared > moved and (n - 1) // LANES > (n_alive - 1) // LANES:
-            _move_together(
-                bins[side], bins[1 - side], n_columns, n, n_alive, alive, document, sums
-            )
+            _move_together(bins[side], bins[1 - side], n_columns, n, n_alive, alive, document, sums)
             side, n = 1 - side, n_alive
     to = 0
     for i in range(n):

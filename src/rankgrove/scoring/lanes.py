@@ -10,6 +10,7 @@ ways has two columns of bins.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring._lane_kernels import BLOCK, CHUNK, TILE, number_leaves, score_rows
-from rankgrove.scoring._lane_vectors import GROUPS, HIGHEST, LOWEST, SUMS, TREES
+from rankgrove.scoring._lane_vectors import GROUPS, HIGHEST, LOWEST, TREES
 
 MOST_THRESHOLDS = HIGHEST - LOWEST  # of a column of bins
 # The order in which GROUPS - 1 numbers, counted from 1, stand in a search tree; entry 0 is not used
@@ -240,7 +241,7 @@ def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]
     own = kinds[first_of_column]
     bounds = [*distinct[first_of_column].tolist(), int(is_new.sum())]
     exact = thresholds[is_new]
-    parts = [exact[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    parts = [exact[a:b] for a, b in itertools.pairwise(bounds)]
     n_rows = np.array([-(-(part.size + 1) // GROUPS) for part in parts], np.int64)
     tables = {np.dtype(np.float32): _table([_rounded_down(part) for part in parts])}
     if exact.dtype == np.float64:
