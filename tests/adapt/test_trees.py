@@ -18,7 +18,7 @@ from rankgrove.data.binning import Binner
 from rankgrove.model.ensemble import STATISTICS, Ensemble, unknown_statistics
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.pointwise import SquaredError
-from rankgrove.scoring.walk import score
+from rankgrove.scoring.score import score
 from tests.reference import trada as naive
 
 RATE = 0.5

@@ -41,6 +41,15 @@ def rank(
         Form, typer.Option("--format", help="scores: one a line, in row order; trec: a run.")
     ] = Form.scores,
     run_name: Annotated[str, typer.Option(help="trec: the name of the run.")] = "rankgrove",
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="trec: only the first so many documents of every query; others are not scored "
+            "to the end.",
+            show_default="all",
+        ),
+    ] = None,
     label: LabelColumn = "label",
     qid: QidColumn = "qid",
     docid: DocidColumn = None,
@@ -57,12 +66,17 @@ def rank(
     rankgrove rank test.txt --model web.rg --out scores.txt
 
     rankgrove rank test.txt --model web.rg --format trec > web.run
+
+    rankgrove rank test.txt --model web.rg --format trec --top 10 > top.run
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_outputs, load_dataset
     from rankgrove.data.trec_files import run_lines
+    from rankgrove.errors import ParameterError
     from rankgrove.files import write_atomically
 
+    if top is not None and form is not Form.trec:
+        raise ParameterError("--top is for runs: add --format trec.")
     check_outputs({"--out": out}, [*data, model])
     trained = rg.load(model)
     dataset = load_dataset(
@@ -76,9 +90,13 @@ def rank(
         zero_based=zero_based,
         n_features=trained.n_features_in_,
     )
-    scores = trained.predict(dataset, n_threads=threads)
+    if top is None:
+        scores = trained.predict(dataset, n_threads=threads)
+    else:
+        scores, saved = trained.predict_top(dataset, top, n_threads=threads)
+        typer.echo(f"{saved:.0%} of the documents' trees were left out.", err=True)
     if form is Form.trec:
-        text = "".join(run_lines((dataset, scores), run_name))
+        text = "".join(run_lines((dataset, scores), run_name, top))
     else:
         text = "".join(f"{score!r}\n" for score in scores.tolist())
     if out is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.scoring.walk import score
+from rankgrove.scoring.score import score
 from rankgrove.sweep.sweep import sweep
 
 LEAF_MEMORY = 1 << 30  # bytes for the leaves of all rows in all trees, found once

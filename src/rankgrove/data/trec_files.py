@@ -302,9 +302,14 @@ def write_run(
 
 
 def run_lines(
-    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, Any], name: str | None = None
+    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, Any],
+    name: str | None = None,
+    top: int | None = None,
 ) -> Iterator[str]:
-    """Give the lines of a run file; `run` and `name` are those of `write_run`."""
+    """Give the lines of a run file: of all documents, or of the first `top` of every query.
+
+    `run` and `name` are those of `write_run`.
+    """
     if isinstance(run, tuple):
         dataset, scores = run
         run = run_of_scores(dataset, scores)
@@ -315,7 +320,7 @@ def run_lines(
     _check_token("run name", tag)
     for qid, documents in run.items():
         _check_token("query id", str(qid))
-        for rank, (docid, score) in enumerate(_ranked(qid, documents), start=1):
+        for rank, (docid, score) in enumerate(_ranked(qid, documents)[:top], start=1):
             yield f"{qid} Q0 {docid} {rank} {score!r} {tag}\n"
 
 

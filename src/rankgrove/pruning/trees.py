@@ -9,7 +9,7 @@ import numpy as np
 
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.parallel import piece_bounds, run_pieces
-from rankgrove.scoring.walk import score
+from rankgrove.scoring.score import score
 
 STEPS = 8  # of conjugate gradients: few, so that no tree gets a weight out of all proportion
 

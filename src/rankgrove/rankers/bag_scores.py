@@ -13,7 +13,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.rankers.base import Ranker, features_of
-from rankgrove.scoring.walk import score
+from rankgrove.scoring.score import score
 
 
 class BagScores:
@@ -32,7 +32,7 @@ class BagScores:
         self.weights = weights
         self._joined: Ensemble | None = None
         self._base = np.zeros(len(models))
-        parts = [_trees_of(model) for model in models]
+        parts = [model._one_ensemble() for model in models]
         if all(part is not None for part in parts):
             ensembles = [part for part in parts if part is not None]
             self._base = np.array([one.base for one in ensembles])
@@ -42,6 +42,10 @@ class BagScores:
                 if combine == "mean"
                 else _side_by_side(ensembles, n_features)
             )
+
+    def one_ensemble(self) -> Ensemble | None:
+        """Return the trees whose sum is the bag's score, where it is such a sum."""
+        return self._joined if self.combine == "mean" else None
 
     def predict(self, X: Any, n_threads: int | None) -> np.ndarray:
         """Return one score a row, in the caller's order."""
@@ -60,14 +64,6 @@ class BagScores:
             found = score(self._joined, *features_of(X, "predict"), n_threads)
             return np.asarray(found + self._base[:, None])
         return np.array([model.predict(X, n_threads=n_threads) for model in self.models])
-
-
-def _trees_of(model: Ranker) -> Ensemble | None:
-    """Return the trees whose sum is the model's score, or None where it is something else."""
-    ensemble: Ensemble | None = getattr(model, "ensemble_", None)
-    if ensemble is None or ensemble.n_columns != 1 or getattr(model, "submodel_", None) is not None:
-        return None
-    return ensemble
 
 
 def _summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -> Ensemble:

@@ -17,6 +17,7 @@ from rankgrove.errors import DataError, ModelFileError, ParameterError
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers.bag_folder import BagFolder
 from rankgrove.rankers.bag_scores import BagScores
@@ -316,6 +317,9 @@ class BaggedRanker(Ranker):
             made = BagScores(self.models_, self.weights_, self.combine, self.n_features_in_)
             self._bag_scores = made
         return made
+
+    def _one_ensemble(self) -> Ensemble | None:
+        return self._fast().one_ensemble()
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,6 +16,11 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError, UnknownParameterError
 from rankgrove.model.store import write_model
 from rankgrove.validation import counted, nearest
+
+if TYPE_CHECKING:
+    from rankgrove.model.ensemble import Ensemble
+    from rankgrove.rankers.top import TopScores
+    from rankgrove.scoring.scorer import Scorer
 
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
@@ -121,6 +126,38 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         return self._scores(*self._checked_input(X, "predict", n_threads))
 
+    def predict_top(self, data: QueryDataset, k: int, n_threads: int | None = None) -> TopScores:
+        """Return the scores of every query's first `k` documents; the others' are minus infinity.
+
+        All documents that tie with the last of them keep their scores too. Where the ranker is one
+        sum of trees, documents that cannot get there any more are not scored to the end.
+
+        Parameters
+        ----------
+        data : a data set
+        k : how many documents of a query are wanted
+        n_threads : threads to use; None takes the ranker's own `n_threads`
+        """
+        from rankgrove.rankers.top import predict_top
+
+        return predict_top(self, data, k, n_threads)
+
+    def scorer(self) -> Scorer:
+        """Return the ranker in a form for services: a query at a time, without any delay.
+
+        Rankers that are one sum of trees have it; others have ``predict``.
+        """
+        from rankgrove.scoring.scorer import Scorer
+
+        self._check_is_fitted()
+        trees = self._one_ensemble()
+        if trees is None:
+            raise ParameterError(
+                f"This {type(self).__name__} is not one sum of trees, so that it has no scorer. "
+                "Use predict."
+            )
+        return Scorer(trees)
+
     def _checked_input(
         self, X: Any, method: str, n_threads: int | None
     ) -> tuple[Any, np.ndarray | slice | None, int | None]:
@@ -193,6 +230,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise NotFittedError(f"This {type(self).__name__} is not trained yet: call fit first.")
+
+    def _one_ensemble(self) -> Ensemble | None:
+        """Return the trees whose sum is the score, or None where it is something else."""
+        return None
 
     # -- what a subclass defines ----------------------------------------------------------------
 

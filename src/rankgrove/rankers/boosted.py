@@ -41,7 +41,7 @@ from rankgrove.rankers.boosted_data import (
     resume,
 )
 from rankgrove.rankers.watching import check_alike, check_defined
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import (
@@ -517,6 +517,9 @@ class BoostedRanker(Ranker):
     ) -> np.ndarray:
         found = score_ensemble(self.ensemble_, features, rows, n_threads)
         return self._rank_by(np.atleast_2d(found), n_threads)
+
+    def _one_ensemble(self) -> Ensemble | None:
+        return self.ensemble_ if self.ensemble_.n_columns == 1 else None
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content = {

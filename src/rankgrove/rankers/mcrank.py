@@ -11,10 +11,11 @@ from rankgrove.boosting.loop import Objective
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ModelFileError
 from rankgrove.measures.base import Measure
+from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.classes import FORMS, find_classes
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import row_weights
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.validation import check_choice
 
 
@@ -153,6 +154,9 @@ class McRank(BoostedRanker):
             *super()._kernels(),
             softmax_queries if self.form == "classes" else logistic_queries,
         ]
+
+    def _one_ensemble(self) -> Ensemble | None:
+        return None  # the score is an expected label, with one column of trees too
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         content, arrays = super()._state()

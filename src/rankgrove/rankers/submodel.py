@@ -25,7 +25,7 @@ from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import BASE_SCORE, check_takes_base_score
 from rankgrove.rankers.nested import pack, unpack
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.watch import Watch
 from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
@@ -217,6 +217,17 @@ class SubmodelRanker(BoostedRanker):
         for part in (below, self.ensemble_):
             trees += [part.tree(t) for t in range(part.n_trees)]
         return Ensemble.from_trees(trees, self.n_features_in_, below.base)
+
+    def _one_ensemble(self) -> Ensemble | None:
+        if self.submodel_ is None:
+            return self.ensemble_
+        inner = self.submodel_
+        below = inner._one_ensemble() if isinstance(inner, BoostedRanker) else None
+        if below is None or self.submodel_weight_ != 1.0:
+            return None
+        # trees of another library may compare and add in another precision
+        alike = below.threshold.dtype == self.ensemble_.threshold.dtype and not below.single
+        return self.flat_ensemble() if alike else None
 
     def _about(self) -> list[str]:
         if self.submodel_ is None:

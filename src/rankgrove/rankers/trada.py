@@ -26,7 +26,7 @@ from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.rankers.submodel import describe
-from rankgrove.scoring.walk import score as score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ def walk_rows(
 ):  # fmt: skip
     """Add the values of all trees, in their order, to the scores of rows[begin:end].
 
-    `scores` is of shape (columns, rows); tree t adds to column t modulo their number.
+    Where `rows` is empty these are the rows begin to end themselves. `scores` is of shape
+    (columns, rows); tree t adds to column t modulo their number.
     """
     n_columns = scores.shape[0]
     for first in range(begin, end, BLOCK):
@@ -27,10 +28,11 @@ def walk_rows(
             is_leaf = node_ptr[t + 1] == nodes
             column = t % n_columns
             for i in range(first, last):
+                row = rows[i] if rows.size else i
                 node = -1 if is_leaf else 0
                 while node >= 0:
                     at = nodes + node
-                    x = features[rows[i], feature[at]]
+                    x = threshold.dtype.type(features[row, feature[at]])
                     if np.isnan(x):
                         node = left[at] if missing_left[at] else right[at]
                     else:

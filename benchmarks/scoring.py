@@ -1,0 +1,353 @@
+"""Nanoseconds a document and tree, batches and single queries, against every peer that installs.
+
+A LightGBM model is trained on web-like data; rankgrove, onnxruntime, treelite, tl2cgen and lleaves
+score by its very trees, XGBoost by a model of its own of the same size. Making, converting and
+compiling models is not timed; `--models` keeps them for the next run.
+
+    python -m benchmarks.scoring [--trees 500] [--leaves 32] [--rounds 5] [--models FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import io
+import logging
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import best_times
+from benchmarks.weblike import weblike
+from rankgrove.model.ensemble import Ensemble, unknown_statistics
+from rankgrove.scoring.score import score
+from rankgrove.scoring.scorer import Scorer
+
+Predict = Callable[[np.ndarray], Any]
+QUERY = 100  # documents
+THREADS = (1, 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trees", type=int, default=500)
+    parser.add_argument("--leaves", type=int, default=32)
+    parser.add_argument("--docs", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--models", type=Path, help="folder to keep models in")
+    parser.add_argument("--only", default="", help="peers to compare with, as in LightGBM,XGBoost")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    with contextlib.ExitStack() as stack:
+        folder = given.models or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(exist_ok=True)
+        compare(folder / f"{given.trees}x{given.leaves}", given)
+
+
+def compare(stem: Path, given: argparse.Namespace) -> None:
+    X = weblike(-(-given.docs // 120), seed=2)[0][: given.docs]
+    trees = ensemble_of(lightgbm_model(stem, given.trees, given.leaves))
+    pairs = {"batch": X.shape[0] * trees.n_trees, "query": QUERY * trees.n_trees}
+    times: dict[tuple[str, int], dict[str, float]] = {}
+    contenders = {"rankgrove": ours(trees), **peers(stem, given, trees)}
+    check(X, contenders)
+    queries = np.split(X[: 20 * QUERY], 20)
+    for threads in THREADS:
+        ready = {name: make(threads) for name, make in contenders.items()}
+        batch = {name: partial(predict, X) for name, predict in ready.items()}
+        times["batch", threads] = best_times(batch, given.rounds)
+        single = {name: partial(one_by_one, predict, queries) for name, predict in ready.items()}
+        found = best_times(single, 3 * given.rounds)
+        times["query", threads] = {name: s / len(queries) for name, s in found.items()}
+    columns = list(times)
+    print(f"{given.trees} trees x {given.leaves} leaves x {X.shape[1]} features,", end=" ")
+    print(f"batch of {given.docs:,}, queries of {QUERY}: ns a document and tree (times ours)")
+    print(f"{'':<24}", *(f"{kind}, {t} thread{'s' * (t > 1)}".rjust(18) for kind, t in columns))
+    for name in contenders:
+        cells = []
+        for kind, t in columns:
+            seconds = times[kind, t]
+            ratio = seconds[name] / seconds["rankgrove"]
+            cells.append(f"{1e9 * seconds[name] / pairs[kind]:9.2f} ({ratio:5.1f})".rjust(18))
+        print(f"{name:<24}", *cells)
+    us = 1e6 * times["query", 1]["rankgrove"]
+    print(f"a query of {QUERY} documents: {us:.1f} microseconds")
+    early_exit(trees, X, given.rounds)
+
+
+def one_by_one(predict: Predict, queries: list[np.ndarray]) -> None:
+    for one in queries:
+        predict(one)
+
+
+def check(X: np.ndarray, contenders: dict[str, Any]) -> None:
+    expected = np.asarray(contenders["rankgrove"](1)(X[:500]))
+    for name, make in contenders.items():
+        found = np.asarray(make(1)(X[:500])).ravel()
+        if name != "XGBoost":
+            print(f"  {name:<22} largest difference {abs(found - expected).max():.1e}", flush=True)
+
+
+def early_exit(trees: Ensemble, X: np.ndarray, rounds: int) -> None:
+    scorer = Scorer(trees)
+    for size, k in ((100, 10), (1000, 10)):
+        queries = np.split(X[:10_000], 10_000 // size)
+        saved = np.mean([scorer.top(one, k).saved for one in queries])
+        best = best_times(
+            {
+                "top": lambda q=queries, k=k: [scorer.top(one, k) for one in q],
+                "all": lambda q=queries, k=k: [
+                    np.argsort(-scorer.predict(one), kind="stable")[:k] for one in q
+                ],
+            },
+            rounds,
+        )
+        print(
+            f"top {k} of {size:,}: {saved:.1%} of the pairs left out, "
+            f"{best['top'] / best['all']:.2f} of the time of scoring all"
+        )
+
+
+def ours(trees: Ensemble) -> Callable[[int], Predict]:
+    scorer = Scorer(trees)
+
+    def make(threads: int) -> Predict:
+        def predict(X: np.ndarray) -> np.ndarray:
+            return scorer.predict(X) if X.shape[0] <= QUERY else score(trees, X, n_threads=threads)
+
+        return predict
+
+    return make
+
+
+def peers(stem: Path, given: argparse.Namespace, trees: Ensemble) -> dict[str, Any]:
+    """Return what installs and takes the model, by name: a function of the number of threads."""
+    made: dict[str, Any] = {}
+    wanted = given.only.split(",") if given.only else []
+    known = {
+        "LightGBM": with_lightgbm,
+        "LightGBM, row by row": with_lightgbm_rows,
+        "XGBoost": with_xgboost,
+        "onnxruntime": with_onnxruntime,
+        "treelite": with_treelite,
+        "tl2cgen": with_tl2cgen,
+        "lleaves": with_lleaves,
+    }
+    for name, build in known.items():
+        if wanted and not any(name.startswith(one) for one in wanted):
+            continue
+        start = time.perf_counter()
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                made[name] = build(stem, given)
+            print(f"  {name:<22} ready after {time.perf_counter() - start:.1f} s", flush=True)
+        except Exception as error:
+            print(f"  {name:<22} left out: {type(error).__name__}: {str(error)[:120]}", flush=True)
+    return made
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+
+def lightgbm_model(stem: Path, n_trees: int, n_leaves: int) -> Any:
+    import lightgbm
+
+    path = stem.with_suffix(".lightgbm.txt")
+    if not path.exists():
+        X, y, sizes = weblike(200, seed=1)
+        data = lightgbm.Dataset(X, y, group=sizes)
+        parameters = {
+            "objective": "lambdarank",
+            "num_leaves": n_leaves,
+            "verbose": -1,
+            "num_threads": 1,
+        }
+        lightgbm.train(parameters, data, n_trees).save_model(path)
+    return lightgbm.Booster(model_file=path)
+
+
+def ensemble_of(booster: Any) -> Ensemble:
+    """Return LightGBM's trees as an ensemble; its data has no missing values."""
+    parts: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right")}
+    values: list[float] = []
+    node_ptr, leaf_ptr = [0], [0]
+    dump = booster.dump_model()
+    for tree in dump["tree_info"]:
+        nodes, leaves = list(_nodes(tree["tree_structure"])), {}
+        number = {node["split_index"]: i for i, node in enumerate(nodes)}
+        for node in nodes:
+            parts["feature"].append(node["split_feature"])
+            parts["threshold"].append(node["threshold"])
+            for side in ("left", "right"):
+                child = node[f"{side}_child"]
+                if "split_index" in child:
+                    parts[side].append(number[child["split_index"]])
+                else:
+                    parts[side].append(~len(leaves))
+                    leaves[len(leaves)] = child["leaf_value"]
+        values += leaves.values() if nodes else [tree["tree_structure"]["leaf_value"]]
+        node_ptr.append(len(parts["feature"]))
+        leaf_ptr.append(len(values))
+    n_nodes = node_ptr[-1]
+    return Ensemble(
+        n_features=dump["max_feature_idx"] + 1,
+        node_ptr=np.array(node_ptr),
+        leaf_ptr=np.array(leaf_ptr),
+        **{name: np.array(part) for name, part in parts.items()},
+        missing_left=np.ones(n_nodes, bool),
+        gain=np.zeros(n_nodes),
+        value=np.array(values),
+        **unknown_statistics(n_nodes, len(values)),
+    )
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "split_index" in node:
+        yield node
+        yield from _nodes(node["left_child"])
+        yield from _nodes(node["right_child"])
+
+
+# -- peers ----------------------------------------------------------------------------------------
+
+
+def with_lightgbm(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    booster = lightgbm_model(stem, given.trees, given.leaves)
+    return lambda threads: lambda X: booster.predict(X, raw_score=True, num_threads=threads)
+
+
+def with_lightgbm_rows(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    """LightGBM's fast call for a row, once a row."""
+    from lightgbm.basic import _LIB, _safe_call
+
+    booster = lightgbm_model(stem, given.trees, given.leaves)
+    prepared, length = ctypes.c_void_p(), ctypes.c_int64()
+    float32, raw = 0, 1
+    _safe_call(
+        _LIB.LGBM_BoosterPredictForMatSingleRowFastInit(
+            booster._handle, raw, 0, -1, float32, 136, b"num_threads=1", ctypes.byref(prepared)
+        )
+    )
+    call, size = _LIB.LGBM_BoosterPredictForMatSingleRowFast, ctypes.byref(length)
+
+    def predict(X: np.ndarray) -> np.ndarray:
+        out = np.empty(X.shape[0])
+        at, to = X.ctypes.data, out.ctypes.data
+        for i in range(X.shape[0]):
+            call(
+                prepared,
+                ctypes.c_void_p(at + i * X.strides[0]),
+                size,
+                ctypes.cast(to + 8 * i, ctypes.POINTER(ctypes.c_double)),
+            )
+        return out
+
+    predict.booster = booster  # type: ignore[attr-defined]  # which owns what the call uses
+    return lambda threads: predict
+
+
+def with_xgboost(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    import xgboost
+
+    path = stem.with_suffix(".xgboost.ubj")
+    if not path.exists():
+        X, y, sizes = weblike(200, seed=1)
+        data = xgboost.QuantileDMatrix(X, y, group=sizes)
+        parameters = {
+            "objective": "rank:ndcg",
+            "tree_method": "hist",
+            "grow_policy": "lossguide",
+            "max_leaves": given.leaves,
+            "max_depth": 0,
+            "nthread": 1,
+        }
+        xgboost.train(parameters, data, given.trees).save_model(path)
+    booster = xgboost.Booster(model_file=path)
+
+    def make(threads: int) -> Predict:
+        def predict(X: np.ndarray) -> np.ndarray:
+            booster.set_param("nthread", threads)
+            return booster.inplace_predict(X, predict_type="margin")
+
+        return predict
+
+    return make
+
+
+def with_onnxruntime(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    import onnxruntime
+
+    path = stem.with_suffix(".onnx")
+    if not path.exists():
+        from onnxmltools import convert_lightgbm
+        from onnxmltools.convert.common.data_types import FloatTensorType
+
+        text = stem.with_suffix(".lightgbm.txt").read_text()
+        import lightgbm
+
+        # it knows regression, not ranking: the trees are the same
+        booster = lightgbm.Booster(
+            model_str=text.replace("objective=lambdarank", "objective=regression")
+        )
+        model = convert_lightgbm(booster, initial_types=[("X", FloatTensorType([None, 136]))])
+        path.write_bytes(model.SerializeToString())
+
+    def make(threads: int) -> Predict:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return lambda X: session.run(None, {"X": X})[0]
+
+    return make
+
+
+def with_treelite(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    import treelite
+
+    model = treelite.frontend.load_lightgbm_model(stem.with_suffix(".lightgbm.txt"))
+    return lambda threads: (
+        lambda X: treelite.gtil.predict(model, X, nthread=threads, pred_margin=True)
+    )
+
+
+def with_tl2cgen(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    import tl2cgen
+    import treelite
+
+    path = stem.with_suffix(".so")
+    if not path.exists():
+        model = treelite.frontend.load_lightgbm_model(stem.with_suffix(".lightgbm.txt"))
+        tl2cgen.export_lib(
+            model,
+            toolchain="gcc",
+            libpath=path,
+            params={"parallel_comp": 16, "quantize": 1},
+            nthread=2,
+        )
+
+    def make(threads: int) -> Predict:
+        predictor = tl2cgen.Predictor(path, nthread=threads)
+        # the thresholds are float64, and so are the values it takes
+        return lambda X: predictor.predict(tl2cgen.DMatrix(X, dtype="float64"), pred_margin=True)
+
+    return make
+
+
+def with_lleaves(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+    import lleaves
+
+    model = lleaves.Model(model_file=stem.with_suffix(".lightgbm.txt"))
+    model.compile(cache=stem.with_suffix(".lleaves"), raw_score=True)
+    return lambda threads: lambda X: model.predict(X, n_jobs=threads)
+
+
+if __name__ == "__main__":
+    main()

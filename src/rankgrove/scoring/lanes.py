@@ -1,0 +1,316 @@
+"""Scoring 64 documents at a time: every lane of a vector is a document.
+
+A value is replaced by its bin, the number of the feature's thresholds below it, which fits a byte:
+``x > threshold[j]`` is ``bin > j``. Leaves are numbered from left to right, and a document stands
+at the first leaf that it may still reach. All nodes of a tree are looked at in their order, each
+by two comparisons of bytes and one choice for all lanes; there are no branches to guess and no
+bits to look for. Where NaN goes is a matter of its bin alone: a feature whose nodes send NaN both
+ways has two columns of bins.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.scoring._lane_kernels import BLOCK, CHUNK, TILE, number_leaves, score_rows
+from rankgrove.scoring._lane_vectors import GROUPS, HIGHEST, LOWEST, TREES
+
+MOST_THRESHOLDS = HIGHEST - LOWEST  # of a column of bins
+# The order in which GROUPS - 1 numbers, counted from 1, stand in a search tree; entry 0 is not used
+_LEVEL_ORDER = np.array([1, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15])
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """An ensemble in the form that lanes walk.
+
+    Attributes
+    ----------
+    feature, missing, n_rows, table_ptr : for a column of bins, the feature, the bin of NaN, and the
+        size and place of its table of thresholds
+    tables : the thresholds, by the type of number that is compared with them
+    column, test, turn : for a node, the column, the bin that must be exceeded, and the first leaf
+        with the first one on the right; TREES trees stand side by side
+    row : for a tree of a group, its place in its chunk
+    group_ptr, chunk_ptr : where the nodes of every group, and the groups of every chunk, begin
+    value, value_at : the leaves' values from left to right, and where every tree's begin
+    """
+
+    feature: np.ndarray
+    missing: np.ndarray
+    n_rows: np.ndarray
+    table_ptr: np.ndarray
+    tables: dict[Any, np.ndarray]
+    column: np.ndarray
+    test: np.ndarray
+    turn: np.ndarray
+    row: np.ndarray
+    group_ptr: np.ndarray
+    chunk_ptr: np.ndarray
+    value: np.ndarray
+    value_at: np.ndarray
+    n_columns: int
+    single: bool
+
+    def room(self, dtype: Any) -> Room:
+        """Return buffers for scoring features of a type, for one thread at a time."""
+        table = self.tables.get(np.dtype(dtype), self.tables[np.dtype(np.float32)])
+        return Room(
+            table=table,
+            at=np.empty(BLOCK, np.int64),
+            values=_aligned(TILE * BLOCK, table.dtype),
+            bins=_aligned(self.feature.size * BLOCK, np.int8),
+            leaf=_aligned((CHUNK + 1) * BLOCK, self.turn.dtype),
+            sums=_aligned(self.n_columns * BLOCK, np.float32 if self.single else np.float64),
+        )
+
+    def add(
+        self,
+        features: np.ndarray,
+        rows: np.ndarray,
+        begin: int,
+        end: int,
+        room: Room,
+        scores: np.ndarray,
+    ) -> None:
+        """Add the trees' values to the scores, of shape (columns, rows), of rows[begin:end]."""
+        score_rows(
+            features,
+            rows,
+            begin,
+            end,
+            self.feature,
+            self.missing,
+            self.n_rows,
+            self.table_ptr,
+            room.table,
+            self.column,
+            self.test,
+            self.turn,
+            self.row,
+            self.group_ptr,
+            self.chunk_ptr,
+            self.value,
+            self.value_at,
+            room.at,
+            room.values,
+            room.bins,
+            room.leaf,
+            room.sums,
+            scores,
+        )
+
+    def top(
+        self,
+        features: np.ndarray,
+        k: int,
+        sums: np.ndarray,
+        span: np.ndarray,
+        size: np.ndarray,
+        slack: np.ndarray,
+    ) -> tuple[np.ndarray, int]:
+        """Return the documents that were scored to the end, and how many trees were looked at.
+
+        `sums` begins with what all documents start from, and ends with those documents' scores.
+        """
+        from rankgrove.scoring._top_kernels import score_top
+
+        room, n = self.room(features.dtype), features.shape[0]
+        document = np.empty(n, np.int64)
+        bins = _aligned(2 * self.feature.size * sums.size, np.int8)
+        n_left, looked_at = score_top(
+            features,
+            np.empty(0, np.int64),
+            self.feature,
+            self.missing,
+            self.n_rows,
+            self.table_ptr,
+            room.table,
+            self.column,
+            self.test,
+            self.turn,
+            self.row,
+            self.group_ptr,
+            self.chunk_ptr,
+            self.value,
+            self.value_at,
+            span,
+            size,
+            slack,
+            room.at,
+            room.values,
+            bins.reshape(2, -1),
+            room.leaf,
+            np.empty(n, np.bool_),
+            document,
+            sums,
+            np.empty(k, sums.dtype),
+        )
+        return document[:n_left], looked_at
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """What one thread writes to while it scores."""
+
+    table: np.ndarray
+    at: np.ndarray
+    values: np.ndarray
+    bins: np.ndarray
+    leaf: np.ndarray
+    sums: np.ndarray
+
+
+def compile_lanes(ensemble: Ensemble) -> Lanes:
+    """Return an ensemble in the form that lanes walk."""
+    columns, column, test = _binned(ensemble)
+    n_nodes, n_leaves = np.diff(ensemble.node_ptr), np.diff(ensemble.leaf_ptr)
+    begin, right = (np.empty(ensemble.feature.size, np.int64) for _ in range(2))
+    place = np.empty(ensemble.n_leaves, np.int64)
+    number_leaves(
+        ensemble.node_ptr, ensemble.leaf_ptr, ensemble.left, ensemble.right, begin, right, place
+    )
+    leaf_type = np.min_scalar_type(int(n_leaves.max(initial=1)) - 1)
+    slots, row, group_ptr, chunk_ptr = _grouped(ensemble.node_ptr, n_nodes)
+    empty = slots < 0
+    at = np.where(empty, 0, slots)
+    turn = np.zeros((slots.size, 2), leaf_type)
+    if ensemble.feature.size:
+        turn[:, 0], turn[:, 1] = begin[at], right[at]
+        column, test = column[at], test[at]
+        column[empty], test[empty] = 0, HIGHEST
+    value = np.empty(ensemble.n_leaves)
+    value[np.repeat(ensemble.leaf_ptr[:-1], n_leaves) + place] = ensemble.value
+    return Lanes(
+        **columns,
+        column=column.astype(np.int32),
+        test=test.astype(np.int8),
+        turn=turn.ravel(),
+        row=row,
+        group_ptr=group_ptr,
+        chunk_ptr=chunk_ptr,
+        value=value,
+        value_at=np.array(ensemble.leaf_ptr[:-1]),
+        n_columns=ensemble.n_columns,
+        single=ensemble.single,
+    )
+
+
+def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, after every chunk of trees, bounds of what the remaining trees can do to scores.
+
+    These are how far they can move two documents apart, how far one, and the rounding of a score's
+    remaining sum and of these bounds themselves as a share of the numbers that are summed (see
+    ``_leave_out``; 8 times what one sum needs, for two sums and the bounds).
+    """
+    first = ensemble.leaf_ptr[:-1]
+    low = np.minimum.reduceat(ensemble.value, first)
+    high = np.maximum.reduceat(ensemble.value, first)
+    ends = np.minimum(np.arange(1, -(-first.size // CHUNK) + 1) * CHUNK, first.size)
+
+    def after(a_tree: np.ndarray) -> np.ndarray:
+        return np.append(np.cumsum(a_tree[::-1])[::-1], 0.0)[ends]
+
+    unit = float(np.finfo(np.float32 if ensemble.single else np.float64).eps)
+    # float32 has numbers so small that rounding is no share of them any more
+    smallest = 1e-44 if ensemble.single else 0.0
+    size = after(np.maximum(abs(low), abs(high)))
+    return after(high - low) + smallest * first.size, size, 8.0 * unit * (first.size - ends + 2)
+
+
+def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """Return the columns of bins, and the column and test of every node."""
+    kind = 2 * ensemble.feature.astype(np.int64) + ~ensemble.missing_left
+    order = np.lexsort((ensemble.threshold, kind))
+    kinds, thresholds = kind[order], ensemble.threshold[order]
+    first_of_kind, is_new = np.ones(order.size, bool), np.ones(order.size, bool)
+    first_of_kind[1:] = kinds[1:] != kinds[:-1]
+    is_new[1:] = first_of_kind[1:] | (thresholds[1:] != thresholds[:-1])
+    distinct = np.cumsum(is_new) - 1
+    group = np.cumsum(first_of_kind) - 1
+    rank = distinct - distinct[first_of_kind][group]  # among the thresholds of its kind
+    first_of_column = first_of_kind | (is_new & (rank % MOST_THRESHOLDS == 0))
+    column, test = np.empty(order.size, np.int64), np.empty(order.size, np.int64)
+    column[order] = np.cumsum(first_of_column) - 1
+    test[order] = rank % MOST_THRESHOLDS + LOWEST
+    own = kinds[first_of_column]
+    bounds = [*distinct[first_of_column].tolist(), int(is_new.sum())]
+    exact = thresholds[is_new]
+    parts = [exact[a:b] for a, b in itertools.pairwise(bounds)]
+    n_rows = np.array([-(-(part.size + 1) // GROUPS) for part in parts], np.int64)
+    tables = {np.dtype(np.float32): _table([_rounded_down(part) for part in parts])}
+    if exact.dtype == np.float64:
+        tables[exact.dtype] = _table(parts)
+    columns = {
+        "feature": own // 2,
+        "missing": np.where(own % 2, HIGHEST, LOWEST),
+        "n_rows": n_rows,
+        "table_ptr": np.cumsum(n_rows * GROUPS) - n_rows * GROUPS,
+        "tables": tables,
+    }
+    return columns, column, test
+
+
+def _rounded_down(thresholds: np.ndarray) -> np.ndarray:
+    """Return float32 thresholds that tell float32 values apart as the exact ones do."""
+    with np.errstate(over="ignore"):
+        rounded = thresholds.astype(np.float32)
+    above = rounded > thresholds
+    rounded[above] = np.nextafter(rounded[above], np.float32(-np.inf))
+    return rounded
+
+
+def _table(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the thresholds of all columns as `bins_of` searches them."""
+    rows = [np.empty((0, GROUPS), np.float32 if not parts else parts[0].dtype)]
+    for part in parts:
+        n = -(-(part.size + 1) // GROUPS)
+        padded = np.full(GROUPS * n, np.inf, part.dtype)
+        padded[: part.size] = part
+        grouped = padded.reshape(GROUPS, n)
+        rows += [grouped[_LEVEL_ORDER - 1, -1][None], grouped[:, :-1].T]
+    return np.concatenate(rows).ravel()
+
+
+def _grouped(
+    node_ptr: np.ndarray, n_nodes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Put trees of like size side by side, within every chunk.
+
+    Returns the node of every slot (-1: none), the row of every tree of a group, and where the slots
+    of every group and the groups of every chunk begin.
+    """
+    slots, rows, group_ptr, chunk_ptr = [np.empty(0, np.int64)], [], [0], [0]
+    for first in range(0, n_nodes.size, CHUNK):
+        sizes = n_nodes[first : first + CHUNK]
+        by_size = np.argsort(-sizes, kind="stable")
+        for some in range(0, by_size.size, TREES):
+            members = by_size[some : some + TREES]
+            steps = int(sizes[members].max())
+            block = np.full((steps, TREES), -1, np.int64)
+            for k, tree in enumerate(members.tolist()):
+                n = int(sizes[tree])
+                block[:n, k] = node_ptr[first + tree] + np.arange(n)
+            slots.append(block.ravel())
+            rows += [*members.tolist(), *[CHUNK] * (TREES - members.size)]
+            group_ptr.append(group_ptr[-1] + block.size)
+        chunk_ptr.append(len(group_ptr) - 1)
+    return (
+        np.concatenate(slots),
+        np.array(rows, np.int32),
+        np.array(group_ptr),
+        np.array(chunk_ptr),
+    )
+
+
+def _aligned(n: int, dtype: Any) -> np.ndarray:
+    """Return an array of zeros that begins where a vector register's worth of memory does."""
+    size = n * np.dtype(dtype).itemsize
+    room = np.zeros(size + 64, np.uint8)
+    first = -room.ctypes.data % 64
+    return room[first : first + size].view(dtype)

@@ -1,0 +1,210 @@
+"""Scoring by trees: which scorer, which rows, how many threads.
+
+There are two scorers that give the same bits: ``walk`` goes down every tree a document at a time,
+``lanes`` brings 64 documents at once down trees that were put into another form before. The choice
+follows from the number of documents and the size of the trees, by costs that were measured.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.errors import DataError
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.validation import check_choice, counted
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    from rankgrove.scoring.lanes import Lanes
+    from rankgrove.scoring.walk import Walk
+
+    Matrix = np.ndarray | scipy.sparse.csr_matrix
+
+SCORERS = ("walk", "lanes")
+EVERY_ROW = np.empty(0, np.int64)  # in the place of row numbers: the rows themselves
+_SPARSE_ROWS_AT_ONCE = 8192
+_SERIAL = 100_000.0  # nanoseconds of work that are not worth a second thread
+
+# Nanoseconds, measured on the machine of benchmarks/README.md. Only ratios matter.
+_WALK = (5.0, 5.0)  # a tree, and a doubling of its leaves
+_LANE_COLUMN = 1.5  # to find a bin
+_LANE_NODE = 0.013  # for a document of 64
+_WIDE = 1.7  # times that with more than 256 leaves
+_BUILD_NODE = 500.0
+
+
+class Costs:
+    """What scoring by an ensemble costs, in nanoseconds."""
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        leaves = np.diff(ensemble.leaf_ptr)
+        widest = int(leaves.max(initial=0))
+        columns = 0 if ensemble.feature.size == 0 else np.unique(ensemble.feature).size
+        node = _LANE_NODE * (1.0 if widest <= 256 else _WIDE)
+        self.walk = _WALK[0] * leaves.size + _WALK[1] * float(np.log2(leaves).sum())
+        self.lanes = _LANE_COLUMN * columns + node * ensemble.feature.size + 0.2 * leaves.size
+        self.build = _BUILD_NODE * ensemble.feature.size
+        # lanes come in vectors of 64 documents: fewer cost as much
+        pays = self.lanes < self.walk
+        self.least: float = math.ceil(64 * self.lanes / max(self.walk, 1e-9)) if pays else math.inf
+
+
+class _Known:
+    """What is known of an ensemble: its costs, and its other form once it was worth making."""
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        self.costs = Costs(ensemble)
+        self.lanes: Lanes | None = None
+        self.walked = 0.0  # nanoseconds
+        self.lock = threading.Lock()
+
+
+_known: weakref.WeakKeyDictionary[Ensemble, _Known] = weakref.WeakKeyDictionary()
+_knowing = threading.Lock()
+
+
+def known(ensemble: Ensemble) -> _Known:
+    """Return what is known of an ensemble; it is forgotten with the ensemble, and never saved."""
+    with _knowing:
+        found = _known.get(ensemble)
+        if found is None:
+            found = _known[ensemble] = _Known(ensemble)
+        return found
+
+
+def lanes_of(ensemble: Ensemble) -> Lanes:
+    """Return an ensemble in the form of ``lanes``, made once."""
+    from rankgrove.scoring.lanes import compile_lanes
+
+    about = known(ensemble)
+    with about.lock:
+        if about.lanes is None:
+            about.lanes = compile_lanes(ensemble)
+        return about.lanes
+
+
+def choose(ensemble: Ensemble, n_rows: int) -> Walk | Lanes:
+    """Return the quicker scorer for so many documents.
+
+    The other form is made when more time was spent on walking than making it takes, so that it is
+    never made for a few documents, and a service that goes on scoring has it soon.
+    """
+    from rankgrove.scoring.walk import Walk
+
+    about = known(ensemble)
+    if n_rows < about.costs.least:
+        return Walk(ensemble)
+    if about.lanes is None:
+        about.walked += n_rows * about.costs.walk
+        if about.walked < about.costs.build:
+            return Walk(ensemble)
+    return lanes_of(ensemble)
+
+
+def score(
+    ensemble: Ensemble,
+    features: Matrix,
+    rows: np.ndarray | slice | None = None,
+    n_threads: int | None = None,
+    start: np.ndarray | None = None,
+    scorer: str | None = None,
+) -> np.ndarray:
+    """Return one float64 score a row of `features` (dense or CSR), all rows or some.
+
+    Values are compared as float32, or as float64 where the ensemble has float64 thresholds and the
+    features are float64. `start` are scores that the trees add to: those of a submodel. Where the
+    ensemble has several columns the result is of shape (columns, rows). `scorer` is ``"walk"`` or
+    ``"lanes"``; None takes the quicker one.
+    """
+    check_features(ensemble, features)
+    chosen = EVERY_ROW
+    n_rows = features.shape[0]
+    if rows is not None and not (isinstance(rows, slice) and rows == slice(None)):
+        chosen = np.arange(n_rows)[rows]
+        n_rows = chosen.size
+    kind = np.float32 if ensemble.single else np.float64
+    scores = np.full((ensemble.n_columns, n_rows), ensemble.base, kind)
+    if start is not None:  # as it is, where there is no base: not even -0.0 becomes 0.0
+        scores[...] = start + ensemble.base if ensemble.base else start
+    if n_rows and ensemble.n_trees:
+        by = _named(ensemble, scorer) if scorer is not None else choose(ensemble, n_rows)
+        if isinstance(features, np.ndarray):
+            _add(ensemble, by, plain(features), chosen, n_threads, scores)
+        else:
+            _add_sparse(ensemble, by, features, chosen, n_threads, scores)
+    found = scores.astype(np.float64, copy=False)
+    return found[0] if ensemble.n_columns == 1 else found
+
+
+def check_features(ensemble: Ensemble, features: Any) -> None:
+    """Refuse data of another number of features."""
+    if features.shape[1] != ensemble.n_features:
+        raise DataError(
+            f"The model was trained on {counted(ensemble.n_features, 'feature')}; the data "
+            f"has {features.shape[1]}. Give it the same features in the same order."
+        )
+
+
+def plain(features: np.ndarray) -> np.ndarray:
+    """Return features as rows of float32 or float64 one after the other: mostly as they are."""
+    kind = np.float64 if features.dtype == np.float64 else np.float32
+    return np.ascontiguousarray(features, kind)
+
+
+def _named(ensemble: Ensemble, scorer: str) -> Walk | Lanes:
+    from rankgrove.scoring.walk import Walk
+
+    check_choice("scorer", "score", scorer, SCORERS)
+    return Walk(ensemble) if scorer == "walk" else lanes_of(ensemble)
+
+
+def _add_sparse(
+    ensemble: Ensemble,
+    by: Walk | Lanes,
+    features: Any,
+    rows: np.ndarray,
+    n_threads: int | None,
+    scores: np.ndarray,
+) -> None:
+    for first in range(0, scores.shape[1], _SPARSE_ROWS_AT_ONCE):
+        some = slice(first, first + _SPARSE_ROWS_AT_ONCE)
+        part = features[rows[some] if rows.size else some].toarray()
+        part_scores = scores[:, some].copy()
+        _add(ensemble, by, plain(part), EVERY_ROW, n_threads, part_scores)
+        scores[:, some] = part_scores
+
+
+def _add(
+    ensemble: Ensemble,
+    by: Any,
+    features: np.ndarray,
+    rows: np.ndarray,
+    n_threads: int | None,
+    scores: np.ndarray,
+) -> None:
+    n_rows = scores.shape[1]
+    costs = known(ensemble).costs
+    few = parallel.thread_count(n_threads)
+    if few == 1 or n_rows * min(costs.walk, costs.lanes) < _SERIAL:
+        by.add(features, rows, 0, n_rows, by.room(features.dtype), scores)
+        return
+    n_blocks = -(-n_rows // 128)  # whole blocks, so that no lane is empty but in the last one
+    bounds = np.minimum(128 * parallel.piece_bounds(np.arange(n_blocks + 1), few), n_rows)
+    rooms: list[Any] = []  # one a thread: taking and giving back is atomic
+
+    def work(first: int, last: int) -> None:
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = by.room(features.dtype)
+        by.add(features, rows, first, last, room, scores)
+        rooms.append(room)
+
+    parallel.run_pieces(work, bounds, few)
