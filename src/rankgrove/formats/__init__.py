@@ -1,0 +1,1 @@
+"""Model formats of other programs: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, ONNX, source."""
