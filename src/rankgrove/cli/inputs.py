@@ -172,6 +172,23 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
     return scores
 
 
+def read_names(path: Path) -> list[str]:
+    """Read one name a line."""
+    from rankgrove.data.text_files import read_text_bytes
+
+    try:
+        text = read_text_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise ParseError(path, None, "names must be text in UTF-8.") from None
+    names = [line.strip() for line in text.splitlines()]
+    while names and not names[-1]:
+        names.pop()
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise ParseError(path, number, "a line without a name. Write one name a line.")
+    return names
+
+
 def load_models(sources: Mapping[str, str]) -> dict[str, Ranker]:
     """Return the models among named systems: those written as model:FILE."""
     from rankgrove.rankers.load import load

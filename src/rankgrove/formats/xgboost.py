@@ -252,31 +252,48 @@ def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
 
 
 def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
-    """Return a tree; the nodes come first and then the leaves, as in ours."""
+    """Return a tree; its places, nodes and leaves, are numbered so that siblings are neighbours.
+
+    XGBoost takes the place after the left child for the right one.
+    """
     n, n_all = tree.n_nodes, tree.n_nodes + tree.n_leaves
+    place = np.zeros(n_all, np.int64)  # of our nodes, and then of our leaves
     left, right = (np.where(c >= 0, c, n + ~c) for c in (tree.left, tree.right))
+    place[left], place[right] = 2 * np.arange(n) + 1, 2 * np.arange(n) + 2
+    inner = place[:n]
+
+    def spread(of_nodes: Any, rest: Any, kind: Any = np.int64) -> np.ndarray:
+        """Return numbers of nodes, and of leaves, in the order of places."""
+        values = np.full(n_all, rest, kind) if np.ndim(rest) == 0 else np.empty(n_all, kind)
+        values[inner] = of_nodes
+        if np.ndim(rest):
+            values[place[n:]] = rest
+        return values
+
     parents = np.full(n_all, _ROOT, np.int64)
-    parents[left], parents[right] = np.arange(n), np.arange(n)
-    none = np.full(tree.n_leaves, -1)
-    condition = np.concatenate([np.nextafter(tree.threshold, np.float32(np.inf)), tree.value])
-    mean = np.where(np.isnan(tree.mean), 0.0, tree.mean)
-    mean[n:] = tree.value  # with the learning rate in them, as XGBoost has them
+    parents[place[left]], parents[place[right]] = inner, inner
+    above = np.nextafter(tree.threshold, np.float32(np.inf))
+    mean = np.nan_to_num(tree.mean[:n])
+    single, weight = np.float32, np.nan_to_num(tree.weight)
+    with np.errstate(over="ignore"):
+        value = tree.value.astype(single)
     return {
-        "base_weights": _floats(mean),
+        # of leaves with the learning rate in them, as XGBoost has them
+        "base_weights": _floats(spread(mean, value, single)),
         "categories": [],
         "categories_nodes": [],
         "categories_segments": [],
         "categories_sizes": [],
-        "default_left": [*tree.missing_left.astype(int).tolist(), *([0] * tree.n_leaves)],
+        "default_left": spread(tree.missing_left, 0).tolist(),
         "id": number,
-        "left_children": np.concatenate([left, none]).tolist(),
-        "loss_changes": [*_floats(tree.gain), *([0.0] * tree.n_leaves)],
+        "left_children": spread(place[left], -1).tolist(),
+        "loss_changes": _floats(spread(tree.gain, 0.0, single)),
         "parents": parents.tolist(),
-        "right_children": np.concatenate([right, none]).tolist(),
-        "split_conditions": _floats(condition),
-        "split_indices": [*tree.feature.tolist(), *([0] * tree.n_leaves)],
+        "right_children": spread(place[right], -1).tolist(),
+        "split_conditions": _floats(spread(above, value, single)),
+        "split_indices": spread(tree.feature, 0).tolist(),
         "split_type": [0] * n_all,
-        "sum_hessian": _floats(np.nan_to_num(tree.weight)),
+        "sum_hessian": _floats(spread(weight[:n], weight[n:], single)),
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(n_features),
@@ -287,8 +304,5 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
 
 
 def _floats(values: np.ndarray) -> list[float]:
-    """Return float32 numbers by their shortest text; infinity as the highest float32."""
-    with np.errstate(over="ignore"):
-        single = np.nan_to_num(values.astype(np.float32), posinf=np.inf, neginf=-np.inf)
-    most = float(np.finfo(np.float32).max)
-    return [max(-most, min(most, float(str(v)))) for v in single]
+    """Return float32 numbers by their shortest text."""
+    return [float(str(v)) for v in values.astype(np.float32)]

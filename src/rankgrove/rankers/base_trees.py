@@ -94,6 +94,8 @@ def base_trees(
             f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
             "row; only trees that add up to one score can be adapted."
         )
+    # adapted trees are ours: float32 thresholds, which decide alike, and float64 sums
+    trees = replace(trees.for_float32(), single=False)
     own = getattr(base, "feature_names_", None)
     if own is None or names is None:
         if n_features < trees.n_features:

@@ -27,8 +27,9 @@ def score(
     n_threads: int | None = None,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return one float64 score a row of float32 `features` (dense or CSR), all rows or some.
+    """Return one float64 score a row of `features` (dense or CSR), all rows or some.
 
+    Features are float32; those that are float64 are rounded, unless thresholds are float64 too.
     `start` are scores that the trees add to: those of a submodel. Where the ensemble has several
     columns the result is of shape (columns, rows).
     """
@@ -78,7 +79,9 @@ def _add_dense(
 ) -> None:
     from rankgrove.scoring._walk_kernels import walk_rows
 
-    features = np.ascontiguousarray(features, np.float32)
+    # float64 values are compared as they are with thresholds that are float64 themselves
+    double = features.dtype == ensemble.threshold.dtype == np.float64
+    features = np.ascontiguousarray(features, np.float64 if double else np.float32)
     few = 1 if rows.size * ensemble.n_trees < SERIAL_STEPS else n_threads
     bounds = parallel.piece_bounds(np.arange(rows.size + 1), few)
 
