@@ -74,7 +74,7 @@ def rank(
         base_score=base_score,
         cache=cache,
         zero_based=zero_based,
-        n_features=trained.n_features_in_,
+        models=[trained],
     )
     scores = trained.predict(dataset, n_threads=threads)
     if form is Form.trec:

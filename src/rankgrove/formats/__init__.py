@@ -1,1 +1,1 @@
-"""Model formats of other programs: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, ONNX, source."""
+"""Other programs' model formats: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, ONNX, source."""

@@ -50,7 +50,7 @@ def inside(document: Any, *keys: str) -> Any:
     return document
 
 
-def as_list(value: Any, name: str) -> Sequence[Any]:
+def as_list(value: Any, name: str) -> Any:
     """Return a list, or say that it is none."""
     if not isinstance(value, list | tuple | np.ndarray):
         raise ModelFileError(f"{name!r} must be a list: it is damaged.")
@@ -78,7 +78,7 @@ def whole_number(value: Any, name: str, low: int, high: int) -> int:
     except (TypeError, ValueError):
         number = low - 1
     if isinstance(value, bool | float) or not low <= number <= high:
-        raise ModelFileError(f"{name!r} must be a whole number from {low} to {high}: it is damaged.")
+        raise ModelFileError(f"{name!r} must be a whole number in {low} .. {high}: it is damaged.")
     return number
 
 
@@ -88,7 +88,7 @@ def names_or_none(names: Any, n_features: int, plain: str | None = None) -> tupl
     if not listed or (plain and listed == [plain.format(j) for j in range(n_features)]):
         return None
     if len(listed) != n_features:
-        raise ModelFileError(f"{len(listed)} feature names for {n_features} features: it is damaged.")
+        raise ModelFileError(f"{len(listed)} names for {n_features} features: it is damaged.")
     if len(set(listed)) != n_features:
         return None
     return tuple(listed)

@@ -191,8 +191,8 @@ def _features(numbers: np.ndarray) -> np.ndarray:
 
 def _refuse_categories(number: int) -> None:
     raise ModelFileError(
-        f"tree {number} has a categorical split, a set of categories in place of a threshold, which "
-        "cannot be read. Train it with a column of its own for every category, and without "
+        f"tree {number} has a categorical split, a set of categories in place of a threshold, "
+        "which cannot be read. Train it with a column of its own for every category, and without "
         "categorical_feature."
     )
 
@@ -222,9 +222,7 @@ def write_text(ensemble: Ensemble, names: Sequence[str]) -> str:
         trees = [make_tree([], np.empty(0), [], [], [], [0.0]) for _ in range(k)]
     # the base stands in the leaves of every column's first tree, where LightGBM has it too
     base = [ensemble.base if t < k else 0.0 for t in range(len(trees))]
-    parts = [
-        f"Tree={t}\n{_tree_lines(tree, base[t])}\n\n" for t, tree in enumerate(trees)
-    ]
+    parts = [f"Tree={t}\n{_tree_lines(tree, base[t])}\n\n" for t, tree in enumerate(trees)]
     objective = "lambdarank" if k == 1 else f"multiclass num_class:{k}"
     head = [
         "tree",

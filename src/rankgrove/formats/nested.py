@@ -26,7 +26,7 @@ def nested_tree(
 
 
 def with_base(ensemble: Ensemble) -> list[Tree]:
-    """Return the trees, thresholds as float32; the base, where there is one, as the first of them."""
+    """Return the trees, thresholds as float32; a base is the first of them."""
     single = ensemble.for_float32()
     trees = [single.tree(t) for t in range(single.n_trees)]
     return [Tree.constant(ensemble.base), *trees] if ensemble.base or not trees else trees

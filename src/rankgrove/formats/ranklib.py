@@ -41,7 +41,7 @@ def read_text(text: str) -> Foreign:
     kind = header[0] if header else ""
     if kind and kind not in TREES:
         raise ModelFileError(
-            f"it is a RankLib model of {kind!r}; of RankLib's models LambdaMART and MART can be read."
+            f"it is RankLib's {kind!r}; of RankLib's models LambdaMART and MART can be read."
         )
     trees = _Parser().parse(body.strip())
     highest = max((int(tree.feature.max()) for tree in trees if tree.n_nodes), default=0)
@@ -94,7 +94,7 @@ class _Parser:
         above = self.open[-1] if self.open else None
         if name not in _INSIDE or (above.name if above else "") not in _INSIDE[name]:
             where = f"in <{above.name}>" if above else "first"
-            raise ModelFileError(f"<{name}> cannot stand {where}: it is no RankLib model, or damaged.")
+            raise ModelFileError(f"<{name}> cannot stand {where}: it is damaged, or not RankLib's.")
         if name == "tree":
             self.parts = TreeParts()
             self.weight = float(np.float32(attributes.get("weight", "1")))
@@ -203,4 +203,3 @@ def java_float(value: Any) -> str:
     """Return the shortest text of a float32, in words that Java reads too."""
     text = str(np.float32(value))
     return {"inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
-

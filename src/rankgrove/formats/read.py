@@ -57,7 +57,7 @@ def read_foreign(path: str | Path, kind: str) -> Foreign:
         raise ModelFileError(f"{target} cannot be read: {error.strerror}.") from None
     except _DAMAGE as error:
         what = f"{type(error).__name__}: {error}"
-        raise ModelFileError(f"{target} is damaged ({what[:200]}): copy or save it again.") from None
+        raise ModelFileError(f"{target} is damaged ({what[:200]}): save it again.") from None
 
 
 def _text(data: bytes) -> str:

@@ -31,11 +31,13 @@ def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[st
     notes = []
     if np.any(error > 0):
         notes.append(
-            f"Solr adds 1e-6 to thresholds: {np.count_nonzero(error):,} of {threshold.size:,} cannot "
-            f"be written exactly, and are off by {error.max():.2g} at the most."
+            f"Solr adds 1e-6 to thresholds: {np.count_nonzero(error):,} of {threshold.size:,} "
+            f"cannot be written exactly, and are off by {error.max():.2g} at the most."
         )
     params = {"trees": [{"weight": "1", "root": _root(tree, names)} for tree in trees]}
-    return _document("MultipleAdditiveTreesModel", name, [names[j] for j in used], params), notes
+    return _document(
+        "MultipleAdditiveTreesModel", name, [names[j] for j in used.tolist()], params
+    ), notes
 
 
 def write_linear(model: Linear, names: Sequence[str], name: str) -> str:
@@ -43,7 +45,7 @@ def write_linear(model: Linear, names: Sequence[str], name: str) -> str:
     weight, _ = model.raw_weights()
     used = np.flatnonzero(weight)
     params = {"weights": {names[j]: weight[j] for j in used.tolist()}}
-    return _document("LinearModel", name, [names[j] for j in used], params)
+    return _document("LinearModel", name, [names[j] for j in used.tolist()], params)
 
 
 def write_net(net: Network, names: Sequence[str], name: str) -> str:

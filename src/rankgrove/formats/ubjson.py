@@ -121,5 +121,3 @@ class _Decoder:
             values[name] = self.value(kind or self.marker(), depth)
             read += 1
         return values
-
-

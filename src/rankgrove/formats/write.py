@@ -166,8 +166,8 @@ def _with_zero_for_missing(model: Model, form: Format, zero: bool) -> Model:
         what, changed = f"this model takes the mean of {counted(n, 'feature')} for it", model
     if n and not zero:
         raise ParameterError(
-            f"{form.program} takes 0 for a missing value, and {what}. Where no value is missing, or "
-            "0 stands for such values in the index, say missing='zero' (--missing zero)."
+            f"{form.program} takes 0 for a missing value, and {what}. Where no value is missing, "
+            "or 0 stands for such values in the index, say missing='zero' (--missing zero)."
         )
     return changed
 

@@ -60,7 +60,7 @@ def read_document(document: Any) -> Foreign:
         )
     model = inside(booster, "gbtree", "model") if name == "dart" else inside(booster, "model")
     if whole_number(params.get("num_target", 1), "num_target", 0, MOST_CLASSES) > 1:
-        raise ModelFileError("it predicts several targets, which cannot be read: train one a model.")
+        raise ModelFileError("it has several targets, which cannot be read: train one a model.")
     n_features = whole_number(inside(params, "num_feature"), "num_feature", 0, MOST_FEATURES)
     n_columns = max(1, whole_number(params.get("num_class", 0), "num_class", 0, MOST_CLASSES))
     listed = as_list(inside(model, "trees"), "trees")
@@ -114,7 +114,7 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
     to_left = whole(inside(document, "default_left"), "default_left", n) != 0
     inner, leaves, left, right = _by_level(number, left, right, is_leaf)
     if inner.size and not 0 <= feature[inner].min() <= feature[inner].max() <= MOST_FEATURES:
-        raise ModelFileError(f"tree {number} splits on a feature that does not exist: it is damaged.")
+        raise ModelFileError(f"tree {number} splits on an unknown feature: it is damaged.")
     at = condition[inner]
     # x < t is x <= the float32 before t. Nothing is below minus infinity: that split tells missing
     # values from all others, and is turned round.
@@ -166,7 +166,7 @@ def _by_level(
 
 def _by_round(trees: Sequence[Tree], column: np.ndarray, n_columns: int) -> list[Tree]:
     """Return the trees so that tree t adds to column t modulo their number; order is kept."""
-    of_column = [[trees[t] for t in np.flatnonzero(column == c)] for c in range(n_columns)]
+    of_column = [[trees[t] for t in np.flatnonzero(column == c).tolist()] for c in range(n_columns)]
     if len({len(own) for own in of_column}) > 1 or sum(map(len, of_column)) != len(trees):
         raise ModelFileError("its classes have unequal numbers of trees: it is damaged.")
     return [tree for trees_of_round in zip(*of_column, strict=True) for tree in trees_of_round]

@@ -105,9 +105,7 @@ def _format(path: Path, to: str | None) -> str:
     )
 
 
-def _labels(
-    ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None
-) -> Labels:
+def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
     n = ranker.n_features_in_
     own = getattr(ranker, "feature_names_", None) if features is None else features
     if own is None:
@@ -119,7 +117,9 @@ def _labels(
             f"convert: the model has {counted(n, 'feature')}; {len(own)} names were given. Name all "
             "of them, in their order."
         )
-    twice = next((one for one in own if list(own).count(one) > 1), None) if len(set(own)) < n else None
+    twice = (
+        next((one for one in own if list(own).count(one) > 1), None) if len(set(own)) < n else None
+    )
     if twice is not None:
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
     return Labels(name or path.stem, list(own), True)
