@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +63,10 @@ def load_dataset(
     from rankgrove.data.letor import read_letor
 
     at_least, known = _widths(models)
-    reading = {"cache": cache, "zero_based": zero_based}
-    data = read_letor(list(paths), **reading, n_features=n_features or known)
+    read = partial(read_letor, list(paths), cache=cache, zero_based=zero_based)
+    data = read(n_features=n_features or known)
     if data.n_features < at_least:
-        data = read_letor(list(paths), **reading, n_features=at_least)
+        data = read(n_features=at_least)
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))

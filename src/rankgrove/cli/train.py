@@ -181,7 +181,7 @@ def train(
         given["n_threads"] = threads
     made.set_params(**(({"progress": not quiet} if "progress" in own else {}) | given))
     made.check_parameters()
-    submodel = _go_on_from(made, base_score)
+    going_on_from = _go_on_from(made, base_score)
     made.check_valid(bool(valid))
     if models is not None:
         made = rg.BaggedRanker(
@@ -227,7 +227,7 @@ def train(
             made.fit_files(data, cluster=cluster, **measured, **reading)
             made.save(model)
     else:
-        train_data = load_dataset(data, **with_weights, base_score=base_score, models=submodel)
+        train_data = load_dataset(data, **with_weights, base_score=base_score, models=going_on_from)
         # Weights are for training: a validation file need not have them.
         used = train_data.feature_names if weight else features
         valid_data = {

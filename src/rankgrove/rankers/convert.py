@@ -50,8 +50,8 @@ def convert(
     model : a trained ranker, or the path of a model file, ours or another library's
     path : the file to write
     to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``, ``"onnx"``,
-        ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx, .py,
-        .c, .rg)
+        ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
+        .py, .c, .rg)
     features : names of all features, for programs that find them by name; None: the model's own,
         or f1, f2, ...
     name : what the model is called there; None: the file's name
@@ -114,13 +114,11 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
         refuse("features", "convert", "a list of names", features)
     if len(own) != n:
         raise ParameterError(
-            f"convert: the model has {counted(n, 'feature')}; {len(own)} names were given. Name all "
-            "of them, in their order."
+            f"convert: the model has {counted(n, 'feature')}; {len(own)} names were given. Name "
+            "all of them, in their order."
         )
-    twice = (
-        next((one for one in own if list(own).count(one) > 1), None) if len(set(own)) < n else None
-    )
-    if twice is not None:
+    if len(set(own)) < n:
+        twice = next(one for at, one in enumerate(own) if one in own[:at])
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
     return Labels(name or path.stem, list(own), True)
 
@@ -168,15 +166,15 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
     if isinstance(ranker, McRank) and ranker.form != "classes":
         raise ParameterError(
             "The score of McRank(form='ordinal') is made of one sum of trees a label, which no "
-            "format can express. Train it with form='classes', which lightgbm, xgboost and onnx can "
-            "hold class by class; or rg.MART, which gives one sum."
+            "format can express. Train it with form='classes', which lightgbm, xgboost and onnx "
+            "can hold class by class; or rg.MART, which gives one sum."
         )
     below: list[tuple[float, Model]] = []
     submodel = getattr(ranker, "submodel_", None)
     if isinstance(submodel, str):
         raise ParameterError(
-            "The ranker goes on from scores that come with the data: they are no part of the model, "
-            "and cannot be converted."
+            "The ranker goes on from scores that come with the data: they are no part of the "
+            "model, and cannot be converted."
         )
     if submodel is not None:
         below = _parts(submodel, weight * getattr(ranker, "submodel_weight_", 1.0))

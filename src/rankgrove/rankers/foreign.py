@@ -27,9 +27,9 @@ class TreeRanker(Ranker):
     """The trees of a LightGBM, XGBoost or RankLib model, as :func:`rankgrove.load` reads it.
 
     Its scores are that library's raw scores to the last bit, in its own arithmetic: float64
-    features meet LightGBM's float64 thresholds, XGBoost's and RankLib's sums are float32. Of a model
-    for several classes the score is the expected class, as in McRank. It cannot be trained further,
-    but is evaluated, combined, saved and converted as other rankers, and is a submodel of
+    features meet LightGBM's float64 thresholds, XGBoost's and RankLib's sums are float32. Of a
+    model for several classes the score is the expected class, as in McRank. It cannot be trained
+    further, but is evaluated, combined, saved and converted as other rankers, and is a submodel of
     ``LambdaMART`` or the base model of ``Trada``.
 
     Parameters

@@ -24,8 +24,8 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
 from rankgrove.rankers.base import KINDS, Ranker, class_of
 
 OTHERS = (
-    "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or .ubj) "
-    "or RankLib (LambdaMART, MART)."
+    "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or "
+    ".ubj) or RankLib (LambdaMART, MART)."
 )
 
 

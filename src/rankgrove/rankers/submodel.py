@@ -198,7 +198,8 @@ class SubmodelRanker(BoostedRanker):
     def flat_ensemble(self) -> Ensemble:
         """Return one ensemble of the submodel's trees and the new ones, with the same scores.
 
-        (But for rounding, where the submodel is another library's that adds in float32.) The submodel must be boosted trees with one score a row, of weight 1.
+        The submodel must be boosted trees with one score a row, of weight 1. (Where it is another
+        library's that adds in float32, the scores are the same but for rounding.)
         """
         self._check_is_fitted()
         if self.submodel_ is None:
