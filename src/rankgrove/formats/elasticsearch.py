@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rankgrove.formats.foreign import beside
 from rankgrove.formats.nested import Node, dumped, nested_tree, single_number, with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -33,7 +34,7 @@ def write_linear(model: Linear, names: Sequence[str], name: str) -> str:
 
 
 def _root(tree: Tree, names: Sequence[str]) -> Node:
-    above = np.nextafter(tree.threshold, np.float32(np.inf))
+    above = beside(tree.threshold, np.inf)
     n = tree.n_nodes
     depth = np.zeros(n, np.int64)
     for node in range(n):

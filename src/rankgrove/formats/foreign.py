@@ -100,6 +100,12 @@ def _counted(array: np.ndarray, name: str, n: int | None) -> np.ndarray:
     return array
 
 
+def beside(values: np.ndarray, direction: float) -> np.ndarray:
+    """Return the float32 numbers next to some, towards minus or plus infinity."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.nextafter(np.asarray(values, np.float32), np.float32(direction))
+
+
 # -- trees ----------------------------------------------------------------------------------------
 
 
@@ -126,10 +132,16 @@ def make_tree(
         missing_left=np.array(missing_left, np.bool_),
         gain=np.zeros(n_nodes) if gain is None else np.array(gain, np.float64),
         value=np.array(value, np.float64),
-        count=np.full(n_places, -1.0) if count is None else np.array(count, np.float64),
+        count=np.full(n_places, -1) if count is None else _counts(count),
         weight=np.full(n_places, np.nan) if weight is None else np.array(weight, np.float64),
         mean=np.full(n_places, np.nan) if mean is None else np.array(mean, np.float64),
     )
+
+
+def _counts(values: Any) -> np.ndarray:
+    """Return numbers of rows; what cannot be one is unknown."""
+    numbers = np.array(values, np.float64)
+    return np.where((numbers >= 0) & (numbers < 2.0**53), numbers, -1.0).astype(np.int64)
 
 
 class TreeParts:

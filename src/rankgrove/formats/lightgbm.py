@@ -8,6 +8,7 @@ order of the trees; what the library adds at the start is in the first tree's le
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ from rankgrove.model.tree import Tree
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing type follows them
 MISSING = ("None", "Zero", "NaN")
 MOST_COLUMNS = 1 << 16
+JSON_INFINITY = 1e300  # what dump_model writes for infinity
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -160,6 +162,8 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
         if inside(node, "decision_type") != "<=":
             _refuse_categories(number)
         kind, threshold = inside(node, "missing_type"), float(inside(node, "threshold"))
+        if abs(threshold) >= JSON_INFINITY:
+            threshold = math.copysign(math.inf, threshold)
         if kind not in MISSING:
             raise ModelFileError(f"tree {number} has a missing type {kind!r}: it is damaged.")
         default_left = bool(inside(node, "default_left"))

@@ -17,6 +17,7 @@ from rankgrove.errors import MissingExtraError
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
+from rankgrove.model.tree import Tree
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 IN, OUT = "features", "score"
@@ -31,8 +32,8 @@ def write_trees(ensemble: Ensemble, name: str) -> bytes:
                     "falsenodeids", "missing_value_tracks_true")
     }  # fmt: skip
     leaves: dict[str, list[Any]] = {key: [] for key in ("treeids", "nodeids", "ids", "weights")}
-    for t in range(single.n_trees):
-        tree = single.tree(t)
+    trees = [single.tree(t) for t in range(single.n_trees)]
+    for t, tree in enumerate(trees or [Tree.constant(0.0)] * single.n_columns):
         n, m = tree.n_nodes, tree.n_leaves
         zeros = [0] * m
         left, right = (np.where(c >= 0, c, n + ~c).tolist() for c in (tree.left, tree.right))
@@ -48,10 +49,6 @@ def write_trees(ensemble: Ensemble, name: str) -> bytes:
         leaves["nodeids"] += range(n, n + m)
         leaves["ids"] += [t % single.n_columns] * m
         leaves["weights"] += tree.value.astype(np.float32).astype(np.float64).tolist()
-    if not single.n_trees:  # a tree of one leaf, as there must be one
-        nodes = {key: ["LEAF"] if key == "modes" else [0] for key in nodes}
-        leaves = {key: [0] for key in leaves}
-        nodes["values"], leaves["weights"] = [0.0], [0.0]
     onnx = _onnx()
     regressor = onnx.helper.make_node(
         "TreeEnsembleRegressor",

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rankgrove.errors import ModelFileError
 from rankgrove.formats.foreign import Foreign
 
@@ -50,7 +52,8 @@ def read_foreign(path: str | Path, kind: str) -> Foreign:
     """Read a model of another library; `kind` is what :func:`kind_of` says."""
     target = Path(path)
     try:
-        return _READERS[kind](target.read_bytes())
+        with np.errstate(all="ignore"):  # numbers out of bounds are seen in what they become
+            return _READERS[kind](target.read_bytes())
     except ModelFileError as error:
         raise ModelFileError(f"{target}: {error}") from None
     except OSError as error:

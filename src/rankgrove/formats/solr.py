@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankgrove.formats.foreign import beside
 from rankgrove.formats.nested import Node, dumped, nested_tree, single_text, with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -26,8 +27,7 @@ def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[st
     trees = with_base(ensemble)
     used = np.unique(ensemble.feature)
     threshold = ensemble.for_float32().threshold
-    error = np.abs(reached(written(threshold)).astype(np.float64) - threshold)
-    error = error[np.isfinite(threshold)]
+    error = gap(written(threshold), threshold)
     notes = []
     if np.any(error > 0):
         notes.append(
@@ -68,16 +68,18 @@ def write_net(net: Network, names: Sequence[str], name: str) -> str:
 
 def written(threshold: np.ndarray) -> np.ndarray:
     """Return the float32 numbers whose sums with 1e-6 are nearest to some thresholds."""
-    with np.errstate(over="ignore"):
-        first = np.asarray(threshold, np.float32) - SLACK
-    best = first.copy()
+    first = np.asarray(threshold, np.float32) - SLACK
+    best = first
     for direction in (-np.inf, np.inf):
-        near = np.nextafter(first, np.float32(direction))
-        closer = np.abs(reached(near) - np.float64(threshold)) < np.abs(
-            reached(best) - np.float64(threshold)
-        )
-        best = np.where(closer, near, best)
+        near = beside(first, direction)
+        best = np.where(gap(near, threshold) < gap(best, threshold), near, best)
     return best
+
+
+def gap(number: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """Return how far what Solr makes of numbers is from some thresholds."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(np.abs(reached(number).astype(np.float64) - threshold), posinf=np.inf)
 
 
 def reached(number: np.ndarray) -> np.ndarray:

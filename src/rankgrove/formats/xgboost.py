@@ -20,6 +20,7 @@ from rankgrove.formats.foreign import (
     MOST_FEATURES,
     Foreign,
     as_list,
+    beside,
     inside,
     joined,
     make_tree,
@@ -119,7 +120,7 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
     # x < t is x <= the float32 before t. Nothing is below minus infinity: that split tells missing
     # values from all others, and is turned round.
     turned = at == -np.inf
-    threshold = np.where(turned, np.float32(np.inf), np.nextafter(at, np.float32(-np.inf)))
+    threshold = np.where(turned, np.float32(np.inf), beside(at, -np.inf))
     left, right = np.where(turned, right, left), np.where(turned, left, right)
     value = (factor * condition[leaves]).astype(np.float64)
     weight = reals(document.get("sum_hessian", [math.nan] * n), "sum_hessian", n)
@@ -272,7 +273,7 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
 
     parents = np.full(n_all, _ROOT, np.int64)
     parents[place[left]], parents[place[right]] = inner, inner
-    above = np.nextafter(tree.threshold, np.float32(np.inf))
+    above = beside(tree.threshold, np.inf)
     mean = np.nan_to_num(tree.mean[:n])
     single, weight = np.float32, np.nan_to_num(tree.weight)
     with np.errstate(over="ignore"):
