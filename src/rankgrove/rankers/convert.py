@@ -22,6 +22,7 @@ from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.combination import CombinedRanker
 from rankgrove.rankers.mcrank import McRank
 from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.stacking import StackedRanker
 from rankgrove.validation import check_choice, check_output_file, counted, refuse
 
 OURS = "rankgrove"
@@ -163,6 +164,11 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
     if isinstance(ranker, CombinedRanker):
         pairs = zip(ranker.rankers, ranker.weights_.tolist(), strict=True)
         return [part for one, w in pairs for part in _parts(one, weight * w)]
+    if isinstance(ranker, StackedRanker):
+        raise ParameterError(
+            "A StackedRanker is a net of other rankers' scores, which no format can express. "
+            "Combine them by rg.CombinedRanker instead, whose sum of trees can be converted."
+        )
     if isinstance(ranker, McRank) and ranker.form != "classes":
         raise ParameterError(
             "The score of McRank(form='ordinal') is made of one sum of trees a label, which no "
@@ -182,9 +188,7 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
         found = getattr(ranker, name, None)
         if found is not None:
             return [*below, (weight, _plain(found))]
-    raise ParameterError(
-        f"A {kind} cannot be converted: it is made of other rankers. Convert those one by one."
-    )
+    raise ParameterError(f"A {kind} has neither trees nor weights nor a net to be converted.")
 
 
 def _plain(model: Model) -> Model:
