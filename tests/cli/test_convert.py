@@ -56,13 +56,13 @@ def test_every_command_takes_it(folder, model):
     words = f"train train.txt --submodel {model} --set n_trees=2 --set min_leaf=3 --model m.rg"
     run(*words.split(), "--quiet", cwd=folder)
     assert type(rg.load(folder / "m.rg").submodel_).__name__ == "TreeRanker"
-    words = f"adapt vali.txt --base {model} --source train.txt --set objective=lambdas"
+    words = f"adapt vali.txt --base {model} --source train.txt"
     run(*words.split(), "--model", "adapted.rg", "--quiet", cwd=folder)
     assert rg.load(folder / "adapted.rg").n_adapted_ > 0
 
 
 def test_converting_as_a_user_does(folder):
-    out, complaints = run_apart("convert", "lgb.txt", "web.rg", cwd=folder)
+    out, complaints = run_apart("convert", "xgb.json", "web.rg", cwd=folder)
     assert (out, complaints) == ("", "")
     words = "convert web.rg web.json --to elasticsearch --features names.txt --name ranker"
     _, complaints = run(*words.split(), cwd=folder, status=2)

@@ -72,9 +72,9 @@ def walked(ensemble: Ensemble, rows: np.ndarray) -> np.ndarray:
     for t in range(ensemble.n_trees):
         tree = ensemble.tree(t)
         leaf = tree.apply(rows)
-        scores[t % ensemble.n_columns] = scores[t % ensemble.n_columns].astype(
-            np.float64
-        ) + tree.value[leaf]
+        scores[t % ensemble.n_columns] = (
+            scores[t % ensemble.n_columns].astype(np.float64) + tree.value[leaf]
+        )
     return scores.astype(np.float64)
 
 

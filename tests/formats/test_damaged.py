@@ -48,7 +48,8 @@ def lightgbm_json() -> bytes:
 @pytest.fixture(scope="module")
 def files():
     trees = random_ensemble(4, 3, 6, base=0.25)
-    made = {to: encode(trees, to, LABELS, zero=True)[0] for to in ("lightgbm", "xgboost", "ranklib")}
+    formats = ("lightgbm", "xgboost", "ranklib")
+    made = {to: encode(trees, to, LABELS, zero=True)[0] for to in formats}
     made["ubj"] = packed(json.loads(made["xgboost"]))
     made["lightgbm json"] = lightgbm_json()
     return made
@@ -58,13 +59,16 @@ KINDS = ["lightgbm", "xgboost", "ranklib", "ubj", "lightgbm json"]
 
 
 def load_or_fail(path, content):
-    """Load, or see a ModelFileError; what loads predicts."""
+    """Load, or see a ModelFileError that names the file; what loads predicts."""
     path.write_bytes(content)
+    caught = ""
     try:
         model = rg.load(path)
     except rg.ModelFileError as error:
-        assert path.name in str(error)
-        assert len(str(error)) < 600
+        caught = str(error)
+    if caught:
+        assert path.name in caught
+        assert len(caught) < 600
         return None
     if model.ensemble_.n_features < 10000:
         scores = model.raw_scores(np.zeros((2, model.n_features_in_)))
@@ -107,8 +111,8 @@ def test_changed_words(kind, files, tmp_path):
     rng = np.random.default_rng(3)
     whole = files[kind].decode()
     places = [match.span() for match in re.finditer(r"[-\w.+]+", whole)]
-    strange = ["1e999", "-1", "999999999999", "nan", "NaN", "null", "", "[]", "{}", "0x10", "1e-400",
-               "true", '"x"', "9" * 5000, "Infinity", "-Infinity"]  # fmt: skip
+    strange = ["1e999", "-1", "999999999999", "nan", "NaN", "null", "", "[]", "{}", "0x10",
+               "1e-400", "true", '"x"', "9" * 5000, "Infinity", "-Infinity"]  # fmt: skip
     for _ in range(300):
         start, end = places[rng.integers(len(places))]
         load_or_fail(tmp_path / "odd", (whole[:start] + rng.choice(strange) + whole[end:]).encode())
@@ -156,7 +160,7 @@ def test_values_of_other_types(kind, files, tmp_path):
         b"{i\x01a[$Z#l" + struct.pack(">i", 20),
         b"{i\x01aS" + b"\xff\xff",
         b"tree\nversion=v4\nend of trees\n",
-        b"tree\nversion=v4\nnum_tree_per_iteration=1\nmax_feature_idx=99999999999\n\nend of trees\n",
+        b"tree\nversion=v4\nnum_tree_per_iteration=1\nmax_feature_idx=9999999999\n\nend of trees\n",
         b"<ensemble>" + b"<tree>" * 10,
         b"<ensemble><tree><split>" + b"<split>" * 100000,
         b'<?xml version="1.0"?><!DOCTYPE x SYSTEM "file:///etc/passwd"><ensemble/>',

@@ -180,9 +180,9 @@ def test_linear_models_for_elasticsearch():
 
 @pytest.mark.parametrize("to", ["lightgbm", "xgboost", "ranklib", "python", "c"])
 def test_what_holds_trees_alone(to):
-    with pytest.raises(ParameterError, match="takes no linear models.*to='solr', to='elastic"):
+    with pytest.raises(ParameterError, match=r"takes no linear models.*to='solr', to='elastic"):
         encode(linear(), to, LABELS)
-    with pytest.raises(ParameterError, match="takes no nets.*to='solr' or to='onnx'"):
+    with pytest.raises(ParameterError, match=r"takes no nets.*to='solr' or to='onnx'"):
         encode(net(), to, LABELS)
 
 

@@ -43,9 +43,7 @@ def test_boosted_rankers_are_exactly_their_trees(train, test, boosted, tmp_path)
     smart = rg.LambdaMART(submodel=mart, **SMALL).fit(train)
     trada = rg.Trada(mart, beta=3).fit(test)
     for ranker in (boosted, mart, smart, trada):
-        np.testing.assert_array_equal(
-            lightgbm_scores(ranker, test, tmp_path), ranker.predict(test)
-        )
+        np.testing.assert_array_equal(lightgbm_scores(ranker, test, tmp_path), ranker.predict(test))
 
 
 def test_sums_of_trees_become_one(train, test, boosted, tmp_path):
@@ -68,7 +66,9 @@ def test_classes(train, test, tmp_path):
     probability = lgb.Booster(model_file=tmp_path / "m.txt").predict(X)
     np.testing.assert_allclose(probability, model.predict_proba(X), rtol=1e-9)
     rg.convert(model, tmp_path / "m.json", to="xgboost")
-    probability = xgb.Booster(model_file=tmp_path / "m.json").predict(xgb.DMatrix(X, feature_names=list(test.feature_names)))
+    probability = xgb.Booster(model_file=tmp_path / "m.json").predict(
+        xgb.DMatrix(X, feature_names=list(test.feature_names))
+    )
     np.testing.assert_allclose(probability, model.predict_proba(X), rtol=1e-4)
     np.testing.assert_allclose(
         rg.load(tmp_path / "m.txt").predict(test), model.predict(test), rtol=1e-9
@@ -93,9 +93,7 @@ def test_thresholds_of_linear_models_become_trees(train, test, tmp_path):
 def test_linear_rankers(train, test, tmp_path):
     model = rg.SVMMap(scaling="standard").fit(train)
     names = ["title", "body", "age", "clicks", "links"]
-    rg.convert(
-        model, tmp_path / "m.json", to="solr", features=names, name="svm", missing="zero"
-    )
+    rg.convert(model, tmp_path / "m.json", to="solr", features=names, name="svm", missing="zero")
     text = (tmp_path / "m.json").read_text()
     assert json.loads(text)["name"] == "svm"
     apart = mirrored.solr(text, names, np.asarray(test.X)) - model.predict(test)
@@ -112,14 +110,14 @@ def test_what_no_format_can_hold(train, test, boosted, tmp_path):
         rg.convert(bag, tmp_path / "m.txt")
     net = rg.RankNet(hidden=(3,), n_epochs=1).fit(train)
     mixed = rg.CombinedRanker([boosted, net]).fit(test)
-    with pytest.raises(rg.ParameterError, match="not all trees.*one by one"):
+    with pytest.raises(rg.ParameterError, match=r"not all trees.*one by one"):
         rg.convert(mixed, tmp_path / "m.txt")
     scored = train.with_base_score(np.zeros(train.n_rows))
     going_on = rg.LambdaMART(submodel="base_score", **SMALL).fit(scored)
     with pytest.raises(rg.ParameterError, match="scores that come with the data"):
         rg.convert(going_on, tmp_path / "m.txt")
     stack = rg.StackedRanker([boosted, net], n_epochs=1).fit(train)
-    with pytest.raises(rg.ParameterError, match="StackedRanker is a net of.*CombinedRanker"):
+    with pytest.raises(rg.ParameterError, match=r"StackedRanker is a net of.*CombinedRanker"):
         rg.convert(stack, tmp_path / "m.txt")
     with pytest.raises(rg.ParameterError, match=r"takes no nets"):
         rg.convert(net, tmp_path / "m.txt")

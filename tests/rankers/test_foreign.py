@@ -1,4 +1,4 @@
-"""Models of other libraries as rankers: evaluated, combined, gone on from, adapted, pruned, saved."""
+"""Models of other libraries as rankers: evaluated, combined, adapted, pruned, saved."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def test_it_is_a_ranker_like_others(name, models, sets, tmp_path):
     own = rg.MART(n_trees=5, min_leaf=3).fit(sets[0])
     best = rg.optimal_combination(model, own, vali, "ndcg@10")
     best.save(tmp_path / "both.rg")
-    np.testing.assert_array_equal(
-        rg.load(tmp_path / "both.rg").predict(test), best.predict(test)
-    )
+    np.testing.assert_array_equal(rg.load(tmp_path / "both.rg").predict(test), best.predict(test))
     assert model.truncated(3).ensemble_.n_trees == 3
     assert model.feature_importance("split").sum() == pytest.approx(1.0)
     assert np.isfinite(model.feature_importances_).all()
@@ -98,9 +96,11 @@ def test_lightgbms_trees_are_adapted(models, sets):
     base = rg.load(models["lgb.txt"])
     same = rg.Trada(base, beta=0, objective="lambdas").fit(target)
     np.testing.assert_array_equal(same.predict(test), base.predict(test))
-    adapted = rg.Trada(base, beta=5, objective="lambdas", tune="splits", extra_trees=3).fit(target)
+    adapted = rg.Trada(base, beta=5, tune="splits", extra_trees=3).fit(target)
     assert adapted.ensemble_.n_trees == 28
     assert (adapted.predict(test) != base.predict(test)).any()
+    assert base.trained_for == "lambdas"
+    base.objective_ = "something"
     with pytest.raises(rg.ParameterError, match="not known what the base model, a TreeRanker"):
         rg.Trada(base).fit(target)
 
@@ -111,6 +111,7 @@ def test_models_without_statistics_say_what_to_do(models, sets):
     with pytest.raises(rg.DataError, match="statistics_from_data"):
         rg.Trada(base, objective="lambdas").fit(target)
     known = rg.statistics_from_data(base, source, objective="lambdas")
+    np.testing.assert_array_equal(known.predict(test), base.predict(test))
     adapted = rg.Trada(known, beta=5, objective="lambdas").fit(target)
     assert adapted.report_.unreached_share < 1
     same = rg.Trada(base, beta=0, objective="lambdas").fit(target)

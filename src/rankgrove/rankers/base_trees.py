@@ -21,6 +21,7 @@ from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import row_weights
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.rankers.submodel import SubmodelRanker
 from rankgrove.validation import counted, nearest, refuse
 
@@ -125,7 +126,12 @@ def objective_for(
     keys: np.ndarray,
     n_threads: int | None,
 ) -> Objective:
-    """Return what responses are of: the base model's own objective, or the one of a name."""
+    """Return what responses are of: the base model's own objective, or the one of a name.
+
+    Of another library's model that was trained on lambdas, those of `measure`.
+    """
+    if objective == "auto" and isinstance(base, TreeRanker):
+        objective = base.trained_for or objective
     if objective == "auto":
         if not isinstance(base, BoostedRanker):
             raise ParameterError(

@@ -20,6 +20,11 @@ from rankgrove.validation import check_choice, counted
 if TYPE_CHECKING:
     from typing import Self
 
+# What objectives of other libraries are here.
+_OBJECTIVES = {
+    "lambdarank": "lambdas", "rank:ndcg": "lambdas", "rank:map": "lambdas", "LambdaMART": "lambdas",
+    "regression": "squared", "reg:squarederror": "squared", "MART": "squared",
+}  # fmt: skip
 _MARGIN = {"binary": "log odds", "cross_entropy": "log odds", "binary:logistic": "log odds"}
 
 
@@ -112,6 +117,11 @@ class TreeRanker(Ranker):
             )
         labels = np.arange(float(self.n_classes_))
         return FORMS["classes"].expected(found, labels, n_threads)
+
+    @property
+    def trained_for(self) -> str | None:
+        """The objective's name here, ``"lambdas"`` or ``"squared"``, or None where it has none."""
+        return _OBJECTIVES.get((self.objective_ or "").split(" ")[0])
 
     # -- the trees --------------------------------------------------------------------------------
 
