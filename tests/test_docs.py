@@ -123,3 +123,22 @@ def test_the_examples_of_bagging(tmp_path, monkeypatch, capsys):
     assert "PrunedRanker(" in printed
     written = {path.name for path in tmp_path.iterdir()}
     assert {"bag.rg", "trials.jsonl", "tuning.png", "small.rg", "pruning.png"} <= written
+
+
+def test_the_examples_of_formats(tmp_path, monkeypatch, capsys):
+    lightgbm = pytest.importorskip("lightgbm")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "formats.md").read_text()
+    made = [rg.make_artificial(60, n_docs=12, n_features=6, seed=seed) for seed in (1, 2, 3)]
+    train = made[0]
+    names = {"rg": rg, "lightgbm": lightgbm, "onnxruntime": onnxruntime, "X": np.asarray(train.X)}
+    names |= {"y": train.y, "sizes": np.diff(train.query_ptr)}
+    names |= dict(zip(("train", "vali", "test"), made, strict=True))
+    first, onnx = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(first, names)
+    assert "LightGBM" in capsys.readouterr().out
+    assert names["more"].submodel_.source_ == "LightGBM"
+    rg.convert("web.rg", "web.onnx")
+    exec(onnx, names)
+    np.testing.assert_allclose(names["scores"][:, 0], names["model"].predict(train), atol=1e-5)

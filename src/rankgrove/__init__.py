@@ -75,6 +75,8 @@ _HOME = {
     "combined_data": "rankers.adapting",
     "statistics_from_data": "rankers.adapting",
     "load": "rankers.load",
+    "TreeRanker": "rankers.foreign",
+    "convert": "rankers.convert",
     "PrunedRanker": "rankers.pruning",
     "prune": "rankers.pruning",
     "Tuning": "experiments.tuning",
@@ -140,7 +142,9 @@ if TYPE_CHECKING:
     from rankgrove.rankers.combining import interpolate as interpolate
     from rankgrove.rankers.combining import optimal_combination as optimal_combination
     from rankgrove.rankers.combining import refine_weights as refine_weights
+    from rankgrove.rankers.convert import convert as convert
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
+    from rankgrove.rankers.foreign import TreeRanker as TreeRanker
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.load import load as load
     from rankgrove.rankers.mart import MART as MART

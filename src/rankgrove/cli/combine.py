@@ -127,7 +127,7 @@ def combine(
         features=features,
         base_score=base_score,
         cache=cache,
-        n_features=trained[0].n_features_in_ if trained else None,
+        models=trained,
     )
     systems: list[Any] = [*trained, *(read_scores(path, dataset.n_rows) for path in scores)]
     names = [path.name for path in [*models, *scores]]
@@ -164,15 +164,15 @@ def combine(
 
 
 def _sorted_out(files: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Tell model files from data by their first bytes."""
+    """Tell model files from data by their content."""
     from rankgrove.cli.inputs import check_exists
+    from rankgrove.formats.read import kind_of
 
     models: list[Path] = []
     data: list[Path] = []
     for path in files:
         check_exists(path)
-        with path.open("rb") as opened:
-            (models if opened.read(4) == b"PK\x03\x04" else data).append(path)
+        (data if kind_of(path) is None else models).append(path)
     if not data:
         raise ParameterError(
             "Give the judged data after the models, as in 'rankgrove combine a.rg b.rg vali.txt'."

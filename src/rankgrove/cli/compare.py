@@ -82,7 +82,6 @@ def compare(
     systems: dict[str, Any] = dict.fromkeys(sources)
     if qrels is None:
         systems |= load_models(sources)
-    trained = [model.n_features_in_ for model in systems.values() if model is not None]
     dataset: Any = (
         load_dataset(
             data or [],
@@ -93,7 +92,7 @@ def compare(
             base_score=base_score,
             cache=cache,
             zero_based=zero_based,
-            n_features=max(trained, default=None),
+            models=[model for model in systems.values() if model is not None],
         )
         if qrels is None
         else rg.read_qrels(qrels)

@@ -114,7 +114,7 @@ def evaluate(
             base_score=base_score,
             cache=cache,
             zero_based=zero_based,
-            n_features=trained.n_features_in_ if trained else None,
+            models=[trained] if trained else [],
         )
         system = trained or load_system(sources[0], dataset, is_run=False)
         result = rg.evaluate(system, dataset, measures, convention, n_threads=threads)

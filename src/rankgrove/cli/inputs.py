@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,13 @@ def load_dataset(
     cache: bool = False,
     zero_based: bool = False,
     n_features: int | None = None,
+    models: Iterable[Any] = (),
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
     `features` are names, or one text with commas between them; `zero_based` says that LETOR text
-    counts features from 0, `n_features` how many it has, where its last ones may not occur.
+    counts features from 0, `n_features` how many it has, where its last ones may not occur, and so
+    do `models` that the data is for.
     `base_score` is a column of a table; for LETOR text, the name of a file with one score a line.
     """
     names = feature_list(features)
@@ -59,10 +62,21 @@ def load_dataset(
     refuse_table_options(paths[0], {"docid": docid, "features": features, "weight": weight})
     from rankgrove.data.letor import read_letor
 
-    data = read_letor(list(paths), cache=cache, zero_based=zero_based, n_features=n_features)
+    at_least, known = _widths(models)
+    read = partial(read_letor, list(paths), cache=cache, zero_based=zero_based)
+    data = read(n_features=n_features or known)
+    if data.n_features < at_least:
+        data = read(n_features=at_least)
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
+
+
+def _widths(models: Iterable[Any]) -> tuple[int, int | None]:
+    """Return how many features models need at least, and how many there are if they know it."""
+    wide = [(one.n_features_in_, getattr(one, "least_features_", False)) for one in models]
+    known = [n for n, least in wide if not least]
+    return max((n for n, _ in wide), default=0), max(known, default=None)
 
 
 def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
@@ -170,6 +184,23 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
             "each row of the data, in its row order.",
         )
     return scores
+
+
+def read_names(path: Path) -> list[str]:
+    """Read one name a line."""
+    from rankgrove.data.text_files import read_text_bytes
+
+    try:
+        text = read_text_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise ParseError(path, None, "names must be text in UTF-8.") from None
+    names = [line.strip() for line in text.splitlines()]
+    while names and not names[-1]:
+        names.pop()
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise ParseError(path, number, "a line without a name. Write one name a line.")
+    return names
 
 
 def load_models(sources: Mapping[str, str]) -> dict[str, Ranker]:

@@ -12,6 +12,7 @@ from rankgrove._version import __version__
 from rankgrove.cli.adapt import adapt
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
+from rankgrove.cli.convert import convert
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.generate import generate
@@ -31,7 +32,7 @@ app = typer.Typer(
 )
 for command in (
     *(train, rank, evaluate, compare, combine, adapt, tune, prune),
-    *(params, generate, reproduce, demo),
+    *(convert, params, generate, reproduce, demo),
 ):
     app.command()(command)
 

@@ -92,7 +92,7 @@ def prune(
         base_score=base_score,
         cache=cache,
         zero_based=zero_based,
-        n_features=trained.n_features_in_,
+        models=[trained],
     )
     found = rg.prune(
         trained,

@@ -88,7 +88,7 @@ def rank(
         base_score=base_score,
         cache=cache,
         zero_based=zero_based,
-        n_features=trained.n_features_in_,
+        models=[trained],
     )
     if top is None:
         scores = trained.predict(dataset, n_threads=threads)

@@ -181,7 +181,7 @@ def train(
         given["n_threads"] = threads
     made.set_params(**(({"progress": not quiet} if "progress" in own else {}) | given))
     made.check_parameters()
-    n_features = _go_on_from(made, base_score)
+    going_on_from = _go_on_from(made, base_score)
     made.check_valid(bool(valid))
     if models is not None:
         made = rg.BaggedRanker(
@@ -227,9 +227,7 @@ def train(
             made.fit_files(data, cluster=cluster, **measured, **reading)
             made.save(model)
     else:
-        train_data = load_dataset(
-            data, **with_weights, base_score=base_score, n_features=n_features
-        )
+        train_data = load_dataset(data, **with_weights, base_score=base_score, models=going_on_from)
         # Weights are for training: a validation file need not have them.
         used = train_data.feature_names if weight else features
         valid_data = {
@@ -284,8 +282,8 @@ def _reading(file: Path, columns: dict[str, Any], table: bool) -> dict[str, Any]
     }
 
 
-def _go_on_from(made: Any, base_score: str | None) -> int | None:
-    """Load the submodel of a ranker; return its number of features, where it has one."""
+def _go_on_from(made: Any, base_score: str | None) -> list[Any]:
+    """Load the submodel of a ranker; return it, where it knows of features."""
     from rankgrove.rankers.boosted_data import BASE_SCORE
     from rankgrove.rankers.submodel import needs_base_score, resolve
 
@@ -300,7 +298,7 @@ def _go_on_from(made: Any, base_score: str | None) -> int | None:
         raise ParameterError("Give either a submodel or --base-score.")
     if found is not None:
         made.set_params(submodel=found)
-    return getattr(found, "n_features_in_", None)
+    return [found] if hasattr(found, "n_features_in_") else []
 
 
 def _valid_base_scores(

@@ -29,12 +29,15 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def check_features(X: Any, n_rows: int) -> Matrix:
-    """Return features as a float32 array or CSR matrix; what already is one is not copied."""
+def check_features(X: Any, n_rows: int, *, double: bool = False) -> Matrix:
+    """Return features as a float32 array or CSR matrix; what already is one is not copied.
+
+    With `double`, what is not float32 becomes float64.
+    """
     if X is None:
         return np.zeros((n_rows, 0), np.float32)
     if hasattr(X, "tocsr"):
-        return _sparse_features(X, n_rows)
+        return _sparse_features(X, n_rows, double)
     try:
         given = np.asarray(X)
         if given.dtype.kind in "mMc":
@@ -47,13 +50,17 @@ def check_features(X: Any, n_rows: int) -> Matrix:
         raise DataError(f"X must have two dimensions, rows x features. Got shape {given.shape}.")
     _check_rows("X", given.shape[0], n_rows)
     with np.errstate(over="ignore"):
-        dense = np.ascontiguousarray(given, dtype=np.float32)
+        dense = np.ascontiguousarray(given, dtype=_kept_type(given, double))
     if given.dtype != np.float32:
         _check_overflow(given, dense)
     return dense
 
 
-def _sparse_features(X: Any, n_rows: int) -> scipy.sparse.csr_matrix:
+def _kept_type(given: np.ndarray, double: bool) -> type[np.floating[Any]]:
+    return np.float64 if double and given.dtype != np.float32 else np.float32
+
+
+def _sparse_features(X: Any, n_rows: int, double: bool) -> scipy.sparse.csr_matrix:
     import scipy.sparse
 
     _check_rows("X", X.shape[0], n_rows)
@@ -62,7 +69,7 @@ def _sparse_features(X: Any, n_rows: int) -> scipy.sparse.csr_matrix:
         given = given.copy()  # summing duplicates works in place, and the caller's stays as it is
         given.sum_duplicates()
     with np.errstate(over="ignore"):
-        kept = given.data.astype(np.float32, copy=False)
+        kept = given.data.astype(_kept_type(given.data, double), copy=False)
     _check_overflow(given.data, kept)
     sparse = scipy.sparse.csr_matrix((kept, given.indices, given.indptr), shape=given.shape)
     sparse.has_canonical_format = True

@@ -156,6 +156,15 @@ class Ensemble:
             },
         )
 
+    def for_float32(self) -> Ensemble:
+        """Return the ensemble with float32 thresholds that decide alike on float32 data.
+
+        A float32 value is at most t just where it is at most the highest float32 up to t.
+        """
+        if self.threshold.dtype == np.float32:
+            return self
+        return replace(self, threshold=floor_float32(self.threshold))
+
     def size_text(self) -> str:
         """Return the number of trees in words: ``200 trees``, or ``200 rounds of 5 trees``."""
         if self.n_columns == 1:
@@ -229,7 +238,8 @@ class Ensemble:
             and not 0 <= self.feature.min() <= self.feature.max() < self.n_features
         ):
             raise ValueError("a split on a feature that does not exist.")
-        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all():
+        finite = np.isfinite(self.value).all() and np.isfinite(self.base)
+        if np.isnan(self.threshold).any() or not finite:
             raise ValueError("a threshold or a leaf value that is no number.")
         tree = np.repeat(np.arange(self.n_trees), n_nodes)
         own = np.arange(self.feature.size) - self.node_ptr[tree]
@@ -245,6 +255,14 @@ class Ensemble:
             seen.append(np.where(inner, at, self.feature.size + at))
         if np.unique(np.concatenate(seen)).size != 2 * self.feature.size:
             raise ValueError("two parents of one child.")
+
+
+def floor_float32(values: np.ndarray) -> np.ndarray:
+    """Return for every float64 the highest float32 that is not above it."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32)
+    lower = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where(rounded.astype(np.float64) > values, lower, rounded).astype(np.float32)
 
 
 def unknown_statistics(n_nodes: int, n_leaves: int) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.base_trees import base_trees, check_dataset, fitted_base, objective_for
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.trada import OBJECTIVES, Trada
 from rankgrove.validation import check_choice, check_real
@@ -81,7 +83,8 @@ def adapt_with(
             settings["weight"] = weight
         return combined(model, target, source, valid=valid, **settings)
     if source is not None:
-        model = statistics_from_data(model, source, n_threads=settings.get("n_threads"))
+        told = {k: settings[k] for k in ("objective", "measure", "n_threads") if k in settings}
+        model = statistics_from_data(model, source, **told)
     return METHODS[method](model, target, valid=valid, **settings)
 
 
@@ -253,6 +256,9 @@ def statistics_from_data(
     followed = objective_for(base, objective, measure, source, keys, n_threads)
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
     found = statistics_of(trees, rows, followed, l2, n_threads)
+    if isinstance(base, TreeRanker):  # in its own arithmetic
+        own = base.ensemble_
+        found = replace(found, threshold=own.threshold, single=own.single)
     made = copy.copy(base)
     if getattr(made, "submodel_", None) is not None:  # its trees are among those of `found`
         made.submodel_ = made.submodel = None

@@ -38,7 +38,7 @@ class BagScores:
             self._base = np.array([one.base for one in ensembles])
             shares = weights / weights.sum()
             self._joined = (
-                _summed(ensembles, shares, n_features)
+                summed(ensembles, shares, n_features)
                 if combine == "mean"
                 else _side_by_side(ensembles, n_features)
             )
@@ -66,7 +66,8 @@ class BagScores:
         return np.array([model.predict(X, n_threads=n_threads) for model in self.models])
 
 
-def _summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -> Ensemble:
+def summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -> Ensemble:
+    """Return one ensemble of all trees, the values of each times its ensemble's share."""
     trees = []
     for one, share in zip(ensembles, shares.tolist(), strict=True):
         scaled = replace(one, value=share * one.value)

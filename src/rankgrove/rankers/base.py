@@ -164,7 +164,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
-        features, rows = features_of(X, owner)
+        features, rows = self._features(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{type(self).__name__} was trained on {counted(self.n_features_in_, 'feature')}; "
@@ -176,6 +176,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         check_names(getattr(self, "feature_names_", None), given, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
+
+    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+        """Return the feature matrix, and which of its rows are meant."""
+        return features_of(X, owner)
 
     def score(
         self,
@@ -271,8 +275,13 @@ def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
     return ranker(**{k: v for k, v in given.items() if k in known})
 
 
-def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
-    """Return the feature matrix (float32, dense or CSR) and which of its rows are meant."""
+def features_of(
+    X: Any, owner: str, *, double: bool = False
+) -> tuple[Any, np.ndarray | slice | None]:
+    """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
+
+    With `double`, features that are no data set's and not float32 become float64.
+    """
     if isinstance(X, QueryDataset):
         return X.features, X.rows
     from rankgrove.data.inputs import check_features
@@ -282,7 +291,7 @@ def features_of(X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     except TypeError:
         raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
-    return check_features(X, n_rows), None
+    return check_features(X, n_rows, double=double), None
 
 
 def refuse_file(given: Any, owner: str) -> None:

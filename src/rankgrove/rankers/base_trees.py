@@ -21,6 +21,7 @@ from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import row_weights
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.rankers.submodel import SubmodelRanker
 from rankgrove.validation import counted, nearest, refuse
 
@@ -94,6 +95,8 @@ def base_trees(
             f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
             "row; only trees that add up to one score can be adapted."
         )
+    # adapted trees are ours: float32 thresholds, which decide alike, and float64 sums
+    trees = replace(trees.for_float32(), single=False)
     own = getattr(base, "feature_names_", None)
     if own is None or names is None:
         if n_features < trees.n_features:
@@ -123,7 +126,12 @@ def objective_for(
     keys: np.ndarray,
     n_threads: int | None,
 ) -> Objective:
-    """Return what responses are of: the base model's own objective, or the one of a name."""
+    """Return what responses are of: the base model's own objective, or the one of a name.
+
+    Of another library's model that was trained on lambdas, those of `measure`.
+    """
+    if objective == "auto" and isinstance(base, TreeRanker):
+        objective = base.trained_for or objective
     if objective == "auto":
         if not isinstance(base, BoostedRanker):
             raise ParameterError(

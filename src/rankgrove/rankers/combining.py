@@ -20,6 +20,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.combination import CombinedRanker, run_search, search_weights
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.sweep.sweep import Curve, sweep
 from rankgrove.validation import check_choice, check_integer, check_real, check_scores, refuse
 
@@ -395,6 +396,8 @@ def refine_weights(
         raise ParameterError(
             f"{owner} needs a trained ranker made of trees. Got {type(model).__name__}."
         )
+    if isinstance(model, TreeRanker):
+        model = model.widened(data)
     ensemble = model.ensemble_
     prepared = chosen.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))
@@ -407,7 +410,8 @@ def refine_weights(
         n_threads,
     )
     whole = sum((trees[t] for t in range(ensemble.n_trees)), base)
-    if not np.allclose(whole, data.grouped(model.predict(data, n_threads=n_threads))):
+    near = 1e-5 * float(np.abs(whole).max()) if ensemble.single else 1e-8  # float32 rounds more
+    if not np.allclose(whole, data.grouped(model.predict(data, n_threads=n_threads)), atol=near):
         raise ParameterError(
             f"{owner}: the score of this {type(model).__name__} is not the sum of its trees, so "
             "that they have no weights."

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 from rankgrove.errors import ModelFileError
+from rankgrove.formats.read import kind_of, read_foreign
 from rankgrove.model.store import read_model
 from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     bagged,
     combination,
+    foreign,
     lambdamart,
     mart,
     mcrank,
@@ -20,6 +23,11 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
 )
 from rankgrove.rankers.base import KINDS, Ranker, class_of
 
+OTHERS = (
+    "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or "
+    ".ubj) or RankLib (LambdaMART, MART)."
+)
+
 
 def trainable() -> dict[str, type[Ranker]]:
     """Return the rankers that are trained from parameters and data alone, by kind."""
@@ -27,7 +35,11 @@ def trainable() -> dict[str, type[Ranker]]:
 
 
 def load(path: str | Path) -> Ranker:
-    """Read a trained ranker from a file.
+    """Read a trained ranker from a file: a model of ours, or of another library.
+
+    What it is is seen by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and UBJ
+    files and RankLib's ensembles become a :class:`TreeRanker`, whose scores are that library's own
+    to the last bit.
 
     Examples
     --------
@@ -38,6 +50,11 @@ def load(path: str | Path) -> Ranker:
     >>> rg.load(path)
     LambdaMART(n_trees=2)
     """
+    seems = kind_of(path) if Path(path).is_file() else "rankgrove"
+    if seems is None and Path(path).stat().st_size and not zipfile.is_zipfile(path):
+        raise ModelFileError(f"{path} is not a rankgrove model, {OTHERS}")
+    if seems not in (None, "rankgrove"):
+        return foreign.TreeRanker.of(read_foreign(path, seems))
     kind, content, arrays = read_model(path)
     try:
         return class_of(kind).restore(content, arrays)

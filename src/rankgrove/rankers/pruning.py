@@ -22,6 +22,7 @@ from rankgrove.pruning.prune import Part, Pass, Pruner
 from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.validation import check_real, refuse
 
 
@@ -124,6 +125,8 @@ def prune(
         prepared[str(one)] = found
     if not prepared:
         refuse("measures", owner, "one measure or several", measures)
+    if isinstance(model, TreeRanker):
+        model = model.widened(data)
     models = model.models_ if isinstance(model, BaggedRanker) else [model]
     shares = model.weights_ if isinstance(model, BaggedRanker) else np.ones(1)
     scale = None
@@ -182,7 +185,7 @@ def _pruned(model: Any, part: Part) -> Any:
         replace(old.tree(t), value=w * old.tree(t).value)
         for t, w in zip(part.kept.tolist(), part.weights.tolist(), strict=True)
     ]
-    made.ensemble_ = Ensemble.from_trees(trees, old.n_features, old.base)
+    made.ensemble_ = Ensemble.from_trees(trees, old.n_features, old.base, single=old.single)
     made.steps_ = (part.weights * np.array(model.steps_)[part.kept]).tolist()
     made.history_, made.best_round_ = {}, None  # they were those of all trees
     return made

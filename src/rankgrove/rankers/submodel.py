@@ -24,6 +24,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import BASE_SCORE, check_takes_base_score
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.watch import Watch
@@ -197,13 +198,14 @@ class SubmodelRanker(BoostedRanker):
     def flat_ensemble(self) -> Ensemble:
         """Return one ensemble of the submodel's trees and the new ones, with the same scores.
 
-        The submodel must be boosted trees with one score a row, of weight 1.
+        The submodel must be boosted trees with one score a row, of weight 1. (Where it is another
+        library's that adds in float32, the scores are the same but for rounding.)
         """
         self._check_is_fitted()
         if self.submodel_ is None:
             return self.ensemble_
         inner = self.submodel_
-        if not isinstance(inner, BoostedRanker) or self.submodel_weight_ != 1.0:
+        if not isinstance(inner, BoostedRanker | TreeRanker) or self.submodel_weight_ != 1.0:
             raise DataError(
                 f"The submodel ({describe(inner)}, weight {self.submodel_weight_:g}) and the trees "
                 "are not one ensemble: only boosted trees of weight 1 can be joined."
@@ -294,7 +296,7 @@ def needs_base_score(submodel: Any) -> bool:
 
 def rounds_of(submodel: Any) -> int:
     """Return the number of rounds of boosting in a submodel."""
-    if not isinstance(submodel, BoostedRanker):
+    if not isinstance(submodel, BoostedRanker | TreeRanker):
         return 0
     own = submodel.ensemble_.n_trees // submodel.ensemble_.n_columns
     return own + rounds_of(getattr(submodel, "submodel_", None))
@@ -344,6 +346,6 @@ def describe(submodel: Any) -> str:
     """Return a few words about a submodel."""
     if isinstance(submodel, str):
         return "scores given with the data"
-    if isinstance(submodel, BoostedRanker):
+    if isinstance(submodel, BoostedRanker | TreeRanker):
         return f"a {type(submodel).__name__} of {rounds_of(submodel):,} trees"
     return f"a {type(submodel).__name__}"

@@ -70,7 +70,7 @@ def _contenders(
     def work(first: int, last: int) -> None:
         for query in range(first, last):
             own = slice(data.query_ptr[query], data.query_ptr[query + 1])
-            part = data.features[rows[own]]
+            part = data.features[rows[own]][:, : trees.n_features]
             dense = part if isinstance(part, np.ndarray) else part.toarray()
             documents, scores, looked_at[query] = scorer.contenders(dense, k)
             found[own][documents] = scores

@@ -1,0 +1,102 @@
+"""``rankgrove convert``: a model from one program to another."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class To(StrEnum):
+    """Formats that are written."""
+
+    lightgbm = "lightgbm"
+    xgboost = "xgboost"
+    ranklib = "ranklib"
+    solr = "solr"
+    elasticsearch = "elasticsearch"
+    onnx = "onnx"
+    python = "python"
+    c = "c"
+    rankgrove = "rankgrove"
+
+
+class Missing(StrEnum):
+    """What becomes of missing values where a program takes 0 for them."""
+
+    refuse = "refuse"
+    zero = "zero"
+
+
+def convert(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN",
+            help="Model file: rankgrove's, LightGBM's (text, dumped JSON), XGBoost's (JSON, UBJ), "
+            "RankLib's.",
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
+    to: Annotated[
+        To | None,
+        typer.Option(
+            help="What to write.",
+            show_default="by the ending: .txt lightgbm, .xml ranklib, .onnx, .py, .c, .rg",
+        ),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the names of all features, one a line.",
+            show_default="the model's own, or f1, f2, ...",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the model in Solr or Elasticsearch.", show_default="the name of OUT"
+        ),
+    ] = None,
+    shift: Annotated[
+        bool | None,
+        typer.Option(
+            "--shift/--no-shift",
+            help="Add a constant so that no score is negative.",
+            show_default="shift for elasticsearch",
+        ),
+    ] = None,
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="Where ranklib, solr and elasticsearch take 0 for a missing value and the model "
+            "does not: refuse, or let them (zero)."
+        ),
+    ] = Missing.refuse,
+) -> None:
+    """Write a model in the format of another program.
+
+    Examples:
+
+    rankgrove convert lightgbm.txt web.rg
+
+    rankgrove convert web.rg web.onnx
+
+    rankgrove convert web.rg web.json --to elasticsearch --features names.txt --missing zero
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import check_exists, check_outputs, read_names
+
+    check_exists(model)
+    check_outputs({"OUT": out}, [model, features])
+    rg.convert(
+        model,
+        out,
+        None if to is None else to.value,
+        features=None if features is None else read_names(features),
+        name=name,
+        shift=shift,
+        missing=missing.value,
+    )

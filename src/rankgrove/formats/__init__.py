@@ -1,0 +1,1 @@
+"""Other programs' model formats: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, ONNX, source."""

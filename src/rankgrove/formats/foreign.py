@@ -1,0 +1,215 @@
+"""What readers of other libraries' models share: the result, checked fields, trees from parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.tree import Tree
+
+MOST_FEATURES = 1 << 24  # more, and the number itself is the damage
+
+
+@dataclass(frozen=True, eq=False)
+class Foreign:
+    """A model that another library made.
+
+    Attributes
+    ----------
+    ensemble : its trees
+    source : the library
+    objective : what it was trained for, in that library's words, or None
+    feature_names : or None where the model has none
+    classes : whether the columns of several are classes, of which softmax makes probabilities
+    least_features : whether the file does not say how many features there are, so that the
+        ensemble has just as many as its trees look at
+    """
+
+    ensemble: Ensemble
+    source: str
+    objective: str | None = None
+    feature_names: tuple[str, ...] | None = None
+    classes: bool = False
+    least_features: bool = False
+
+
+# -- fields of a document -------------------------------------------------------------------------
+
+
+def inside(document: Any, *keys: str) -> Any:
+    """Return what stands under some keys, one within the other."""
+    for key in keys:
+        if not isinstance(document, Mapping) or key not in document:
+            raise ModelFileError(f"it lacks {key!r}: it is damaged, or of another kind.")
+        document = document[key]
+    return document
+
+
+def as_list(value: Any, name: str) -> Any:
+    """Return a list, or say that it is none."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise ModelFileError(f"{name!r} must be a list: it is damaged.")
+    return value
+
+
+def reals(values: Any, name: str, n: int | None = None) -> np.ndarray:
+    """Return a list of numbers as float64, `n` of them."""
+    array = np.array(as_list(values, name), np.float64)
+    return _counted(array, name, n)
+
+
+def whole(values: Any, name: str, n: int | None = None) -> np.ndarray:
+    """Return a list of whole numbers or truth values as int64, `n` of them."""
+    array = np.asarray(as_list(values, name))
+    if array.size and array.dtype.kind not in "iub":
+        raise ModelFileError(f"{name!r} must be whole numbers: it is damaged.")
+    return _counted(array.astype(np.int64), name, n)
+
+
+def whole_number(value: Any, name: str, low: int, high: int) -> int:
+    """Return a whole number, which may be written as text, within bounds."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = low - 1
+    if isinstance(value, bool | float) or not low <= number <= high:
+        raise ModelFileError(f"{name!r} must be a whole number in {low} .. {high}: it is damaged.")
+    return number
+
+
+def names_or_none(names: Any, n_features: int, plain: str | None = None) -> tuple[str, ...] | None:
+    """Return feature names, or None where there are none, or only those of the form `plain`."""
+    listed = [str(name) for name in as_list(names, "feature_names")]
+    if not listed or (plain and listed == [plain.format(j) for j in range(n_features)]):
+        return None
+    if len(listed) != n_features:
+        raise ModelFileError(f"{len(listed)} names for {n_features} features: it is damaged.")
+    if len(set(listed)) != n_features:
+        return None
+    return tuple(listed)
+
+
+def _counted(array: np.ndarray, name: str, n: int | None) -> np.ndarray:
+    if array.ndim != 1 or (n is not None and array.size != n):
+        raise ModelFileError(f"{name!r} must be a list of {n} numbers: it is damaged.")
+    return array
+
+
+def beside(values: np.ndarray, direction: float) -> np.ndarray:
+    """Return the float32 numbers next to some, towards minus or plus infinity."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.nextafter(np.asarray(values, np.float32), np.float32(direction))
+
+
+# -- trees ----------------------------------------------------------------------------------------
+
+
+def make_tree(
+    feature: Any,
+    threshold: np.ndarray,
+    left: Any,
+    right: Any,
+    missing_left: Any,
+    value: Any,
+    *,
+    gain: Any = None,
+    count: Any = None,
+    weight: Any = None,
+    mean: Any = None,
+) -> Tree:
+    """Return a tree; statistics that are not given are unknown (nodes first, then leaves)."""
+    n_nodes, n_places = len(feature), len(feature) + len(value)
+    return Tree(
+        feature=np.array(feature, np.int32),
+        threshold=np.array(threshold),
+        left=np.array(left, np.int32),
+        right=np.array(right, np.int32),
+        missing_left=np.array(missing_left, np.bool_),
+        gain=np.zeros(n_nodes) if gain is None else np.array(gain, np.float64),
+        value=np.array(value, np.float64),
+        count=np.full(n_places, -1) if count is None else _counts(count),
+        weight=np.full(n_places, np.nan) if weight is None else np.array(weight, np.float64),
+        mean=np.full(n_places, np.nan) if mean is None else np.array(mean, np.float64),
+    )
+
+
+def _counts(values: Any) -> np.ndarray:
+    """Return numbers of rows; what cannot be one is unknown."""
+    numbers = np.array(values, np.float64)
+    return np.where((numbers >= 0) & (numbers < 2.0**53), numbers, -1.0).astype(np.int64)
+
+
+class TreeParts:
+    """A tree in the making: parents come before their children.
+
+    A place is where a node or a leaf hangs: (node, is it the left child), or None for the root.
+    """
+
+    def __init__(self) -> None:
+        self.feature: list[int] = []
+        self.threshold: list[float] = []
+        self.children: list[list[int]] = []
+        self.missing_left: list[bool] = []
+        self.value: list[float] = []
+        self.of_nodes: list[dict[str, float]] = []
+        self.of_leaves: list[dict[str, float]] = []
+
+    def split(
+        self,
+        place: tuple[int, bool] | None,
+        feature: int,
+        threshold: float,
+        missing_left: bool,
+        **known: float,
+    ) -> int:
+        """Hang a node somewhere; return its number."""
+        number = len(self.feature)
+        self._hang(place, number)
+        self.feature.append(feature)
+        self.threshold.append(threshold)
+        self.missing_left.append(missing_left)
+        self.children.append([0, 0])
+        self.of_nodes.append(known)
+        return number
+
+    def leaf(self, place: tuple[int, bool] | None, value: float, **known: float) -> None:
+        """Hang a leaf somewhere."""
+        self._hang(place, ~len(self.value))
+        self.value.append(value)
+        self.of_leaves.append(known)
+
+    def tree(self, dtype: Any = np.float64) -> Tree:
+        """Return the tree, its thresholds as numbers of a type."""
+        unknown = {"count": -1.0, "weight": np.nan, "mean": np.nan}
+        places = [*self.of_nodes, *self.of_leaves]
+        return make_tree(
+            self.feature,
+            np.array(self.threshold, dtype),
+            [pair[0] for pair in self.children],
+            [pair[1] for pair in self.children],
+            self.missing_left,
+            self.value,
+            gain=[known.get("gain", 0.0) for known in self.of_nodes],
+            **{name: [one.get(name, value) for one in places] for name, value in unknown.items()},
+        )
+
+    def _hang(self, place: tuple[int, bool] | None, number: int) -> None:
+        if place is not None:
+            self.children[place[0]][0 if place[1] else 1] = number
+
+
+def joined(
+    trees: Sequence[Tree], n_features: int, base: float = 0.0, n_columns: int = 1, *, single: bool
+) -> Ensemble:
+    """Return the ensemble of trees that were read, all of it checked."""
+    ensemble = Ensemble.from_trees(trees, n_features, base, n_columns, single)
+    try:
+        ensemble.check()
+    except ValueError as error:
+        raise ModelFileError(f"its trees do not fit: {error}") from None
+    return ensemble

@@ -1,0 +1,285 @@
+"""LightGBM's models: its text files (versions 2 to 4) and dumped JSON in, its text out.
+
+A value goes left where x <= threshold, in double; a child that is a leaf is written as ``~leaf``.
+Where a missing value (NaN) goes depends on the split's type: "NaN": to the default side; "None":
+where 0 goes; "Zero": zeros are missing too (see zero_missing). Scores are added in double, in the
+order of the trees; what the library adds at the start is in the first tree's leaves.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+from rankgrove.formats.foreign import (
+    MOST_FEATURES,
+    Foreign,
+    TreeParts,
+    as_list,
+    inside,
+    joined,
+    make_tree,
+    names_or_none,
+    reals,
+    whole,
+    whole_number,
+)
+from rankgrove.formats.zero_missing import MOST_LEAVES, without_zero_rule
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.tree import Tree
+
+CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing type follows them
+MISSING = ("None", "Zero", "NaN")
+MOST_COLUMNS = 1 << 16
+JSON_INFINITY = 1e300  # what dump_model writes for infinity
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_text(text: str) -> Foreign:
+    """Read a model file of LightGBM, what ``Booster.save_model`` writes."""
+    before, end, _ = text.partition("\nend of trees")
+    if not end:
+        raise ModelFileError("it has no 'end of trees': it is cut short. Copy it again.")
+    head, *parts = re.split(r"^Tree=.*$", before, flags=re.MULTILINE)
+    header = _lines(head)
+    if "average_output" in header:
+        _refuse_average()
+    n_trees = len(header.get("tree_sizes", "").split()) if "tree_sizes" in header else len(parts)
+    if n_trees != len(parts):
+        raise ModelFileError(f"it has {len(parts)} trees of {n_trees}: it is damaged.")
+    about = {**header, "feature_names": header.get("feature_names", "").split()}
+    return _assembled(about, [_tree_of_lines(t, _lines(part)) for t, part in enumerate(parts)])
+
+
+def read_json(document: Any) -> Foreign:
+    """Read what ``Booster.dump_model`` gives."""
+    if inside(document, "average_output"):
+        _refuse_average()
+    trees = as_list(inside(document, "tree_info"), "tree_info")
+    return _assembled(document, [_tree_of_json(t, tree) for t, tree in enumerate(trees)])
+
+
+def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]]) -> Foreign:
+    """Put trees, each with which of its splits take zero for missing, together."""
+    n_features = 1 + whole_number(
+        inside(about, "max_feature_idx"), "max_feature_idx", 0, MOST_FEATURES
+    )
+    n_columns = whole_number(
+        inside(about, "num_tree_per_iteration"), "num_tree_per_iteration", 1, MOST_COLUMNS
+    )
+    made: list[Tree] = []
+    room = MOST_LEAVES
+    # checked before anything is walked
+    joined([tree for tree, _ in trees], n_features, 0.0, n_columns, single=False)
+    for tree, is_zero in trees:
+        made.append(without_zero_rule(tree, is_zero, room) if is_zero.any() else tree)
+        room -= made[-1].n_leaves if is_zero.any() else 0
+    objective = str(about.get("objective") or "") or None
+    return Foreign(
+        joined(made, n_features, 0.0, n_columns, single=False),
+        "LightGBM",
+        objective,
+        names_or_none(about.get("feature_names", []), n_features, "Column_{}"),
+        classes=(objective or "").split(" ")[0] == "multiclass",
+    )
+
+
+def _lines(text: str) -> dict[str, str]:
+    """Return the values of ``key=value`` lines; of others the key alone."""
+    pairs = (line.partition("=") for line in text.splitlines() if line.strip())
+    return {key.strip(): value for key, _, value in pairs}
+
+
+def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndarray]:
+    n_leaves = whole_number(inside(lines, "num_leaves"), "num_leaves", 1, 1 << 31)
+    if lines.get("is_linear", "0") != "0":
+        _refuse_linear(number)
+    if lines.get("num_cat", "0") != "0":
+        _refuse_categories(number)
+
+    def numbers(name: str, n: int, default: float | None = None) -> np.ndarray:
+        if name not in lines and default is not None:
+            return np.full(n, default)
+        return reals(inside(lines, name).split(), name, n)
+
+    def integers(name: str, n: int) -> np.ndarray:
+        return whole([int(word) for word in inside(lines, name).split()], name, n)
+
+    n = n_leaves - 1
+    value = numbers("leaf_value", n_leaves)
+    if n == 0:
+        return make_tree([], np.empty(0), [], [], [], value), np.zeros(0, np.bool_)
+    kind, threshold = integers("decision_type", n), numbers("threshold", n)
+    if np.any(kind & CATEGORICAL):
+        _refuse_categories(number)
+    if np.any(kind < 0) or np.any(kind >> 2 > 2):
+        raise ModelFileError(f"tree {number} has a 'decision_type' that is not known here.")
+    default_left, missing = (kind & DEFAULT_LEFT) != 0, kind >> 2
+    rate = float(lines.get("shrinkage", 1.0)) or 1.0
+    tree = make_tree(
+        _features(integers("split_feature", n)),
+        threshold,
+        integers("left_child", n),
+        integers("right_child", n),
+        np.where(missing == 0, threshold >= 0.0, default_left),
+        value,
+        gain=numbers("split_gain", n, 0.0),
+        **{
+            name: np.concatenate(
+                [numbers(f"internal_{name}", n, out), numbers(f"leaf_{name}", n_leaves, out)]
+            )
+            for name, out in (("count", -1.0), ("weight", np.nan))
+        },
+        mean=np.concatenate([numbers("internal_value", n, np.nan), value]) / rate,
+    )
+    return tree, missing == 1
+
+
+def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
+    """Read one tree of nested nodes, without recursion."""
+    if inside(document, "num_cat"):
+        _refuse_categories(number)
+    rate = float(document.get("shrinkage", 1.0)) or 1.0
+    made, is_zero = TreeParts(), []
+    todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(document, "tree_structure"), None)]
+    while todo:
+        node, place = todo.pop()
+        if not isinstance(node, Mapping):
+            raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
+        if "leaf_value" in node:
+            if "leaf_coeff" in node:
+                _refuse_linear(number)
+            value = float(node["leaf_value"])
+            made.leaf(place, value, **_known(node, "leaf", value / rate))
+            continue
+        if inside(node, "decision_type") != "<=":
+            _refuse_categories(number)
+        kind, threshold = inside(node, "missing_type"), float(inside(node, "threshold"))
+        if abs(threshold) >= JSON_INFINITY:
+            threshold = math.copysign(math.inf, threshold)
+        if kind not in MISSING:
+            raise ModelFileError(f"tree {number} has a missing type {kind!r}: it is damaged.")
+        default_left = bool(inside(node, "default_left"))
+        is_zero.append(kind == "Zero")
+        mean = float(node.get("internal_value", np.nan)) / rate
+        at = made.split(
+            place,
+            whole_number(inside(node, "split_feature"), "split_feature", 0, MOST_FEATURES),
+            threshold,
+            threshold >= 0.0 if kind == "None" else default_left,
+            gain=float(node.get("split_gain", 0.0)),
+            **_known(node, "internal", mean),
+        )
+        todo.append((inside(node, "right_child"), (at, False)))
+        todo.append((inside(node, "left_child"), (at, True)))
+    return made.tree(), np.array(is_zero, np.bool_)
+
+
+def _known(node: Mapping[str, Any], of: str, mean: float) -> dict[str, float]:
+    found = {name: node.get(f"{of}_{name}") for name in ("count", "weight")}
+    return {name: float(v) for name, v in found.items() if v is not None} | {"mean": mean}
+
+
+def _features(numbers: np.ndarray) -> np.ndarray:
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() <= MOST_FEATURES:
+        raise ModelFileError("a split on a feature that does not exist: it is damaged.")
+    return numbers
+
+
+def _refuse_categories(number: int) -> None:
+    raise ModelFileError(
+        f"tree {number} has a categorical split, a set of categories in place of a threshold, "
+        "which cannot be read. Train it with a column of its own for every category, and without "
+        "categorical_feature."
+    )
+
+
+def _refuse_linear(number: int) -> None:
+    raise ModelFileError(
+        f"tree {number} has linear functions in its leaves, which cannot be read. Train it without "
+        "linear_tree."
+    )
+
+
+def _refuse_average() -> None:
+    raise ModelFileError(
+        "it is a random forest (boosting=rf), which averages its trees, and cannot be read. Train "
+        "it with boosting=gbdt or dart; rg.BaggedRanker makes bags here."
+    )
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def write_text(ensemble: Ensemble, names: Sequence[str]) -> str:
+    """Return the text of a model that ``lightgbm.Booster(model_file=...)`` loads."""
+    k = ensemble.n_columns
+    trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
+    if not trees:
+        trees = [make_tree([], np.empty(0), [], [], [], [0.0]) for _ in range(k)]
+    # the base stands in the leaves of every column's first tree, where LightGBM has it too
+    base = [ensemble.base if t < k else 0.0 for t in range(len(trees))]
+    parts = [f"Tree={t}\n{_tree_lines(tree, base[t])}\n\n" for t, tree in enumerate(trees)]
+    objective = "lambdarank" if k == 1 else f"multiclass num_class:{k}"
+    head = [
+        "tree",
+        "version=v4",
+        f"num_class={k}",
+        f"num_tree_per_iteration={k}",
+        "label_index=0",
+        f"max_feature_idx={ensemble.n_features - 1}",
+        f"objective={objective}",
+        "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in names),
+        "feature_infos=" + " ".join(["[-inf:inf]"] * ensemble.n_features),
+        "tree_sizes=" + " ".join(str(len(part.encode())) for part in parts),
+    ]
+    return "\n".join(head) + "\n\n" + "".join(parts) + "end of trees\n"
+
+
+def _tree_lines(tree: Tree, base: float) -> str:
+    n = tree.n_nodes
+    kinds = (MISSING.index("NaN") << 2) | np.where(tree.missing_left, DEFAULT_LEFT, 0)
+    values = base + tree.value if base else tree.value
+    lines: dict[str, Any] = {"num_leaves": [tree.n_leaves], "num_cat": [0]}
+    if n:
+        lines |= {
+            "split_feature": tree.feature,
+            "split_gain": tree.gain,
+            "threshold": tree.threshold.astype(np.float64),
+            "decision_type": kinds,
+            "left_child": tree.left,
+            "right_child": tree.right,
+        }
+    lines["leaf_value"] = values
+    count, weight, mean = (
+        np.nan_to_num(array) for array in (np.maximum(tree.count, 0), tree.weight, tree.mean)
+    )
+    if n:
+        rate = _rate(tree)
+        lines |= {
+            "leaf_weight": weight[n:],
+            "leaf_count": count[n:].astype(np.int64),
+            "internal_value": rate * mean[:n] + base,
+            "internal_weight": weight[:n],
+            "internal_count": count[:n].astype(np.int64),
+        }
+    lines |= {"is_linear": [0], "shrinkage": [1 if base or not n else _rate(tree)]}
+    return "".join(
+        f"{key}={' '.join(repr(v) for v in np.asarray(values).tolist())}\n"
+        for key, values in lines.items()
+    )
+
+
+def _rate(tree: Tree) -> float:
+    """Return what the leaves' values are of their responses, 1 where that is unknown."""
+    mean = tree.mean[tree.n_nodes :]
+    at = int(np.argmax(np.abs(np.nan_to_num(mean))))
+    rate = tree.value[at] / mean[at] if mean[at] else np.nan
+    return float(rate) if np.isfinite(rate) and rate > 0 else 1.0

@@ -1,0 +1,186 @@
+"""Writing models for other programs: what every format can hold, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankgrove.errors import ParameterError
+from rankgrove.formats import elasticsearch, lightgbm, onnx, ranklib, solr, source, xgboost
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.linear import Linear
+from rankgrove.model.mlp import Network
+from rankgrove.validation import counted
+
+Model = Ensemble | Linear | Network
+Written = str | bytes | tuple[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a model is called, and its features; `given`: whether those are somebody's words."""
+
+    name: str
+    features: Sequence[str]
+    given: bool
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that models are written in.
+
+    Attributes
+    ----------
+    program : whose it is
+    ending : of its files; "" where others have the same
+    trees, linear, net : how such a model is written; None: it cannot be
+    columns : whether trees may give several scores a row
+    zero : whether a missing value counts as 0 there
+    positive : whether scores below 0 are refused there
+    """
+
+    program: str
+    ending: str
+    trees: Callable[[Ensemble, Labels], Written]
+    linear: Callable[[Linear, Labels], Written] | None = None
+    net: Callable[[Network, Labels], Written] | None = None
+    columns: bool = False
+    zero: bool = False
+    positive: bool = False
+
+
+FORMATS = {
+    "lightgbm": Format(
+        "LightGBM", ".txt", lambda m, of: lightgbm.write_text(m, of.features), columns=True
+    ),
+    "xgboost": Format(
+        "XGBoost",
+        "",
+        lambda m, of: xgboost.write_json(m, of.features if of.given else None),
+        columns=True,
+    ),
+    "ranklib": Format("RankLib", ".xml", lambda m, of: ranklib.write_text(m), zero=True),
+    "solr": Format(
+        "Solr",
+        "",
+        lambda m, of: solr.write_trees(m, of.features, of.name),
+        lambda m, of: solr.write_linear(m, of.features, of.name),
+        lambda m, of: solr.write_net(m, of.features, of.name),
+        zero=True,
+    ),
+    "elasticsearch": Format(
+        "Elasticsearch LTR",
+        "",
+        lambda m, of: elasticsearch.write_trees(m, of.features, of.name),
+        lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
+        zero=True,
+        positive=True,
+    ),
+    "onnx": Format(
+        "ONNX",
+        ".onnx",
+        lambda m, of: onnx.write_trees(m, of.name),
+        lambda m, of: onnx.write_linear(m, of.name),
+        lambda m, of: onnx.write_net(m, of.name),
+        columns=True,
+    ),
+    "python": Format("Python source", ".py", lambda m, of: source.write_python(m, of.name)),
+    "c": Format("C source", ".c", lambda m, of: source.write_c(m, of.name)),
+}
+
+
+def encode(
+    model: Model, to: str, labels: Labels, *, zero: bool = False, shift: bool | None = None
+) -> tuple[bytes, list[str]]:
+    """Return a model in a format, and notes on what is not exactly the same there.
+
+    Parameters
+    ----------
+    model : what to write
+    to : one of FORMATS
+    labels : names of the model and its features
+    zero : take 0 for a missing value, where the format does
+    shift : add a constant so that no score of trees is negative; None: where the format needs it
+    """
+    form = FORMATS[to]
+    writer = _writer(form, model)
+    notes: list[str] = []
+    if form.zero:
+        model = _with_zero_for_missing(model, form, zero)
+    if isinstance(model, Ensemble):
+        if model.n_columns > 1 and not form.columns:
+            raise ParameterError(
+                f"The trees give {model.n_columns} scores a row, one a class, and {form.program} "
+                f"takes one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
+                "rg.LambdaMART, which give one."
+            )
+        if form.positive if shift is None else shift:
+            model, note = _shifted(model)
+            notes.append(note)
+    elif shift:
+        raise ParameterError("Only scores of trees have a least value: shift is for them.")
+    elif form.positive:
+        notes.append(f"{form.program} refuses scores below 0, and this model may give such.")
+    if isinstance(model, Linear) and to != "onnx" and model.raw_weights()[1]:
+        notes.append(f"{form.program} has no intercept: all scores are lower by the same number.")
+    written = writer(model, labels)
+    if isinstance(written, tuple):
+        written, more = written
+        notes += more
+    return (written.encode() if isinstance(written, str) else written), notes
+
+
+def _writer(form: Format, model: Model) -> Callable[..., Written]:
+    of_kind = {
+        Ensemble: ("trees", form.trees),
+        Linear: ("linear models", form.linear),
+        Network: ("nets", form.net),
+    }
+    what, writer = of_kind[type(model)]
+    if writer is None:
+        key = "linear" if isinstance(model, Linear) else "net"
+        raise ParameterError(
+            f"{form.program} takes no {what}. {_others(lambda f: getattr(f, key) is not None)} can "
+            "hold them."
+        )
+    return writer
+
+
+def _others(able: Callable[[Format], bool]) -> str:
+    names = [f"to={name!r}" for name, form in FORMATS.items() if able(form)]
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _with_zero_for_missing(model: Model, form: Format, zero: bool) -> Model:
+    """Return a model whose missing values count as 0; refuse to change one unasked."""
+    if isinstance(model, Ensemble):
+        as_zero = model.threshold >= 0.0
+        n = int(np.count_nonzero(model.missing_left != as_zero))
+        what = f"{counted(n, 'split')} of {model.feature.size:,} send it elsewhere than 0"
+        changed: Model = replace(model, missing_left=as_zero)
+    else:
+        fill = model.shift if isinstance(model, Linear) else model.mean
+        n = int(np.count_nonzero(fill[model.scale > 0]))
+        what, changed = f"this model takes the mean of {counted(n, 'feature')} for it", model
+    if n and not zero:
+        raise ParameterError(
+            f"{form.program} takes 0 for a missing value, and {what}. Where no value is missing, "
+            "or 0 stands for such values in the index, say missing='zero' (--missing zero)."
+        )
+    return changed
+
+
+def _shifted(ensemble: Ensemble) -> tuple[Ensemble, str]:
+    """Return the ensemble with a base that leaves no score below 0, and what was added."""
+    least, size = ensemble.base, abs(ensemble.base)
+    if ensemble.n_trees:
+        starts = ensemble.leaf_ptr[:-1]
+        lowest = np.minimum.reduceat(ensemble.value, starts)
+        least += float(lowest.sum())
+        size += float(np.maximum.reduceat(np.abs(ensemble.value), starts).sum())
+    # sums in float32 may come out lower by a rounding a tree
+    least -= size * (ensemble.n_trees + 2) * float(np.finfo(np.float32).eps)
+    made = replace(ensemble, base=ensemble.base - least)
+    return made, f"All scores are higher by {-least:.9g}, so that none is below 0."

@@ -1,0 +1,309 @@
+"""XGBoost's models: its JSON and UBJSON files in, JSON out.
+
+A value goes left where x < threshold, in float32, a missing one to the default side; a leaf's value
+stands among the thresholds. Scores are float32: the base score, then every tree, in their order.
+The base score is a prediction; what is added up is its margin. All of this was found by comparing
+with versions 2.1, 3.0 and 3.2.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+from rankgrove.formats.foreign import (
+    MOST_FEATURES,
+    Foreign,
+    as_list,
+    beside,
+    inside,
+    joined,
+    make_tree,
+    names_or_none,
+    reals,
+    whole,
+    whole_number,
+)
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.tree import Tree
+
+# Objectives whose base score is a probability or a mean; of the others it is a margin.
+LOGISTIC = ("binary:logistic", "reg:logistic")
+LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
+IDENTICAL = (
+    "binary:logitraw", "binary:hinge", "multi:softmax", "multi:softprob", "rank:map", "rank:ndcg",
+    "rank:pairwise", "reg:absoluteerror", "reg:linear", "reg:pseudohubererror", "reg:squarederror",
+    "reg:squaredlogerror",
+)  # fmt: skip
+MOST_CLASSES = 1 << 16
+_VERSION = [2, 1, 0]  # of the form that is written: every version since 1.0 reads it
+_ROOT = 2147483647  # the parent of the root
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_document(document: Any) -> Foreign:
+    """Read the content of a JSON or UBJSON file, what ``Booster.save_model`` writes."""
+    learner = inside(document, "learner")
+    params = inside(learner, "learner_model_param")
+    objective = str(inside(learner, "objective", "name"))
+    booster = inside(learner, "gradient_booster")
+    name = inside(booster, "name")
+    if name not in ("gbtree", "dart"):
+        raise ModelFileError(
+            f"its booster is {name!r}, which has no trees. Train it with booster=gbtree or dart."
+        )
+    model = inside(booster, "gbtree", "model") if name == "dart" else inside(booster, "model")
+    if whole_number(params.get("num_target", 1), "num_target", 0, MOST_CLASSES) > 1:
+        raise ModelFileError("it has several targets, which cannot be read: train one a model.")
+    n_features = whole_number(inside(params, "num_feature"), "num_feature", 0, MOST_FEATURES)
+    n_columns = max(1, whole_number(params.get("num_class", 0), "num_class", 0, MOST_CLASSES))
+    listed = as_list(inside(model, "trees"), "trees")
+    factor = np.ones(len(listed), np.float32)
+    if name == "dart":
+        factor = reals(inside(booster, "weight_drop"), "weight_drop", len(listed))
+        factor = factor.astype(np.float32)
+    # the hessian of a squared error is 1: the sum of hessians is the number of rows
+    counts = objective == "reg:squarederror"
+    trees = [
+        _tree(t, one, np.float32(w), counts)
+        for t, (one, w) in enumerate(zip(listed, factor, strict=True))
+    ]
+    column = whole(inside(model, "tree_info"), "tree_info", len(trees))
+    margins = _margins(inside(params, "base_score"), objective, n_columns)
+    ordered = _by_round(trees, column, n_columns)
+    base = float(margins[0])
+    if np.any(margins != margins[0]):  # one a class: a first round of constants
+        base = 0.0
+        ordered = [*(_constant(float(margin)) for margin in margins), *ordered]
+    names = learner.get("feature_names", []) if isinstance(learner, dict) else []
+    return Foreign(
+        joined(ordered, n_features, base, n_columns, single=True),
+        "XGBoost",
+        objective,
+        names_or_none(names, n_features),
+        classes=objective in ("multi:softmax", "multi:softprob"),
+    )
+
+
+def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
+    left = whole(inside(document, "left_children"), "left_children")
+    n = left.size
+    right = whole(inside(document, "right_children"), "right_children", n)
+    width = document.get("tree_param", {}).get("size_leaf_vector", 1)
+    if whole_number(width, "size_leaf_vector", 0, MOST_CLASSES) > 1:
+        raise ModelFileError(
+            "its leaves have several values (multi_strategy=multi_output_tree), which cannot be "
+            "read. Train it with one_output_per_tree."
+        )
+    kinds = whole(document.get("split_type", [0] * n), "split_type", n)
+    is_leaf = left == -1
+    if np.any(kinds[~is_leaf] == 1):
+        raise ModelFileError(
+            f"tree {number} has a categorical split, a set of categories in place of a threshold, "
+            "which cannot be read. Train it without enable_categorical, with a column of its own "
+            "for every category."
+        )
+    condition = _single(inside(document, "split_conditions"), "split_conditions", n)
+    feature = whole(inside(document, "split_indices"), "split_indices", n)
+    to_left = whole(inside(document, "default_left"), "default_left", n) != 0
+    inner, leaves, left, right = _by_level(number, left, right, is_leaf)
+    if inner.size and not 0 <= feature[inner].min() <= feature[inner].max() <= MOST_FEATURES:
+        raise ModelFileError(f"tree {number} splits on an unknown feature: it is damaged.")
+    at = condition[inner]
+    # x < t is x <= the float32 before t. Nothing is below minus infinity: that split tells missing
+    # values from all others, and is turned round.
+    turned = at == -np.inf
+    threshold = np.where(turned, np.float32(np.inf), beside(at, -np.inf))
+    left, right = np.where(turned, right, left), np.where(turned, left, right)
+    value = (factor * condition[leaves]).astype(np.float64)
+    weight = reals(document.get("sum_hessian", [math.nan] * n), "sum_hessian", n)
+    response = reals(document.get("base_weights", [math.nan] * n), "base_weights", n)
+    if np.array_equal(response[leaves].astype(np.float32), condition[leaves]):
+        response[leaves] = np.nan  # with the learning rate in them, which is not known
+    order = np.concatenate([inner, leaves])
+    is_count = counts and np.array_equal(weight, np.round(weight))
+    return make_tree(
+        feature[inner],
+        threshold.astype(np.float32),
+        left,
+        right,
+        to_left[inner] != turned,
+        value,
+        gain=reals(document.get("loss_changes", [0.0] * n), "loss_changes", n)[inner],
+        count=weight[order] if is_count else None,
+        weight=weight[order],
+        mean=response[order],
+    )
+
+
+def _by_level(
+    number: int, left: np.ndarray, right: np.ndarray, is_leaf: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nodes and the leaves below the root, parents first, and the nodes' children."""
+    levels, seen = [np.zeros(min(1, left.size), np.int64)], 0
+    while levels[-1].size:
+        here = levels[-1]
+        seen += here.size
+        inner = here[~is_leaf[here]]
+        below = np.column_stack([left[inner], right[inner]]).ravel()
+        if seen > left.size or (below.size and not 0 <= below.min() <= below.max() < left.size):
+            raise ModelFileError(f"the nodes of tree {number} are no tree: it is damaged.")
+        levels.append(below)
+    visited = np.concatenate(levels)
+    if not visited.size or np.unique(visited).size != visited.size:
+        raise ModelFileError(f"the nodes of tree {number} are no tree: it is damaged.")
+    inner, leaves = visited[~is_leaf[visited]], visited[is_leaf[visited]]
+    place = np.zeros(left.size, np.int64)
+    place[inner], place[leaves] = np.arange(inner.size), ~np.arange(leaves.size)
+    return inner, leaves, place[left[inner]], place[right[inner]]
+
+
+def _by_round(trees: Sequence[Tree], column: np.ndarray, n_columns: int) -> list[Tree]:
+    """Return the trees so that tree t adds to column t modulo their number; order is kept."""
+    of_column = [[trees[t] for t in np.flatnonzero(column == c).tolist()] for c in range(n_columns)]
+    if len({len(own) for own in of_column}) > 1 or sum(map(len, of_column)) != len(trees):
+        raise ModelFileError("its classes have unequal numbers of trees: it is damaged.")
+    return [tree for trees_of_round in zip(*of_column, strict=True) for tree in trees_of_round]
+
+
+def _margins(given: Any, objective: str, n_columns: int) -> np.ndarray:
+    """Return what the scores of every class begin with, as float32."""
+    listed = json.loads(given) if isinstance(given, str) else given
+    scores = _single(listed if isinstance(listed, list) else [listed], "base_score")
+    if scores.size == 1:
+        scores = np.repeat(scores, n_columns)
+    if scores.size != n_columns or not np.isfinite(scores).all():
+        raise ModelFileError(f"its base_score is {given!r}: it is damaged.")
+    one = np.float32(1.0)
+    if objective in LOGISTIC:
+        if not np.all((scores > 0) & (scores < 1)):
+            raise ModelFileError(f"its base_score is {given!r}, no probability: it is damaged.")
+        return np.array([-math.log(one / p - one) for p in scores], np.float32)
+    if objective in LOGARITHMIC:
+        if not np.all(scores > 0):
+            raise ModelFileError(f"its base_score is {given!r}, not above 0: it is damaged.")
+        return np.array([math.log(p) for p in scores], np.float32)
+    if objective not in IDENTICAL and np.any(scores != 0):
+        raise ModelFileError(
+            f"its objective is {objective!r}, of which it is not known here how its base score "
+            "enters the scores. Train it with base_score=0, or with an objective such as rank:ndcg."
+        )
+    return scores
+
+
+def _single(values: Any, name: str, n: int | None = None) -> np.ndarray:
+    """Return a list of numbers as float32: the text of each is of the nearest float32."""
+    with np.errstate(over="ignore"):
+        return reals(values, name, n).astype(np.float32)
+
+
+def _constant(value: float) -> Tree:
+    return make_tree([], np.empty(0, np.float32), [], [], [], [value])
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
+    """Return the JSON of a model that ``xgboost.Booster(model_file=...)`` loads.
+
+    Thresholds and leaves become float32. The model is for ``rank:pairwise``, which leaves scores as
+    they are; of classes ``multi:softprob``.
+    """
+    k, single = ensemble.n_columns, ensemble.for_float32()
+    trees = [_tree_document(single.tree(t), t, single.n_features) for t in range(single.n_trees)]
+    n_trees = len(trees)
+    objective: dict[str, Any] = {"name": "rank:pairwise", "lambdarank_param": {}}
+    if k > 1:
+        objective = {
+            "name": "multi:softprob",
+            "softmax_multiclass_param": {"num_class": str(k)},
+        }
+    gbtree = {
+        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(n_trees)},
+        "iteration_indptr": list(range(0, n_trees + 1, k)),
+        "tree_info": [t % k for t in range(n_trees)],
+        "trees": trees,
+    }
+    document = {
+        "learner": {
+            "attributes": {},
+            "feature_names": list(names or []),
+            "feature_types": ["float"] * len(names or []),
+            "gradient_booster": {"model": gbtree, "name": "gbtree"},
+            "learner_model_param": {
+                "base_score": str(np.float32(ensemble.base)).upper(),
+                "boost_from_average": "0",
+                "num_class": str(k if k > 1 else 0),
+                "num_feature": str(ensemble.n_features),
+                "num_target": "1",
+            },
+            "objective": objective,
+        },
+        "version": _VERSION,
+    }
+    return json.dumps(document)
+
+
+def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
+    """Return a tree; its places, nodes and leaves, are numbered so that siblings are neighbours.
+
+    XGBoost takes the place after the left child for the right one.
+    """
+    n, n_all = tree.n_nodes, tree.n_nodes + tree.n_leaves
+    place = np.zeros(n_all, np.int64)  # of our nodes, and then of our leaves
+    left, right = (np.where(c >= 0, c, n + ~c) for c in (tree.left, tree.right))
+    place[left], place[right] = 2 * np.arange(n) + 1, 2 * np.arange(n) + 2
+    inner = place[:n]
+
+    def spread(of_nodes: Any, rest: Any, kind: Any = np.int64) -> np.ndarray:
+        """Return numbers of nodes, and of leaves, in the order of places."""
+        values = np.full(n_all, rest, kind) if np.ndim(rest) == 0 else np.empty(n_all, kind)
+        values[inner] = of_nodes
+        if np.ndim(rest):
+            values[place[n:]] = rest
+        return values
+
+    parents = np.full(n_all, _ROOT, np.int64)
+    parents[place[left]], parents[place[right]] = inner, inner
+    above = beside(tree.threshold, np.inf)
+    mean = np.nan_to_num(tree.mean[:n])
+    single, weight = np.float32, np.nan_to_num(tree.weight)
+    with np.errstate(over="ignore"):
+        value = tree.value.astype(single)
+    return {
+        # of leaves with the learning rate in them, as XGBoost has them
+        "base_weights": _floats(spread(mean, value, single)),
+        "categories": [],
+        "categories_nodes": [],
+        "categories_segments": [],
+        "categories_sizes": [],
+        "default_left": spread(tree.missing_left, 0).tolist(),
+        "id": number,
+        "left_children": spread(place[left], -1).tolist(),
+        "loss_changes": _floats(spread(tree.gain, 0.0, single)),
+        "parents": parents.tolist(),
+        "right_children": spread(place[right], -1).tolist(),
+        "split_conditions": _floats(spread(above, value, single)),
+        "split_indices": spread(tree.feature, 0).tolist(),
+        "split_type": [0] * n_all,
+        "sum_hessian": _floats(spread(weight[:n], weight[n:], single)),
+        "tree_param": {
+            "num_deleted": "0",
+            "num_feature": str(n_features),
+            "num_nodes": str(n_all),
+            "size_leaf_vector": "1",
+        },
+    }
+
+
+def _floats(values: np.ndarray) -> list[float]:
+    """Return float32 numbers by their shortest text."""
+    return [float(str(v)) for v in values.astype(np.float32)]

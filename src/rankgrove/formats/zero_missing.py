@@ -1,0 +1,96 @@
+"""LightGBM's splits where zero stands for missing, as plain thresholds.
+
+Such a split sends values of at most `ZERO` in size to one side, whatever the threshold says::
+
+    x <= t: left        -ZERO <= x <= ZERO: the default side        else: right
+
+Where the default side is not that of the threshold, a node becomes up to three in a row, and what
+hangs below it hangs below each of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+from rankgrove.formats.foreign import TreeParts, make_tree
+from rankgrove.model.tree import Tree
+
+ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold
+BELOW = math.nextafter(-ZERO, -math.inf)  # the highest number that is below every zero
+MOST_LEAVES = 1 << 21  # of all trees together
+
+
+def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
+    """Return a tree of plain splits; `is_zero` says which have the rule, their `missing_left` is
+    the default side. `room` is how many leaves it may have at the most."""
+    chains = {
+        int(node): _chain(float(tree.threshold[node]), bool(tree.missing_left[node]))
+        for node in np.flatnonzero(is_zero)
+    }
+    if all(len(chain) == 1 for chain in chains.values()):
+        threshold = np.array(tree.threshold, np.float64)
+        for node, [(new, _)] in chains.items():
+            threshold[node] = new
+        return make_tree(
+            tree.feature,
+            threshold,
+            tree.left,
+            tree.right,
+            tree.missing_left,
+            tree.value,
+            gain=tree.gain,
+            count=tree.count,
+            weight=tree.weight,
+            mean=tree.mean,
+        )
+    return _spread(tree, chains, room)
+
+
+def _chain(threshold: float, default_left: bool) -> list[tuple[float, bool]]:
+    """Return (threshold, does the left child lead left) of the nodes that a split becomes.
+
+    The right child of each is the next one; of the last, it is the other side than its left.
+    """
+    if default_left:
+        if threshold >= ZERO:
+            return [(threshold, True)]
+        if threshold >= BELOW:
+            return [(ZERO, True)]
+        return [(threshold, True), (BELOW, False), (ZERO, True)]
+    if threshold <= BELOW:
+        return [(threshold, True)]
+    if threshold <= ZERO:
+        return [(BELOW, True)]
+    return [(BELOW, True), (ZERO, False), (threshold, True)]
+
+
+def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) -> Tree:
+    """Return the tree with chains in the place of nodes; its statistics are unknown."""
+    made = TreeParts()
+    todo: list[tuple[int, tuple[int, bool] | None]] = [(0, None)]
+    while todo:
+        child, place = todo.pop()
+        if child < 0:
+            made.leaf(place, float(tree.value[~child]))
+            if len(made.value) > room:
+                raise ModelFileError(
+                    "it was trained with zero_as_missing, and its splits would become more than "
+                    f"{MOST_LEAVES:,} leaves as plain thresholds. Train it with NaN for missing "
+                    "values and without zero_as_missing."
+                )
+            continue
+        default_left = bool(tree.missing_left[child])
+        sides = (int(tree.right[child]), int(tree.left[child]))
+        chain = chains.get(child, [(float(tree.threshold[child]), True)])
+        for at, (threshold, leads_left) in enumerate(chain):
+            # a missing value leaves the chain at the first node that leads to its side
+            to_left = leads_left == default_left
+            node = made.split(place, int(tree.feature[child]), threshold, to_left)
+            todo.append((sides[leads_left], (node, True)))
+            place = (node, False)
+            if at == len(chain) - 1:
+                todo.append((sides[not leads_left], place))
+    return made.tree()

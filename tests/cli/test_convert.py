@@ -1,0 +1,110 @@
+"""`rankgrove convert`, and other commands on models of other programs, as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+
+import rankgrove as rg
+from tests.command import run as run_apart
+from tests.command import run_here as run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("convert")
+    for k, name in enumerate(["train", "vali", "test"]):
+        data = rg.make_web(30, n_docs=10, n_features=5, seed=k)
+        plain = rg.QueryDataset(data.X, data.y, [f"{k}{q}" for q in data.qid])
+        rg.write_letor(plain, path / f"{name}.txt")
+    train = rg.read_letor(path / "train.txt")
+    X, sizes = np.asarray(train.X), np.diff(train.query_ptr)
+    params = {"objective": "lambdarank", "verbose": -1, "num_leaves": 6, "min_data_in_leaf": 5}
+    lgb.train(params, lgb.Dataset(X, train.y, group=sizes), 10).save_model(path / "lgb.txt")
+    matrix = xgb.DMatrix(X, train.y)
+    matrix.set_group(sizes)
+    booster = xgb.train({"objective": "rank:ndcg", "max_depth": 3}, matrix, 10)
+    booster.save_model(path / "xgb.json")
+    booster.save_model(path / "xgb.ubj")
+    (path / "names.txt").write_text("title\nbody\nage\nclicks\nlinks\n")
+    run("convert", "lgb.txt", "rank.xml", "--missing", "zero", cwd=path)
+    return path
+
+
+MODELS = ["lgb.txt", "xgb.json", "xgb.ubj", "rank.xml"]
+
+
+def test_rank_scores_as_the_library_does(folder):
+    out, _ = run("rank", "test.txt", "--model", "lgb.txt", cwd=folder)
+    X = np.asarray(rg.read_letor(folder / "test.txt").X)
+    expected = lgb.Booster(model_file=folder / "lgb.txt").predict(X, raw_score=True)
+    assert [float(line) for line in out.split()] == expected.tolist()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_command_takes_it(folder, model):
+    out, _ = run("evaluate", "test.txt", "--model", model, "-m", "ndcg@10", cwd=folder)
+    assert "ndcg@10" in out
+    run(*f"compare test.txt -s a=model:{model} -s b=feature:1 -m ndcg@10".split(), cwd=folder)
+    run(*f"combine {model} lgb.txt vali.txt --model both.rg".split(), cwd=folder)
+    assert type(rg.load(folder / "both.rg")).__name__ == "CombinedRanker"
+    run(*f"prune {model} vali.txt -m ndcg@10 --model small.rg".split(), cwd=folder)
+    words = f"train train.txt --submodel {model} --set n_trees=2 --set min_leaf=3 --model m.rg"
+    run(*words.split(), "--quiet", cwd=folder)
+    assert type(rg.load(folder / "m.rg").submodel_).__name__ == "TreeRanker"
+    words = f"adapt vali.txt --base {model} --source train.txt"
+    run(*words.split(), "--model", "adapted.rg", "--quiet", cwd=folder)
+    assert rg.load(folder / "adapted.rg").n_adapted_ > 0
+
+
+def test_converting_as_a_user_does(folder):
+    out, complaints = run_apart("convert", "xgb.json", "web.rg", cwd=folder)
+    assert (out, complaints) == ("", "")
+    words = "convert web.rg web.json --to elasticsearch --features names.txt --name ranker"
+    _, complaints = run(*words.split(), cwd=folder, status=2)
+    assert "takes 0 for a missing value" in complaints
+    assert not (folder / "web.json").exists()
+    _, complaints = run_apart(*words.split(), "--missing", "zero", cwd=folder)
+    assert "web.json: All scores are higher by" in complaints
+    body = json.loads((folder / "web.json").read_text())
+    assert body["model"]["name"] == "ranker"
+    assert "title" in body["model"]["model"]["definition"]
+    run(*words.split(), "--missing", "zero", "--no-shift", cwd=folder)
+    for ending in ("txt", "xml", "onnx", "py", "c", "rg"):
+        run("convert", "xgb.ubj", f"made.{ending}", "--missing", "zero", cwd=folder)
+        assert (folder / f"made.{ending}").stat().st_size > 500
+    for to in ("solr", "xgboost"):
+        run("convert", "web.rg", "made.json", "--to", to, "--missing", "zero", cwd=folder)
+
+
+def test_data_with_more_features_than_ranklibs_trees_know(folder):
+    rows = "".join(f"{i % 3} qid:1 1:{i} 5:{-i} 9:{i}\n" for i in range(9))
+    (folder / "wide.txt").write_text(rows)
+    (folder / "narrow.txt").write_text(rows.replace(" 5:", " 2:").replace(" 9:", " 3:"))
+    for name in ("wide.txt", "narrow.txt"):
+        out, _ = run("rank", name, "--model", "rank.xml", cwd=folder)
+        assert len(out.split()) == 9
+    _, complaints = run("rank", "wide.txt", "--model", "lgb.txt", cwd=folder, status=2)
+    assert "9" in complaints
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("gone.rg m.txt", "there is no such file"),
+        ("lgb.txt lgb.txt", "would overwrite"),
+        ("lgb.txt m.json", "does not say which format"),
+        ("train.txt m.rg", "train.txt is not a rankgrove model, nor one of LightGBM"),
+        ("lgb.txt m.xml --features train.txt", "the model has 5 features"),
+        ("lgb.txt nowhere/m.rg", "in a folder that exists"),
+        ("lgb.txt m.xml --missing zero --features gone.txt", "gone.txt"),
+    ],
+)
+def test_mistakes(folder, words, message):
+    _, complaints = run("convert", *words.split(), cwd=folder, status=2)
+    assert message in complaints
+    assert complaints.count("\n") == 1

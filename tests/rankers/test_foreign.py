@@ -1,0 +1,148 @@
+"""Models of other libraries as rankers: evaluated, combined, adapted, pruned, saved."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import replace
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.base import clone
+
+import rankgrove as rg
+from rankgrove.formats.write import Labels, encode
+
+
+@pytest.fixture(scope="module")
+def sets():
+    return [rg.make_web(40, n_docs=15, n_features=6, seed=seed) for seed in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def models(sets, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("foreign")
+    train = sets[0]
+    X, y, sizes = np.asarray(train.X), train.y, np.diff(train.query_ptr)
+    params = {"objective": "lambdarank", "verbose": -1, "num_leaves": 8, "min_data_in_leaf": 5}
+    booster = lgb.train(params, lgb.Dataset(X, y, group=sizes), 25)
+    booster.save_model(folder / "lgb.txt")
+    matrix = xgb.DMatrix(X, y)
+    matrix.set_group(sizes)
+    other = xgb.train({"objective": "rank:ndcg", "max_depth": 3}, matrix, 25)
+    other.save_model(folder / "xgb.ubj")
+    trees = rg.LambdaMART(n_trees=10, n_leaves=6, min_leaf=3).fit(train).ensemble_
+    agreeing = replace(trees, missing_left=trees.threshold >= 0)
+    (folder / "rank.xml").write_bytes(encode(agreeing, "ranklib", Labels("m", [], False))[0])
+    return {name: folder / name for name in ("lgb.txt", "xgb.ubj", "rank.xml")}
+
+
+NAMES = ["lgb.txt", "xgb.ubj", "rank.xml"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_a_ranker_like_others(name, models, sets, tmp_path):
+    model, (_, vali, test) = rg.load(models[name]), sets
+    scores = model.predict(test)
+    assert rg.evaluate(model, test, "ndcg@10").mean == rg.evaluate(scores, test, "ndcg@10").mean
+    model.save(tmp_path / "m.rg")
+    again = rg.load(tmp_path / "m.rg")
+    assert repr(again) == repr(model)
+    assert again.summary() == model.summary()
+    for one in (again, pickle.loads(pickle.dumps(model)), copy.copy(model)):
+        np.testing.assert_array_equal(one.predict(test), scores)
+    again.save(tmp_path / "n.rg")
+    assert (tmp_path / "n.rg").read_bytes() == (tmp_path / "m.rg").read_bytes()
+    own = rg.MART(n_trees=5, min_leaf=3).fit(sets[0])
+    best = rg.optimal_combination(model, own, vali, "ndcg@10")
+    best.save(tmp_path / "both.rg")
+    np.testing.assert_array_equal(rg.load(tmp_path / "both.rg").predict(test), best.predict(test))
+    assert model.truncated(3).ensemble_.n_trees == 3
+    assert model.feature_importance("split").sum() == pytest.approx(1.0)
+    assert np.isfinite(model.feature_importances_).all()
+    assert not hasattr(clone(model), "ensemble_")
+    assert repr(rg.TreeRanker()) == "TreeRanker()"
+    assert model.n_threads is None
+    with pytest.raises(Exception, match="not trained yet"):
+        rg.TreeRanker().predict(test)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lambdamart_goes_on_from_it(name, models, sets, tmp_path):
+    train, _, test = sets
+    model = rg.load(models[name])
+    more = rg.LambdaMART(submodel=models[name], n_trees=5, min_leaf=3).fit(train)
+    grown = more.predict(test) - model.predict(test)
+    np.testing.assert_allclose(
+        grown, rg.LambdaMART.restore(*without_submodel(more)).predict(test), atol=1e-6
+    )
+    more.save(tmp_path / "m.rg")
+    np.testing.assert_array_equal(rg.load(tmp_path / "m.rg").predict(test), more.predict(test))
+    assert "a TreeRanker of" in more.summary()
+    flat = more.flat_ensemble()
+    assert flat.n_trees == model.ensemble_.n_trees + 5
+
+
+def without_submodel(ranker):
+    content, arrays = ranker.to_state()
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("submodel/")}
+    return content | {"submodel": None}, arrays
+
+
+def test_lightgbms_trees_are_adapted(models, sets):
+    _, target, test = sets
+    base = rg.load(models["lgb.txt"])
+    same = rg.Trada(base, beta=0, objective="lambdas").fit(target)
+    np.testing.assert_array_equal(same.predict(test), base.predict(test))
+    adapted = rg.Trada(base, beta=5, tune="splits", extra_trees=3).fit(target)
+    assert adapted.ensemble_.n_trees == 28
+    assert (adapted.predict(test) != base.predict(test)).any()
+    assert base.trained_for == "lambdas"
+    base.objective_ = "something"
+    with pytest.raises(rg.ParameterError, match="not known what the base model, a TreeRanker"):
+        rg.Trada(base).fit(target)
+
+
+def test_models_without_statistics_say_what_to_do(models, sets):
+    source, target, test = sets
+    base = rg.load(models["xgb.ubj"])
+    with pytest.raises(rg.DataError, match="statistics_from_data"):
+        rg.Trada(base, objective="lambdas").fit(target)
+    known = rg.statistics_from_data(base, source, objective="lambdas")
+    np.testing.assert_array_equal(known.predict(test), base.predict(test))
+    adapted = rg.Trada(known, beta=5, objective="lambdas").fit(target)
+    assert adapted.report_.unreached_share < 1
+    same = rg.Trada(base, beta=0, objective="lambdas").fit(target)
+    np.testing.assert_allclose(same.predict(test), base.predict(test), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_pruned(name, models, sets):
+    vali = sets[1]
+    model = rg.load(models[name])
+    wide = vali
+    if name == "rank.xml":  # whose file does not say how many features there are
+        more = np.zeros((vali.n_rows, 3), np.float32)
+        wide = rg.QueryDataset(np.hstack([vali.X, more]), vali.y, vali.qid)
+    found = rg.prune(model, wide, "ndcg@10", tolerance=0.02)
+    assert found.n_trees[1] < model.ensemble_.n_trees
+    assert found.ranker.ensemble_.single == model.ensemble_.single
+    kept = rg.evaluate(found.ranker, wide, "ndcg@10").mean["ndcg@10"]
+    assert kept >= found.values[0]["ndcg@10"] - 0.02 - 1e-6
+    refined = rg.refine_weights(model, wide, "ndcg@10", rounds=1)
+    assert np.isfinite(refined.ranker.predict(wide)).all()
+
+
+def test_names_of_features_are_checked(sets, tmp_path):
+    train = sets[0]
+    names = [f"x{j}" for j in range(6)]
+    matrix = xgb.DMatrix(np.asarray(train.X), train.y, feature_names=names)
+    xgb.train({"max_depth": 2}, matrix, 2).save_model(tmp_path / "m.json")
+    model = rg.load(tmp_path / "m.json")
+    named = rg.QueryDataset(train.X, train.y, train.qid, feature_names=names[::-1])
+    train = rg.QueryDataset(train.X, train.y, train.qid)
+    with pytest.raises(rg.DataError, match="in another order"):
+        model.predict(named)
+    np.testing.assert_array_equal(model.predict(train), model.predict(np.asarray(train.X)))

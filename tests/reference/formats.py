@@ -1,0 +1,115 @@
+"""Mirrored evaluators of RankLib, Solr and Elasticsearch LTR.
+
+They are not those programs, but follow their rules as their sources have them, slowly and in plain
+words: what they read, how a split decides, in which arithmetic scores are added up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from xml.etree import ElementTree
+
+import numpy as np
+
+f32 = np.float32
+
+
+def ranklib(text: str, rows: np.ndarray) -> np.ndarray:
+    """RankLib: ``##`` lines are skipped, lines are joined; children are found by position."""
+    lines = [line.strip() for line in text.splitlines() if not line.startswith("##")]
+    trees = ElementTree.fromstring("".join(lines)).findall("tree")
+
+    def output(node, row):
+        while node[0].tag == "feature":
+            x = row[int(node[0].text) - 1]
+            x = f32(0) if math.isnan(x) else f32(x)  # an unknown value is 0
+            node = node[2] if x <= f32(node[1].text) else node[3]
+        return float(f32(node[0].text))  # a float, kept in a double
+
+    scores = []
+    for row in rows:
+        total = f32(0)
+        for tree in trees:
+            total = f32(float(total) + output(tree[0], row) * float(f32(tree.get("weight"))))
+        scores.append(float(total))
+    return np.array(scores)
+
+
+def solr(text: str, names: list[str], rows: np.ndarray) -> np.ndarray:
+    """Solr: a feature is found by its name, one that a document lacks is 0."""
+    model = json.loads(text)
+    columns = [names.index(one["name"]) for one in model["features"]]
+    place = {one["name"]: at for at, one in enumerate(model["features"])}
+    kind = model["class"].rpartition(".")[2]
+
+    def tree_score(node, x):
+        while "feature" in node:
+            threshold = f32(f32(node["threshold"]) + f32(1e-6))
+            node = node["left"] if x[place[node["feature"]]] <= threshold else node["right"]
+        return f32(node["value"])
+
+    scores = []
+    for row in np.nan_to_num(rows[:, columns].astype(f32), nan=0.0, posinf=np.inf, neginf=-np.inf):
+        if kind == "MultipleAdditiveTreesModel":
+            total = f32(0)
+            for tree in model["params"]["trees"]:
+                total = f32(total + f32(f32(tree["weight"]) * tree_score(tree["root"], row)))
+        elif kind == "LinearModel":
+            weights = model["params"]["weights"]
+            total = f32(0)
+            for at, one in enumerate(model["features"]):
+                total = f32(total + f32(f32(weights[one["name"]]) * row[at]))
+        else:
+            assert kind == "NeuralNetworkModel"
+            value = row
+            for layer in model["params"]["layers"]:
+                matrix, bias = (np.array(layer[key], f32) for key in ("matrix", "bias"))
+                assert matrix.shape == (bias.size, value.size)
+                activation = {
+                    "tanh": np.tanh,
+                    "relu": lambda v: np.maximum(v, 0),
+                    "identity": lambda v: v,
+                }[layer["activation"]]
+                value = activation((matrix @ value + bias).astype(f32)).astype(f32)
+            (total,) = value
+        scores.append(float(total))
+    return np.array(scores)
+
+
+def elasticsearch(text: str, names: list[str], rows: np.ndarray) -> np.ndarray:
+    """The plugin: the first child is `yes`, for x strictly below the threshold; no base score."""
+    model = json.loads(text)["model"]["model"]
+    definition = json.loads(model["definition"])
+    filled = np.nan_to_num(rows.astype(f32), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if model["type"] == "model/linear":
+        weights = np.zeros(len(names), f32)
+        for name, weight in definition.items():
+            weights[names.index(name)] = f32(weight)
+        return (filled * weights).sum(axis=1).astype(np.float64)
+    assert model["type"] == "model/xgboost+json"
+
+    def check(node):
+        if "leaf" in node:
+            assert set(node) == {"nodeid", "leaf"}
+            return
+        yes, no = node["children"]
+        assert (yes["nodeid"], no["nodeid"]) == (node["yes"], node["no"])
+        assert node["missing"] in (node["yes"], node["no"])
+        assert node["split"] in names
+        assert node["depth"] >= 0
+        check(yes)
+        check(no)
+
+    scores = []
+    for tree in definition:
+        check(tree)
+    for row in filled:
+        total = f32(0)
+        for node in definition:
+            while "leaf" not in node:
+                left = f32(node["split_condition"]) > row[names.index(node["split"])]
+                node = node["children"][0 if left else 1]
+            total = f32(total + f32(node["leaf"]))
+        scores.append(float(total))
+    return np.array(scores)
