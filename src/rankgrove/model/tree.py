@@ -26,8 +26,7 @@ class Tree:
     Attributes
     ----------
     feature : int32, the column a node looks at
-    threshold : float32 (float64 in models of other libraries); infinity sends every value left and
-        leaves the right to missing values
+    threshold : float32 (float64 in models of other libraries); infinity sends every value left and leaves the right to missing values
     left, right : int32, the children
     missing_left : bool, where NaN goes
     gain : float64, what the split gained
