@@ -19,6 +19,7 @@ from rankgrove.cli.generate import generate
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
 from rankgrove.cli.reproduce import reproduce
+from rankgrove.cli.serve import serve
 from rankgrove.cli.train import params, train
 from rankgrove.cli.tune import tune
 from rankgrove.errors import RankgroveError
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 for command in (
     *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
-    *(params, generate, reproduce, demo),
+    *(serve, params, generate, reproduce, demo),
 ):
     app.command()(command)
 
