@@ -17,7 +17,9 @@ import time
 import pytest
 
 import rankgrove as rg
+from rankgrove.serving.server import _listen
 from tests.command import COMMAND, run_here
+from tests.conftest import ROOT
 
 DATA = rg.make_web(30, n_docs=12, n_features=5, seed=1)
 BODY = json.dumps({"documents": [{"features": row} for row in DATA.X[:12].tolist()]}).encode()
@@ -209,3 +211,24 @@ def test_without_the_extra(folder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     _, said = run_here("serve", folder / "trees.rg", status=2)
     assert "pip install 'rankgrove[serve]'" in said
+
+
+def test_answers_are_sent_at_once():
+    """Without the protocol's name asyncio would wait 40 ms for the rest of small answers."""
+    with _listen("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_the_example_of_the_documentation(tmp_path, capsys):
+    data = rg.make_artificial(20, n_docs=10, n_features=5, seed=1)
+    rg.LambdaMART(n_trees=2, min_leaf=5).fit(data).save(tmp_path / "web.rg")
+    text = (ROOT / "docs" / "serving.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    with started(tmp_path / "web.rg") as (_, port):
+        assert ":8080/" in code
+        exec(code.replace(":8080/", f":{port}/"), {})
+        wrong = {"documents": [{"features": [0, "x", 0, 0, 0]}]}
+        _, answer = ask(port, body=json.dumps(wrong).encode())
+    assert re.match(r"\['[ab]', '[ab]'\] \[", capsys.readouterr().out)
+    (told,) = re.findall(r"```json\n(.*?)```", text, re.S)
+    assert answer == json.loads(told)

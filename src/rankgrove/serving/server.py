@@ -58,10 +58,11 @@ def serve(
 def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, so that a taken port is told before models' first use."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind)
+        # asyncio sends small answers at once only where the protocol is named
+        listener = socket.socket(family, kind, protocol)
     except (OSError, OverflowError) as error:
         raise ParameterError(
             f"--host {host}: {error}. Give an address of this machine, such as 127.0.0.1."
