@@ -142,3 +142,14 @@ def test_the_examples_of_formats(tmp_path, monkeypatch, capsys):
     rg.convert("web.rg", "web.onnx")
     exec(onnx, names)
     np.testing.assert_allclose(names["scores"][:, 0], names["model"].predict(train), atol=1e-5)
+
+
+def test_the_examples_of_explaining(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "explaining.md").read_text()
+    test = rg.make_web(40, n_docs=12, n_features=8, seed=1)
+    names = {"rg": rg, "test": test, "model": rg.LambdaMART(n_trees=20, min_leaf=5).fit(test)}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, names)
+    assert "difference" in capsys.readouterr().out
+    assert {"why.png", "feature.png"} <= {path.name for path in tmp_path.iterdir()}

@@ -15,10 +15,12 @@ from rankgrove.cli.compare import compare
 from rankgrove.cli.convert import convert
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
+from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
 from rankgrove.cli.reproduce import reproduce
+from rankgrove.cli.serve import serve
 from rankgrove.cli.train import params, train
 from rankgrove.cli.tune import tune
 from rankgrove.errors import RankgroveError
@@ -31,8 +33,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(train, rank, evaluate, compare, combine, adapt, tune, prune),
-    *(convert, params, generate, reproduce, demo),
+    *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
+    *(convert, serve, params, generate, reproduce, demo),
 ):
     app.command()(command)
 

@@ -1,0 +1,85 @@
+"""``rankgrove serve``: models behind HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]FILE...",
+            help="Model files; the name is the file's without its ending. The first answers "
+            "POST /rank.",
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 8080,
+    max_body: Annotated[
+        int, typer.Option(min=1, help="Most bytes of a request; larger ones get status 413.")
+    ] = 1 << 24,
+    max_documents: Annotated[
+        int, typer.Option(min=1, help="Most documents of a request; more get status 422.")
+    ] = 10_000,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, help="Seconds in which a request's body must have come.")
+    ] = 30.0,
+    watch: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="Seconds between two looks at the model files, which are read again where they "
+            "changed; 0: only on POST /reload and SIGHUP.",
+        ),
+    ] = 2.0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors alone.")] = False,
+) -> None:
+    """Score documents over HTTP: JSON in, ranked ids and scores out.
+
+    Examples:
+
+    rankgrove serve web.rg other=small.rg --port 8080
+
+    curl -d '{"documents": [{"id": "a", "features": {"f1": 0.5}}]}' http://127.0.0.1:8080/rank
+    """
+    from rankgrove.cli.inputs import check_exists
+    from rankgrove.serving.server import serve as run
+
+    files = _named(models)
+    for path in files.values():
+        check_exists(path)
+    run(
+        files,
+        host,
+        port,
+        quiet=quiet,
+        max_body=max_body,
+        max_documents=max_documents,
+        timeout=timeout,
+        watch=watch,
+    )
+
+
+def _named(models: list[str]) -> dict[str, Path]:
+    """Return the files by name."""
+    from rankgrove.errors import ParameterError
+
+    files: dict[str, Path] = {}
+    for text in models:
+        name, sign, file = text.partition("=")
+        if not sign or Path(text).exists():
+            name, file = Path(text).stem, text
+        if not name or "/" in name or not file:
+            raise ParameterError(f"Write a model as FILE or NAME=FILE, no / in NAME. Got {text!r}.")
+        if name in files:
+            raise ParameterError(
+                f"Two models have the name {name!r}: write one of them as NAME=FILE."
+            )
+        files[name] = Path(file)
+    return files

@@ -1,0 +1,1 @@
+"""The scoring service: JSON in, ranked ids and scores out (``rankgrove serve``)."""

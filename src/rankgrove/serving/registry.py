@@ -1,0 +1,180 @@
+"""The models of a service by name; one is replaced whole, while requests go on with the old."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ParameterError
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.load import load
+from rankgrove.rankers.submodel import needs_base_score
+from rankgrove.serving.problems import Problem
+from rankgrove.serving.requests import RankRequest, RequestForm
+from rankgrove.validation import nearest
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A loaded model: what a request is answered by, from its beginning to its end."""
+
+    name: str
+    path: Path
+    model: Ranker
+    form: RequestForm
+    stamp: Stamp
+    loaded: float
+    version: int
+
+    def rank(self, request: RankRequest) -> dict[str, Any]:
+        """Return the ranked ids and their scores; equal scores stay in the order they came in."""
+        scores = score(self.model, request.features, request.base_score)
+        order = np.argsort(-scores, kind="stable")[: request.top_k]
+        ids = [request.ids[i] for i in order.tolist()]
+        answer = {"model": self.name, "version": self.version}
+        return {**answer, "ids": ids, "scores": scores[order].tolist()}
+
+    def about(self) -> dict[str, Any]:
+        """Return what is known of the model, as plain values."""
+        trees = getattr(self.model, "ensemble_", None)
+        return {
+            "name": self.name,
+            "kind": self.model.kind,
+            "version": self.version,
+            "file": str(self.path),
+            "loaded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.loaded)),
+            "n_features": self.model.n_features_in_,
+            "features": self.form.names,
+            "n_trees": None if trees is None else trees.n_trees,
+            "measure": str(getattr(self.model, "measure", "")) or None,
+            "validation": _validation(self.model),
+            "needs_base_score": self.form.needs_base_score,
+        }
+
+
+def score(model: Ranker, features: np.ndarray, base_score: np.ndarray | None = None) -> np.ndarray:
+    """Return the scores of one query's documents, on the calling thread alone."""
+    n_rows = features.shape[0]
+    if n_rows == 0:
+        return np.empty(0)
+    query = QueryDataset.from_parts(
+        features,
+        np.zeros(n_rows),
+        np.zeros(1, np.int64),
+        np.zeros(n_rows, np.int64),
+        base_score=base_score,
+    )
+    return model.predict(query, n_threads=1)
+
+
+class Registry:
+    """Models by name, each of a file.
+
+    Parameters
+    ----------
+    files : name -> model file; the first is what requests without a name are answered by
+    max_documents : most documents of a request
+    """
+
+    def __init__(self, files: Mapping[str, Path], max_documents: int) -> None:
+        self.max_documents = max_documents
+        self.errors: dict[str, str] = {}  # of the last attempt to load a model anew
+        self._seen: dict[str, Stamp | None] = {}  # files that were tried, good or bad
+        self._lock = threading.Lock()  # of loading: two at once would take twice the memory
+        self._models = {name: self._load(name, Path(path), 1) for name, path in files.items()}
+        self._seen = {name: one.stamp for name, one in self._models.items()}
+
+    @property
+    def models(self) -> Mapping[str, Served]:
+        """The models; the mapping is replaced, never changed."""
+        return self._models
+
+    def get(self, name: str | None) -> Served:
+        """Return a model, the first without a name."""
+        models = self._models
+        if name is None:
+            return next(iter(models.values()))
+        if name not in models:
+            raise Problem(
+                404,
+                f"There is no model {name[:60]!r}{nearest(name, models)}.",
+                rule=f"The models are {', '.join(models)}.",
+                remedy="GET /models lists them.",
+            )
+        return models[name]
+
+    def reload(self, name: str | None = None) -> dict[str, str | None]:
+        """Load the file of one model again, or of all; return what went wrong with each, or None.
+
+        A model whose file cannot be loaded stays as it is.
+        """
+        names = list(self._models) if name is None else [self.get(name).name]
+        return {one: self._replace(one) for one in names}
+
+    def reload_changed(self) -> dict[str, str | None]:
+        """Do so for the files that changed since they were last looked at."""
+        changed = [
+            name
+            for name, one in self._models.items()
+            if (stamp := stamp_of(one.path)) is not None and stamp != self._seen[name]
+        ]
+        return {name: self._replace(name) for name in changed}
+
+    def _replace(self, name: str) -> str | None:
+        with self._lock:
+            old = self._models[name]
+            self._seen[name] = stamp_of(old.path)
+            try:
+                new = self._load(name, old.path, old.version + 1)
+            except Exception as error:  # whatever is wrong with the file, the old one is there
+                self.errors[name] = str(error) or type(error).__name__
+                return self.errors[name]
+            self._models = self._models | {name: new}
+            self.errors.pop(name, None)
+            return None
+
+    def _load(self, name: str, path: Path, version: int) -> Served:
+        stamp = stamp_of(path)
+        if stamp is None:
+            raise ParameterError(f"The model {name}: there is no file {path}.")
+        model = load(path)
+        names = getattr(model, "feature_names_", None) or [
+            f"f{j + 1}" for j in range(model.n_features_in_)
+        ]
+        needs = needs_base_score(getattr(model, "submodel_", None))
+        form = RequestForm(names, self.max_documents, needs)
+        # compiled before the first request comes, and shown to work
+        few = np.zeros((2, model.n_features_in_), np.float32)
+        score(model, few, np.zeros(2) if needs else None)
+        return Served(name, path, model, form, stamp, time.time(), version)
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return what tells a file from the one that replaces it, or None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _validation(model: Ranker) -> dict[str, dict[str, float]] | None:
+    """Return every measure on every validation set after the best round, where there was any."""
+    best = getattr(model, "best_round_", getattr(model, "best_epoch_", None))
+    history = getattr(model, "history_", None)
+    if best is None or not history:
+        return None
+    return {
+        name: {measure: float(values[best - 1]) for measure, values in measures.items() if values}
+        for name, measures in history.items()
+    }

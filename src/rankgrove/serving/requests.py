@@ -1,0 +1,239 @@
+"""A request to rank, checked: its documents' features as one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankgrove.serving.problems import Problem, shown
+from rankgrove.validation import nearest
+
+REQUEST_KEYS = ("documents", "top_k")
+DOCUMENT_KEYS = ("id", "features", "base_score")
+_DOCUMENT_KEYS = frozenset(DOCUMENT_KEYS)
+_NUMBERS = frozenset({float, int, type(None)})
+_VALUE_RULE = "A value is a number within float32's range; null or NaN is a missing value."
+
+
+class RankRequest(NamedTuple):
+    """What is to be ranked.
+
+    ids : of the documents, in their order
+    features : float32, one row a document
+    base_score : one a document, where the model goes on from such scores
+    top_k : how many to return, or None for all
+    """
+
+    ids: list[Any]
+    features: np.ndarray
+    base_score: np.ndarray | None
+    top_k: int | None
+
+
+class RequestForm:
+    """How requests to one model must look.
+
+    Parameters
+    ----------
+    names : the model's features
+    max_documents : more are refused
+    needs_base_score : whether every document must bring a score to go on from
+    """
+
+    def __init__(
+        self, names: Sequence[str], max_documents: int, needs_base_score: bool = False
+    ) -> None:
+        self.names = list(names)
+        self.max_documents = max_documents
+        self.needs_base_score = needs_base_score
+        self._column = {name: j for j, name in enumerate(self.names)}
+
+    def read(self, request: Any) -> RankRequest:
+        """Return the checked request, or raise a Problem that names the place of the mistake."""
+        if type(request) is not dict:
+            raise _wrong("", request, "The body is an object.", 'Send {"documents": [...]}.')
+        _check_keys(request, REQUEST_KEYS, "")
+        documents = request.get("documents")
+        if type(documents) is not list:
+            raise _wrong(
+                "documents",
+                documents,
+                "documents is a list of objects.",
+                'Send {"documents": [{"id": "a", "features": [0.5, null, 3]}]}.',
+            )
+        if len(documents) > self.max_documents:
+            raise Problem(
+                422,
+                f"The request has {len(documents):,} documents.",
+                rule=f"At most {self.max_documents:,} documents are ranked at once.",
+                remedy="Send fewer, or start the service with a larger --max-documents.",
+                path="documents",
+            )
+        top_k = request.get("top_k")
+        if top_k is not None and (type(top_k) is not int or top_k < 1):
+            rule = "top_k is a whole number of at least 1."
+            raise _wrong("top_k", top_k, rule, "Leave it out for all documents.")
+        for i, document in enumerate(documents):
+            if type(document) is not dict:
+                rule = "A document is an object with features."
+                raise _wrong(f"documents[{i}]", document, rule, 'Send {"features": [...]}.')
+            if not document.keys() <= _DOCUMENT_KEYS:
+                _check_keys(document, DOCUMENT_KEYS, f"documents[{i}]")
+        ids = _ids(documents)
+        return RankRequest(ids, self._features(documents), self._base_scores(documents), top_k)
+
+    def _features(self, documents: list[dict[str, Any]]) -> np.ndarray:
+        rows: list[Any] = [document.get("features") for document in documents]
+        kinds = set(map(type, rows))
+        if kinds == {dict}:
+            rows = self._by_name(rows)
+        elif kinds - {list}:
+            rows = self._one_by_one(rows)
+        n = len(self.names)
+        for i, row in enumerate(rows):
+            if len(row) != n:
+                raise _wrong_length(i, len(row), n)
+        if not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
+            raise self._first_wrong(documents)
+        try:
+            wide = np.array(rows, np.float64).reshape(len(rows), n)
+        except OverflowError:  # a whole number beyond all floats
+            raise self._first_wrong(documents) from None
+        with np.errstate(over="ignore"):
+            made = wide.astype(np.float32)
+        if np.count_nonzero(np.isinf(made)) != np.count_nonzero(np.isinf(wide)):
+            raise self._first_wrong(documents)
+        return made
+
+    def _by_name(self, rows: list[Any], first: int = 0) -> list[list[Any]]:
+        """Return lists of objects' values; a name that an object lacks is a missing value."""
+        column, n, made = self._column, len(self.names), []
+        for i, row in enumerate(rows, first):
+            values = [None] * n
+            for name, value in row.items():
+                j = column.get(name)
+                if j is None:
+                    raise Problem(
+                        422,
+                        f"The model has no feature {shown(name)}{nearest(name, self.names)}.",
+                        rule=f"Features are named as in training: {_some(self.names)}.",
+                        remedy="Leave out what the model does not know.",
+                        path=f"documents[{i}].features",
+                    )
+                values[j] = value
+            made.append(values)
+        return made
+
+    def _one_by_one(self, rows: list[Any]) -> list[list[Any]]:
+        """Return lists where some documents name their features, and others do not."""
+        made: list[list[Any]] = []
+        for i, row in enumerate(rows):
+            if type(row) is list:
+                made.append(row)
+            elif type(row) is dict:
+                made += self._by_name([row], i)
+            else:
+                raise _wrong(
+                    f"documents[{i}].features",
+                    row,
+                    f"features is a list of {len(self.names)} values, or an object of values by "
+                    "name.",
+                    "Give every document its features.",
+                )
+        return made
+
+    def _first_wrong(self, documents: list[dict[str, Any]]) -> Problem:
+        """Return the problem of the first value that is none; the slow way, for the message."""
+        for i, document in enumerate(documents):
+            features = document["features"]
+            pairs = features.items() if type(features) is dict else enumerate(features)
+            for key, value in pairs:
+                if not _is_value(value):
+                    place = f"[{key}]" if type(key) is int else f".{key}"
+                    path = f"documents[{i}].features{place}"
+                    return _wrong(path, value, _VALUE_RULE, "Send a number or null.")
+        raise AssertionError("a value was refused, and all are good")
+
+    def _base_scores(self, documents: list[dict[str, Any]]) -> np.ndarray | None:
+        given = [document.get("base_score") for document in documents]
+        if not self.needs_base_score:
+            for i, score in enumerate(given):
+                if score is not None:
+                    raise Problem(
+                        422,
+                        "The model does not go on from scores.",
+                        rule="base_score is for models trained on base scores.",
+                        remedy="Leave base_score out.",
+                        path=f"documents[{i}].base_score",
+                    )
+            return None
+        for i, score in enumerate(given):
+            if not (_is_value(score) and score is not None and -1e300 < score < 1e300):
+                raise _wrong(
+                    f"documents[{i}].base_score",
+                    score,
+                    "The model goes on from scores: every document has a finite base_score.",
+                    "Send the score of the ranker before this one.",
+                )
+        return np.array(given, np.float64)
+
+
+def _ids(documents: list[dict[str, Any]]) -> list[Any]:
+    """Return the documents' ids; where one has none, its place in the list, from 0."""
+    ids = [document.get("id") for document in documents]
+    if not set(map(type, ids)) <= {str, int}:
+        for i, one in enumerate(ids):
+            if "id" not in documents[i]:
+                ids[i] = i
+            elif type(one) not in (str, int):
+                rule = "An id is a text or a whole number."
+                remedy = "Leave it out to get the document's place in the list."
+                raise _wrong(f"documents[{i}].id", one, rule, remedy)
+    return ids
+
+
+def _is_value(value: Any) -> bool:
+    if type(value) not in _NUMBERS:
+        return False
+    if value is None:
+        return True
+    try:
+        wide = float(value)
+    except OverflowError:
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.isinf(wide) == np.isinf(np.float32(wide)))
+
+
+def _check_keys(given: dict[Any, Any], known: Sequence[str], path: str) -> None:
+    for key in given:
+        if key not in known:
+            raise Problem(
+                422,
+                f"There is no {shown(key)}{nearest(key, known)}.",
+                rule=f"The object may have {', '.join(known)}.",
+                remedy=f"Leave {shown(key)} out.",
+                path=path or "(the body)",
+            )
+
+
+def _wrong(path: str, value: Any, rule: str, remedy: str) -> Problem:
+    where = path or "(the body)"
+    return Problem(422, f"{where} is {shown(value)}.", rule=rule, remedy=remedy, path=where)
+
+
+def _wrong_length(i: int, found: int, wanted: int) -> Problem:
+    return Problem(
+        422,
+        f"documents[{i}].features has {found:,} values.",
+        rule=f"The model takes {wanted:,} features, in the order of its training data.",
+        remedy="Send all of them, null for a missing one; or an object of values by name.",
+        path=f"documents[{i}].features",
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
