@@ -14,7 +14,7 @@ import rankgrove as rg
 from rankgrove.explaining.trees import leaf_cover, tree_contributions
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
-from rankgrove.scoring.walk import score
+from rankgrove.scoring.score import score
 from tests.reference import shapley as naive
 
 THRESHOLDS = [-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]
