@@ -34,7 +34,9 @@ def test_two_epochs_of_a_linear_function_are_those_of_the_definition():
     y[data.qid == data.query_ids[3]] = 1.0  # labels all equal: no update
     weight = dict(zip(data.query_ids.tolist(), np.arange(1.0, 13.0), strict=True))
     data = rg.QueryDataset(data.X, y, data.qid, query_weight=weight)
-    model = rg.ListNet(optimiser="sgd", learning_rate=0.05, n_epochs=2, l2=0.1, random_state=4)
+    model = rg.ListNet(
+        optimiser="sgd", learning_rate=0.05, schedule="constant", n_epochs=2, l2=0.1, random_state=4
+    )
     model.fit(data)
     X = data.grouped(np.asarray(data.X, np.float64))
     X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import rankgrove as rg
 
 SMALL = {
-    rg.ListNet: {"n_epochs": 5, "learning_rate": 0.01},
+    rg.ListNet: {"n_epochs": 5, "learning_rate": 0.01, "schedule": "constant"},
     rg.CoordinateAscent: {"n_restarts": 2, "n_iterations": 2},
     rg.RankSVM: {"C": 3.0},
     rg.SmoothRank: {"sigma": (8.0, 0.5), "n_steps": 5},

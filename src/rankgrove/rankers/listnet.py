@@ -28,7 +28,8 @@ class ListNet(NetRanker):
     activation : of hidden units: ``"tanh"`` or ``"relu"``
     optimiser : ``"adam"``, or ``"sgd"``: plain gradient steps, as in the paper
     learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.01 for sgd
-    schedule : ``"constant"``; ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs
+    schedule : ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs, which takes the
+        noise of single queries out of the last epochs; ``"constant"`` does not
     n_epochs : passes over the queries at the most
     l2 : weights (not biases) shrink by learning_rate * l2 at every update
     measure : what is looked at on validation data
@@ -66,7 +67,7 @@ class ListNet(NetRanker):
         activation: str = "tanh",
         optimiser: str = "adam",
         learning_rate: float | str = "auto",
-        schedule: str = "constant",
+        schedule: str = "linear",
         n_epochs: int = 100,
         l2: float = 0.0,
         measure: str | Measure = "ndcg@10",
