@@ -62,6 +62,17 @@ def test_the_examples_of_svms(tmp_path, monkeypatch):
         assert found[0] == pytest.approx(loss(relevant[found[1]]))
 
 
+def test_the_examples_of_linear_rankers(capsys):
+    text = (ROOT / "docs" / "linear.md").read_text()
+    made = [rg.make_web(30, n_docs=12, n_features=5, seed=seed) for seed in (1, 2)]
+    names = {"rg": rg} | dict(zip(("train", "vali"), made, strict=True))
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(code, names)
+    printed = capsys.readouterr().out
+    for model in names["models"]:
+        assert f"{type(model).__name__}" in printed
+
+
 def blocks_of_nets():
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "nets.md").read_text(), re.S)
 

@@ -57,6 +57,7 @@ _HOME = {
     "refine_weights": "rankers.combining",
     "LambdaRank": "rankers.nets",
     "RankNet": "rankers.nets",
+    "ListNet": "rankers.listnet",
     "StackedRanker": "rankers.stacking",
     "LocalOptimum": "nets.optimality",
     "check_local_optimum": "rankers.optimality",
@@ -68,6 +69,10 @@ _HOME = {
     "SVMNdcg": "rankers.svm",
     "SVMRoc": "rankers.svm",
     "SVMAcc": "rankers.svm_acc",
+    "RankSVM": "rankers.rank_svm",
+    "CoordinateAscent": "rankers.coordinate_ascent",
+    "SmoothRank": "rankers.smooth_rank",
+    "CRR": "rankers.crr",
     "ThresholdFeatures": "rankers.threshold_features",
     "Trada": "rankers.trada",
     "AdaptationReport": "adapt.report",
@@ -151,9 +156,12 @@ if TYPE_CHECKING:
     from rankgrove.rankers.combining import optimal_combination as optimal_combination
     from rankgrove.rankers.combining import refine_weights as refine_weights
     from rankgrove.rankers.convert import convert as convert
+    from rankgrove.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
+    from rankgrove.rankers.crr import CRR as CRR
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.foreign import TreeRanker as TreeRanker
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
+    from rankgrove.rankers.listnet import ListNet as ListNet
     from rankgrove.rankers.load import load as load
     from rankgrove.rankers.mart import MART as MART
     from rankgrove.rankers.mcrank import McRank as McRank
@@ -162,6 +170,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.optimality import check_local_optimum as check_local_optimum
     from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
     from rankgrove.rankers.pruning import prune as prune
+    from rankgrove.rankers.rank_svm import RankSVM as RankSVM
+    from rankgrove.rankers.smooth_rank import SmoothRank as SmoothRank
     from rankgrove.rankers.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
     from rankgrove.rankers.svm import SVMMap as SVMMap

@@ -117,7 +117,13 @@ def test_weights_are_routed(train, name):
 # -- callbacks ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [rg.LambdaMART, rg.MART, rg.LambdaRank, rg.SVMMap, rg.SVMAcc])
+LOOKED_AT = [
+    *(rg.LambdaMART, rg.MART, rg.LambdaRank, rg.SVMMap, rg.SVMAcc),
+    *(rg.ListNet, rg.CoordinateAscent, rg.RankSVM, rg.SmoothRank, rg.CRR),
+]
+
+
+@pytest.mark.parametrize("kind", LOOKED_AT)
 def test_what_cannot_be_looked_at_or_is_no_data_is_refused(train, kind):
     with pytest.raises(rg.ParameterError, match="valid_measures needs validation data"):
         kind().fit(train, valid_measures="p@3")

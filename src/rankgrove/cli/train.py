@@ -45,8 +45,8 @@ def train(
     ranker: Annotated[
         str,
         typer.Option(
-            help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, svm-map, svm-roc, "
-            "svm-mrr, svm-ndcg or svm-acc."
+            help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, svm-map, "
+            "svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank or crr."
         ),
     ] = "lambdamart",
     measure: Annotated[
@@ -54,7 +54,8 @@ def train(
         typer.Option(
             "--measure",
             "-m",
-            help="What to maximise; mart and mcrank only look at it on the validation data.",
+            help="What to maximise; mart, mcrank, listnet and crr only look at it on the "
+            "validation data.",
             show_default="ndcg@10",
         ),
     ] = None,

@@ -110,6 +110,48 @@ class QueryTask:
         return int(measure.run(kernel, order, self._inputs, given, *step, state, *self._scratch))
 
 
+class ListTask:
+    """Queries with labels as lists: ListNet's top-one probabilities, one update a query.
+
+    Parameters
+    ----------
+    inputs : the documents in query order
+    labels, query_ptr, query_weight : of the data; queries whose labels are all equal have no turn
+    keys : one a query
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        keys: np.ndarray,
+        query_weight: np.ndarray | None = None,
+    ) -> None:
+        starts, sizes = query_ptr[:-1], np.diff(query_ptr)
+        highest = np.maximum.reduceat(labels, starts)
+        power = np.exp(labels - np.repeat(highest, sizes))
+        self._target = power / np.repeat(np.add.reduceat(power, starts), sizes)
+        self._weight = np.ones(starts.size) if query_weight is None else query_weight.copy()
+        self._weight[highest == np.minimum.reduceat(labels, starts)] = 0.0
+        self.keys = keys
+        self.ptr = query_ptr
+        self._inputs = inputs.for_kernels()
+        self._scratch = np.zeros((2, int(sizes.max())))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no query says anything about an order."""
+        return not self._weight.any()
+
+    def run(self, order: np.ndarray, step: Step, state: State) -> int:
+        """Give queries their turns."""
+        from rankgrove.nets._list_kernels import train_lists
+
+        lists = (self.ptr, self._target, self._weight)
+        return int(train_lists(order, self._inputs, lists, *step, state, *self._scratch))
+
+
 class GroupTask:
     """Preferences in groups: one update a group, or one a pair.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ class LinearData:
     Attributes
     ----------
     features, rows : the matrix, and which of its rows are meant, query by query
-    query_ptr, relevant : the borders of queries; one boolean a row
+    query_ptr, labels : the borders of queries; one number a row
     row_weight, query_weight : as in the data set, or None
     scaling, shift, scale, thresholds, threshold_ptr : as a ``Linear`` has them
     skipped : how many queries were left out, by reason
@@ -38,7 +39,7 @@ class LinearData:
     features: Matrix
     rows: np.ndarray
     query_ptr: np.ndarray
-    relevant: np.ndarray
+    labels: np.ndarray
     row_weight: np.ndarray | None
     query_weight: np.ndarray | None
     scaling: str
@@ -68,6 +69,30 @@ class LinearData:
             return np.asarray((picked - self.shift) * factor)
         return picked.multiply(factor).tocsr()
 
+    def columns(self) -> Callable[[int], np.ndarray]:
+        """Return a function that gives a scaled feature of all rows, in float64."""
+        picked = self.features[self.rows]
+        if not isinstance(picked, np.ndarray):
+            picked = picked.tocsc()
+        elif picked.shape[0] > 1:
+            picked = np.asfortranarray(picked)
+
+        def column(j: int) -> np.ndarray:
+            if self.scale[j] == 0.0:
+                return np.zeros(self.rows.size)
+            if isinstance(picked, np.ndarray):
+                return np.asarray((picked[:, j].astype(np.float64) - self.shift[j]) / self.scale[j])
+            return np.asarray(picked[:, [j]].toarray()[:, 0] / np.float64(self.scale[j]))
+
+        return column
+
+    def is_constant(self) -> bool:
+        """Whether every feature has the same value in all rows."""
+        if isinstance(self.features, np.ndarray):
+            first = self.features[self.rows[0]]
+            return bool((self.features[self.rows] == first).all())
+        return not np.any(mean_and_deviation(self.features, self.rows)[1])
+
     def linear(self, weights: np.ndarray, intercept: float = 0.0) -> Linear:
         """Return the model of some weights."""
         return Linear(
@@ -85,24 +110,28 @@ class LinearData:
 def linear_data(
     train: QueryDataset,
     *,
-    relevant: float,
+    relevant: float | None,
     scaling: str,
     thresholds: int | None,
     n_threads: int | None,
     owner: str,
     weights: bool = False,
+    every: bool = False,
 ) -> LinearData:
     """Make the data of a linear learner; queries with nothing to tell apart are left out.
 
-    `weights` says that weights of rows are wanted; otherwise there may be none.
+    relevant : the lowest label that counts as relevant; None: labels count as they are
+    weights : weights of rows are wanted; otherwise there may be none
+    every : leave out no query; one at least must have something to tell apart
     """
     if train.weight is not None and not weights:
         raise DataError(
             f"{owner}: weights of rows have no meaning for a loss of whole rankings. Give the data "
             "weights of queries (query_weight), or none."
         )
-    good = train.grouped(train.y) >= relevant
-    kept, skipped = _kept_queries(good, train.query_ptr, relevant, owner)
+    kept, skipped = _kept_queries(train.grouped(train.y), train.query_ptr, relevant, owner)
+    if every:
+        kept, skipped = np.ones_like(kept), dict.fromkeys(skipped, 0)
     chosen = train if kept.all() else train.select(kept)
     if chosen.query_weight is not None and not chosen.query_weight.any():
         raise DataError(f"{owner}: every query that is left to learn from has the weight 0.")
@@ -129,7 +158,7 @@ def linear_data(
         features=features,
         rows=rows,
         query_ptr=chosen.query_ptr,
-        relevant=chosen.grouped(chosen.y) >= relevant,
+        labels=chosen.grouped(chosen.y),
         row_weight=None if chosen.weight is None else chosen.grouped(chosen.weight),
         query_weight=chosen.query_weight,
         scaling=scaling,
@@ -142,9 +171,19 @@ def linear_data(
 
 
 def _kept_queries(
-    good: np.ndarray, query_ptr: np.ndarray, relevant: float, owner: str
+    labels: np.ndarray, query_ptr: np.ndarray, relevant: float | None, owner: str
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Return which queries have both kinds of documents, and how many lack one."""
+    """Return which queries have documents to tell apart, and how many do not."""
+    if relevant is None:
+        starts = query_ptr[:-1]
+        equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
+        if equal.all():
+            raise DataError(
+                f"{owner}: of {counted(equal.size, 'query', 'queries')} none has documents of "
+                "different labels: there is nothing to learn an order from. Check the labels."
+            )
+        return ~equal, {"all labels equal": int(equal.sum())}
+    good = labels >= relevant
     found = np.add.reduceat(good.astype(np.int64), query_ptr[:-1])
     none, all_ = found == 0, found == np.diff(query_ptr)
     skipped = {"nothing relevant": int(none.sum()), "nothing irrelevant": int(all_.sum())}

@@ -1,4 +1,4 @@
-"""What RankNet and LambdaRank share: training a net epoch by epoch, validation, checkpoints."""
+"""What the nets share: training epoch by epoch, validation, checkpoints."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class _Look(NamedTuple):
 class NetRanker(Ranker):
     """Base of the rankers that are nets.
 
-    A subclass names its parameters in ``__init__``, has a ``measure``, gives ``_objective``, and
-    the learning rates that ``"auto"`` stands for.
+    A subclass names its parameters in ``__init__``, has a ``measure``, gives ``_task``, and the
+    learning rates that ``"auto"`` stands for.
     """
 
     measure: str | Measure
@@ -139,13 +139,13 @@ class NetRanker(Ranker):
             depends_on["first weights"] = hashlib.blake2b(
                 start.flat.tobytes(), digest_size=16
             ).hexdigest()
-        task = QueryTask(inputs, self._objective(data), data.query_keys, self.form)
+        task = self._task(data, inputs)
         self._train(data, inputs, task, look, start, **depends_on)
         return self
 
     def _checked_start(self, start: Any, n_features: int, owner: str) -> Network:
         """Return the net that training is to begin with."""
-        rule = "a trained net (RankNet, LambdaRank) or its model file"
+        rule = "a trained net (RankNet, LambdaRank, ListNet) or its model file"
         start = loaded(start, "start", owner, rule)
         network = getattr(start, "network_", start)
         if not isinstance(network, Network):
@@ -241,6 +241,9 @@ class NetRanker(Ranker):
 
     def _auto_rate(self) -> float:
         raise NotImplementedError
+
+    def _task(self, data: QueryDataset, inputs: Inputs) -> Task:
+        return QueryTask(inputs, self._objective(data), data.query_keys, self.form)
 
     def _objective(self, data: QueryDataset) -> LambdaObjective:
         target = parse_measure(self.measure)

@@ -22,8 +22,8 @@ from rankgrove.nets.optimality import (
     directions_needed,
     local_optimum,
 )
-from rankgrove.rankers.linear import LinearRanker
 from rankgrove.rankers.linear_data import scaled_rows
+from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.stacking import StackedRanker
 from rankgrove.scoring.linear import score_linear
@@ -54,7 +54,7 @@ def check_local_optimum(
 
     Parameters
     ----------
-    model : a trained net (RankNet, LambdaRank, StackedRanker) or linear ranker (the SVMs)
+    model : a trained net (RankNet, LambdaRank, ListNet, StackedRanker) or linear ranker (the SVMs)
     data : the data the weights were learned on
     measure : a measure or its name; None: the model's own
     p0, confidence : the wanted confidence that at most a share p0 of all directions goes up; the
@@ -146,7 +146,7 @@ def _as_function(
             kept.weights,
         )
     raise DataError(
-        f"{OWNER} needs a trained net (RankNet, LambdaRank, StackedRanker) or linear ranker, whose "
-        f"weights can be moved. Got {type(model).__name__}"
-        + (", which is not trained." if isinstance(model, NetRanker | LinearRanker) else ".")
+        f"{OWNER} needs a trained net (RankNet, LambdaRank, ListNet, StackedRanker) or linear "
+        f"ranker, whose weights can be moved. Got {type(model).__name__}"
+        + (", which is not trained." if isinstance(model, NetRanker | LinearPredictor) else ".")
     )

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankgrove.errors import ParameterError
-from rankgrove.rankers.linear import Learner, LinearRanker
+from rankgrove.rankers.cutting import CuttingPlaneRanker
 from rankgrove.rankers.linear_data import LinearData
-from rankgrove.svm.cutting_plane import FORMS, Progress, Solution, solve
 from rankgrove.svm.oracles import FinderOracle, LossOracle, RankingOracle
-from rankgrove.svm.progress import ProgressLine
-from rankgrove.validation import check_choice, check_integer, check_real
-
-if TYPE_CHECKING:
-    from rankgrove.model.linear import Linear
 
 
-class StructuralSVM(LinearRanker):
+class StructuralSVM(CuttingPlaneRanker):
     """Base of the structural SVMs: a linear ranker that minimises a bound on the loss of rankings.
 
     The objective is |w|^2 / 2 + C * the mean over queries of the slack, and a query's slack bounds
@@ -113,81 +106,13 @@ class StructuralSVM(LinearRanker):
         if lacking:
             raise ParameterError(f"{owner} needs {' and '.join(lacking)}: see StructuralSVM.")
         super().check_parameters()
-        check_real("epsilon", owner, self.epsilon, above=0.0)
-        check_choice("form", owner, self.form, FORMS)
-        if self.max_iterations is not None:
-            check_integer("max_iterations", owner, self.max_iterations, low=1)
-        for name in ("time_limit", "memory_limit"):
-            if getattr(self, name) is not None:
-                check_real(name, owner, getattr(self, name), above=0.0)
 
     def _oracle(self, data: LinearData) -> RankingOracle:
         common: Any = {"weights": data.query_weight, "n_threads": self.n_threads}
-        rows = (data.design(), data.query_ptr, data.relevant)
+        rows = (data.design(), data.query_ptr, data.labels >= self.relevant)
         if self.loss:
             return LossOracle(self.loss, *rows, **common)
         return FinderOracle(self.most_violated, *rows, **common)
-
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
-        oracle = self._oracle(data)
-        self._deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        self.seconds_ = dict.fromkeys(("all", "oracle", "qp"), 0.0)
-        before: list[Solution] = []
-
-        def learn(C: float) -> tuple[Linear, dict[str, Any], bool]:
-            line = ProgressLine(type(self).__name__) if self.progress else None
-            called = [*([line] if line else []), *callbacks]
-
-            def tell(done: Progress) -> bool:
-                return any([bool(one(done)) for one in called])  # noqa: C419  (all are called)
-
-            start = None
-            if before:  # constraints of a smaller C are true for this one too
-                start = before[-1].working
-                start.rescale(C / before[-1].progress.C)
-            try:
-                found = solve(
-                    oracle,
-                    C,
-                    epsilon=self.epsilon,
-                    form=self.form,
-                    start=start,
-                    max_iterations=self.max_iterations,
-                    time_limit=self._seconds_left(),
-                    memory_limit=self.memory_limit,
-                    callback=tell,
-                )
-            finally:
-                if line:
-                    line.close()
-            before[:] = [found]
-            for name, seconds in found.progress.seconds.items():
-                self.seconds_[name] += seconds
-            return data.linear(found.w), _record(found), found.status == "interrupted"
-
-        return learn
-
-    def _seconds_left(self) -> float | None:
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-
-    def _out_of_time(self) -> bool:
-        return self._seconds_left() == 0.0
-
-
-def _record(found: Solution) -> dict[str, Any]:
-    """Return what to keep of a solution: no times, so that equal models make equal files."""
-    done: Progress = found.progress
-    return {
-        "status": found.status,
-        "objective": done.primal,
-        "dual": done.dual,
-        "gap": done.gap,
-        "violation": done.violation,
-        "slack": found.slack,
-        "iterations": done.iteration,
-        "constraints": done.n_constraints,
-        "added": done.n_added,
-    }
 
 
 class SVMMap(StructuralSVM):

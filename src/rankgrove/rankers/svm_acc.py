@@ -108,8 +108,9 @@ class SVMAcc(LinearRanker):
         from sklearn.svm import LinearSVC
 
         matrix = data.matrix()
-        target = np.where(data.relevant, 1, -1)
-        weight = _document_weights(data, self.balanced)
+        good = data.labels >= self.relevant
+        target = np.where(good, 1, -1)
+        weight = _document_weights(data, good, self.balanced)
 
         def learn(C: float) -> tuple[Linear, dict[str, Any], bool]:
             svm = LinearSVC(
@@ -130,13 +131,13 @@ class SVMAcc(LinearRanker):
         return learn
 
 
-def _document_weights(data: LinearData, balanced: bool) -> np.ndarray:
+def _document_weights(data: LinearData, good: np.ndarray, balanced: bool) -> np.ndarray:
     """Return what every document counts in the mean; the mean of all is 1 / their number."""
-    weight = np.ones(data.relevant.size) if data.row_weight is None else data.row_weight.copy()
+    weight = np.ones(good.size) if data.row_weight is None else data.row_weight.copy()
     if data.query_weight is not None:
         weight *= np.repeat(data.query_weight, np.diff(data.query_ptr))
     total = weight.sum()
     if balanced:
-        good = weight[data.relevant].sum()
-        weight[data.relevant] *= (total - good) / good
+        of_good = weight[good].sum()
+        weight[good] *= (total - of_good) / of_good
     return np.asarray(weight / total)

@@ -33,7 +33,8 @@ class RankingOracle(Oracle):
     ----------
     design : the rows, in query order
     query_ptr : the borders of queries
-    relevant : one boolean a row; every query has relevant and irrelevant documents
+    relevant : one boolean a row; every query has relevant and irrelevant documents. An oracle of
+        graded labels has numbers there
     weights : how much every query counts; None: all alike
     n_threads : threads to use; the bits do not depend on it
     """
@@ -49,7 +50,7 @@ class RankingOracle(Oracle):
     ) -> None:
         self._design = design
         self._ptr = np.ascontiguousarray(query_ptr, np.int64)
-        self._relevant = np.ascontiguousarray(relevant, np.bool_)
+        self._relevant = np.ascontiguousarray(relevant)
         self._n_threads = n_threads
         n_queries = self._ptr.size - 1
         given = np.ones(n_queries) if weights is None else np.asarray(weights, np.float64)
@@ -100,7 +101,8 @@ class LossOracle(RankingOracle):
     ) -> None:
         from rankgrove.svm._oracle_kernels import most_violated
 
-        super().__init__(design, query_ptr, relevant, weights=weights, n_threads=n_threads)
+        good = np.asarray(relevant, np.bool_)
+        super().__init__(design, query_ptr, good, weights=weights, n_threads=n_threads)
         self._rule = LOSSES.index(check_choice("loss", "LossOracle", loss, LOSSES))
         self._discount = np.empty(0)
         if loss == "ndcg":
@@ -153,7 +155,8 @@ class FinderOracle(RankingOracle):
         weights: np.ndarray | None = None,
         n_threads: int | None = None,
     ) -> None:
-        super().__init__(design, query_ptr, relevant, weights=weights, n_threads=n_threads)
+        good = np.asarray(relevant, np.bool_)
+        super().__init__(design, query_ptr, good, weights=weights, n_threads=n_threads)
         self._find = find
 
     def rankings(

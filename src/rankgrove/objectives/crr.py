@@ -1,0 +1,60 @@
+"""Combined regression and ranking: documents and pairs, drawn by index (Sculley 2010)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LOSSES = ("squared", "logistic")  # in the order of the kernels' codes
+
+
+class PairIndex:
+    """Where to find any pair of unequal labels of any query, without writing pairs down.
+
+    Parameters
+    ----------
+    labels, query_ptr : the rows, in query order
+    pairs : ``"all"``: all pairs of the data are alike; ``"query"``: first all queries are alike
+    query_weight : what queries count beside that
+    """
+
+    def __init__(
+        self,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        pairs: str = "all",
+        query_weight: np.ndarray | None = None,
+    ) -> None:
+        sizes = np.diff(query_ptr)
+        query = np.repeat(np.arange(sizes.size), sizes)
+        order = np.lexsort((labels, query))
+        new = np.ones(labels.size, np.bool_)
+        new[1:] = (labels[order][1:] != labels[order][:-1]) | (query[1:] != query[:-1])
+        starts = np.flatnonzero(new)
+        group_sizes = np.diff(np.append(starts, labels.size))
+        first = np.repeat(starts, group_sizes)
+        last = first + np.repeat(group_sizes, group_sizes)
+        others = sizes[query] - (last - first)
+        before = np.concatenate([[0], np.cumsum(others)])
+        n_pairs = np.diff(before[query_ptr])
+        weight = np.ones(sizes.size) if query_weight is None else query_weight
+        counted = n_pairs if pairs == "all" else n_pairs > 0
+        self.has_pairs = bool((weight * counted).any())
+        self.queries = (query_ptr, _cumulative(weight * sizes))
+        self.pairs = (_cumulative(weight * counted), order, np.stack([first, last], axis=1), before)
+
+    def draw(self, a: float, b: float) -> tuple[int, int]:
+        """Return the rows of the pair that two numbers in [0, 1) stand for."""
+        from rankgrove.objectives._crr_kernels import drawn_pair
+
+        i, j = drawn_pair(self.queries[0], *self.pairs, a, b)
+        return int(i), int(j)
+
+    def for_kernels(self) -> tuple[Any, Any]:
+        """Return the arrays by which documents are drawn, and those by which pairs are."""
+        return self.queries, self.pairs
+
+
+def _cumulative(weight: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(weight, dtype=np.float64)])

@@ -1,0 +1,68 @@
+"""Smoothed measures: SmoothRank's, with a gradient everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankgrove.compiling import announce
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures._value_kernels import SUM
+from rankgrove.measures.base import Measure, QueryPieces, rank
+
+
+def check_smooth(measure: Measure, owner: str) -> None:
+    """Refuse a measure that is no sum over ranks of a weight times the gain there."""
+    if measure.rule != SUM:
+        raise ParameterError(
+            f"{owner} smooths measures that add up gains by rank: ndcg, dcg, meanndcg, p, recall "
+            f"and auc. {measure} is none of them: take ndcg, or another ranker for it."
+        )
+
+
+class SmoothMeasure:
+    """The smooth approximation of a measure on the labels of one data set (Chapelle and Wu 2010).
+
+    In a sum over ranks of weight times gain, the gain of the document at a rank is replaced by a
+    mean over all documents, the nearer in score the more: h_i proportional to
+    exp(-(s_i - s_rank)^2 / sigma). As sigma goes to 0 it becomes the measure itself.
+
+    Parameters
+    ----------
+    query_weight : what queries count in the mean; None: all alike
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        labels: np.ndarray,
+        query_ptr: np.ndarray,
+        query_weight: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        from rankgrove.objectives._smooth_kernels import smooth_queries
+
+        announce(smooth_queries)
+        self.prepared = measure.prepare(labels, query_ptr, n_threads)
+        self._n_threads = n_threads
+        counted = (~self.prepared.is_fixed).astype(np.float64)
+        if query_weight is not None:
+            counted *= query_weight
+        if not counted.any():
+            raise DataError(
+                f"No order changes {measure} of any query: there is nothing to learn. Check the "
+                "labels (and 'relevant', for binary measures)."
+            )
+        self._share = counted / counted.sum()
+
+    def value_and_gradient(self, scores: np.ndarray, sigma: float) -> tuple[float, np.ndarray]:
+        """Return the mean over queries at some scores, and its derivative by every score."""
+        from rankgrove.objectives._smooth_kernels import smooth_queries
+
+        own = self.prepared
+        order = rank(scores, own.query_ptr, self._n_threads).order
+        value, gradient = np.empty(self._share.size), np.empty(scores.size)
+        given = (own.query_ptr, own.is_fixed, own.gain, own.weight, order, scores, float(sigma))
+        queries = QueryPieces(own.query_ptr, self._n_threads)
+        queries.run(lambda a, b: smooth_queries(*given, a, b, value, gradient))
+        gradient *= np.repeat(self._share, queries.sizes)
+        return float(np.sum(self._share * value)), gradient
