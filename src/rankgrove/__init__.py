@@ -48,6 +48,11 @@ _HOME = {
     "MART": "rankers.mart",
     "BaggedRanker": "rankers.bagged",
     "McRank": "rankers.mcrank",
+    "AdaRank": "rankers.adarank",
+    "FRank": "rankers.frank",
+    "GBRank": "rankers.gbrank",
+    "RandomForest": "rankers.forest",
+    "RankBoost": "rankers.rankboost",
     "CombinedRanker": "rankers.combination",
     "Interpolation": "rankers.combining",
     "OptimalCombination": "rankers.combining",
@@ -132,6 +137,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.adapting import adapt_with as adapt_with
     from rankgrove.rankers.adapting import combined_data as combined_data
     from rankgrove.rankers.adapting import statistics_from_data as statistics_from_data
+    from rankgrove.rankers.adarank import AdaRank as AdaRank
     from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
@@ -141,6 +147,9 @@ if TYPE_CHECKING:
     from rankgrove.rankers.combining import optimal_combination as optimal_combination
     from rankgrove.rankers.combining import refine_weights as refine_weights
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
+    from rankgrove.rankers.forest import RandomForest as RandomForest
+    from rankgrove.rankers.frank import FRank as FRank
+    from rankgrove.rankers.gbrank import GBRank as GBRank
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.load import load as load
     from rankgrove.rankers.mart import MART as MART
@@ -150,6 +159,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.optimality import check_local_optimum as check_local_optimum
     from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
     from rankgrove.rankers.pruning import prune as prune
+    from rankgrove.rankers.rankboost import RankBoost as RankBoost
     from rankgrove.rankers.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
     from rankgrove.rankers.svm import SVMMap as SVMMap

@@ -13,18 +13,11 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.model.linear import BY_QUERY, SCALINGS, Linear
-from rankgrove.rankers.base import (
-    Ranker,
-    as_dataset,
-    check_names,
-    check_qid,
-    features_of,
-    one_weight,
-    valid_datasets,
-)
+from rankgrove.model.linear import SCALINGS, Linear
+from rankgrove.rankers.base import as_dataset, check_names, one_weight, valid_datasets
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
+from rankgrove.rankers.linear_model import LinearModelRanker
 from rankgrove.scoring.linear import score_linear
 from rankgrove.validation import check_choice, check_integer, check_real, counted, refuse
 
@@ -40,7 +33,7 @@ AUTO = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 Learner = Callable[[float], tuple[Linear, dict[str, Any], bool]]
 
 
-class LinearRanker(Ranker):
+class LinearRanker(LinearModelRanker):
     """Base of the linear rankers.
 
     A subclass names its parameters in ``__init__``, and has ``goal`` (the measure that C is chosen
@@ -223,46 +216,7 @@ class LinearRanker(Ranker):
     def _out_of_time(self) -> bool:
         return False
 
-    # -- prediction -------------------------------------------------------------------------------
-
-    def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
-
-        Parameters
-        ----------
-        X : a data set, or features as in training
-        n_threads : threads to use; None takes the ranker's own `n_threads`
-        qid : the query id of every row, where `X` is no data set and features are scaled by query
-        """
-        self._check_is_fitted()
-        owner = f"{type(self).__name__}.predict"
-        if self.linear_.scaling not in BY_QUERY:
-            return super().predict(X, n_threads)
-        if not isinstance(X, QueryDataset):
-            if qid is None:
-                raise DataError(
-                    f"{owner}: the model scales features within every query (scaling="
-                    f"{self.linear_.scaling!r}), so it needs the queries: give it a QueryDataset, "
-                    "or qid=."
-                )
-            n_rows = features_of(X, owner)[0].shape[0]
-            check_qid(qid, n_rows, owner)
-            X = as_dataset(X, np.zeros(n_rows), qid, owner)
-        threads = self._checked_input(X, "predict", n_threads)[2]
-        features, rows = scaled_rows(X, self.linear_.scaling, threads)
-        return X.ungrouped(score_linear(self.linear_, features, rows, threads))
-
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
-        return score_linear(self.linear_, features, rows, n_threads)
-
     # -- what was learned -------------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """The weights of the scaled features, or of the thresholds."""
-        return self.linear_.weights
 
     def summary(self, n_features: int = 10) -> str:
         """Return a text about the model: how it was trained, and what moves its scores most."""
@@ -288,17 +242,7 @@ class LinearRanker(Ranker):
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
                 lines.append(f"{name} {measure_name}: {values[tried.index(self.C_)]:.4f}")
-        names = getattr(self, "feature_names_", None) or tuple(
-            f"f{i + 1}" for i in range(self.n_features_in_)
-        )
-        influence = self.linear_.influence()
-        best = [j for j in np.argsort(-influence, kind="stable")[:n_features] if influence[j] > 0]
-        width = max([7, *(len(names[j]) for j in best)])
-        lines.append(f"{'feature':<{width}}  {'weight':>9}")
-        for j in best:
-            total = float(self.linear_.by_feature()[j][1].sum())
-            lines.append(f"{names[j]:<{width}}  {total:+9.4f}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._weight_lines(n_features)])
 
     # -- for the base class -----------------------------------------------------------------------
 

@@ -7,12 +7,17 @@ from pathlib import Path
 from rankgrove.errors import ModelFileError
 from rankgrove.model.store import read_model
 from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
+    adarank,
     bagged,
     combination,
+    forest,
+    frank,
+    gbrank,
     lambdamart,
     mart,
     mcrank,
     nets,
+    rankboost,
     stacking,
     svm,
     svm_acc,
