@@ -11,16 +11,16 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-__version__ AdaptationReport BaggedRanker ClusterError CombinedRanker Comparison DataError
-Evaluation GradientCheck Interpolation LambdaMART LambdaRank LocalOptimum MART McRank Measure
-MissingExtraError ModelFileError OptimalCombination ParameterError ParseError PrunedRanker Qrels
-QueryDataset QueryKFold RankNet RankgroveError RefinedWeights Run SVMAcc SVMMap SVMMrr SVMNdcg
-SVMRoc StackedRanker StructuralSVM ThresholdFeatures Trada Tuning UnknownParameterError Variance
-adapt_with check_local_optimum combined_data compare dataset_from_runs evaluate interpolate
-is_gradient k_fold letor_folds load make_artificial make_domains make_web measure
-optimal_combination plot prune random_trials read_letor read_qrels read_run read_table
-refine_weights register_measure statistics_from_data torch tune variance_analysis write_letor
-write_run
+__version__ AdaRank AdaptationReport BaggedRanker ClusterError CombinedRanker Comparison DataError
+Evaluation FRank GBRank GradientCheck Interpolation LambdaMART LambdaRank LocalOptimum MART McRank
+Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError PrunedRanker
+Qrels QueryDataset QueryKFold RandomForest RankBoost RankNet RankgroveError RefinedWeights Run
+SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc StackedRanker StructuralSVM ThresholdFeatures Trada Tuning
+UnknownParameterError Variance adapt_with check_local_optimum combined_data compare
+dataset_from_runs evaluate interpolate is_gradient k_fold letor_folds load make_artificial
+make_domains make_web measure optimal_combination plot prune random_trials read_letor read_qrels
+read_run read_table refine_weights register_measure statistics_from_data torch tune
+variance_analysis write_letor write_run
 """.split()
 
 

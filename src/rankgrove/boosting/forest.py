@@ -73,11 +73,14 @@ class ForestTraining(HeldTraining):
 
     def advance(self, column: int, number: int, step: Step, watch: Watch) -> tuple[Tree, float]:
         """Grow a tree and add it to the scores; return it and its weight."""
-        before = self._scores[0].copy()
-        tree, weight = super().advance(column, number, step, watch)
-        missed = np.ones(before.size, np.bool_)
+        gradient, hessian = self._gradient[0], self._hessian[0]
+        tree, leaf_of = self._grower.grow(gradient, hessian, number, self._rows)
+        tree, weight = step(tree, leaf_of, self._scores[0], watch)
+        values = tree.value[leaf_of]
+        self._scores[0] += values
+        missed = np.ones(values.size, np.bool_)
         missed[self._rows] = False
         total, n = self.unseen
-        total[missed] += (self._scores[0] - before)[missed]
+        total[missed] += values[missed]
         n += missed
         return tree, weight

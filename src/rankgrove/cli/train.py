@@ -46,7 +46,7 @@ def train(
         str,
         typer.Option(
             help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, svm-map, svm-roc, "
-            "svm-mrr, svm-ndcg or svm-acc."
+            "svm-mrr, svm-ndcg, svm-acc, rankboost, adarank, frank, gbrank or randomforest."
         ),
     ] = "lambdamart",
     measure: Annotated[
@@ -54,7 +54,8 @@ def train(
         typer.Option(
             "--measure",
             "-m",
-            help="What to maximise; mart and mcrank only look at it on the validation data.",
+            help="What to maximise; all but lambdamart, lambdarank and adarank only look at it on "
+            "the validation data.",
             show_default="ndcg@10",
         ),
     ] = None,

@@ -15,7 +15,7 @@ from rankgrove.measures.base import Measure, PreparedMeasure, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import SCALINGS, Linear
 from rankgrove.parallel import thread_count
-from rankgrove.rankers.base import as_dataset, valid_datasets
+from rankgrove.rankers.base import as_dataset, one_weight, valid_datasets
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.linear_model import LinearModelRanker
@@ -110,7 +110,9 @@ class AdaRank(LinearModelRanker):
         *,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        weight: Any = None,
         query_weight: Any = None,
+        sample_weight: Any = None,
         callbacks: Callback | Iterable[Callback] | None = None,
     ) -> Self:
         """Train.
@@ -122,13 +124,15 @@ class AdaRank(LinearModelRanker):
             the model keeps the features up to the best round of the first
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         query_weight : as in a QueryDataset, where `X` is none
+        weight, sample_weight : refused: a measure of whole rankings has no weights of rows
         callbacks : one function or several, called after every round with a ``Progress``;
             returning True ends training
         """
         owner = f"{type(self).__name__}.fit"
         self.check_parameters()
         called = listed_callbacks(callbacks, owner)
-        train = as_dataset(X, y, qid, owner, None, query_weight)
+        weight = one_weight(weight, sample_weight, owner)
+        train = as_dataset(X, y, qid, owner, weight, query_weight)
         if train.weight is not None:
             raise DataError(
                 f"{owner}: weights of rows have no meaning for a measure of whole rankings. Give "
