@@ -8,6 +8,7 @@ from rankgrove.experiments import (
     burges2010_theory,
     chen2008,
     chen2008_letor,
+    classical,
     ganjisaffar2011,
     wu2010,
     yue2007,
@@ -23,6 +24,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *chen2008.EXPERIMENTS,
     *chen2008_letor.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
+    *classical.EXPERIMENTS,
 )
 
 
