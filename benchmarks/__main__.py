@@ -15,6 +15,7 @@ SCRIPTS = (
     "svm",
     "linear",
     "trada",
+    "classical",
 )
 
 for name in SCRIPTS:

@@ -164,3 +164,15 @@ def test_the_examples_of_explaining(tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert "difference" in capsys.readouterr().out
     assert {"why.png", "feature.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_example_of_classical_rankers(capsys):
+    text = (ROOT / "docs" / "classical.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    small = code.replace("make_web(100,", "make_web(15, n_docs=15, n_features=8,")
+    assert small != code
+    names = {}
+    exec(small, names)
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in names["systems"])
+    assert names["systems"]["BagBoo"].models_

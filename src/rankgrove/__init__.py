@@ -48,6 +48,11 @@ _HOME = {
     "MART": "rankers.mart",
     "BaggedRanker": "rankers.bagged",
     "McRank": "rankers.mcrank",
+    "AdaRank": "rankers.adarank",
+    "FRank": "rankers.frank",
+    "GBRank": "rankers.gbrank",
+    "RandomForest": "rankers.forest",
+    "RankBoost": "rankers.rankboost",
     "CombinedRanker": "rankers.combination",
     "Interpolation": "rankers.combining",
     "OptimalCombination": "rankers.combining",
@@ -147,6 +152,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.adapting import adapt_with as adapt_with
     from rankgrove.rankers.adapting import combined_data as combined_data
     from rankgrove.rankers.adapting import statistics_from_data as statistics_from_data
+    from rankgrove.rankers.adarank import AdaRank as AdaRank
     from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
@@ -160,6 +166,9 @@ if TYPE_CHECKING:
     from rankgrove.rankers.crr import CRR as CRR
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.foreign import TreeRanker as TreeRanker
+    from rankgrove.rankers.forest import RandomForest as RandomForest
+    from rankgrove.rankers.frank import FRank as FRank
+    from rankgrove.rankers.gbrank import GBRank as GBRank
     from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.listnet import ListNet as ListNet
     from rankgrove.rankers.load import load as load
@@ -171,6 +180,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
     from rankgrove.rankers.pruning import prune as prune
     from rankgrove.rankers.rank_svm import RankSVM as RankSVM
+    from rankgrove.rankers.rankboost import RankBoost as RankBoost
     from rankgrove.rankers.smooth_rank import SmoothRank as SmoothRank
     from rankgrove.rankers.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.svm import StructuralSVM as StructuralSVM

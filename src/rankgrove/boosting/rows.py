@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from rankgrove.boosting.loop import Objective
 from rankgrove.boosting.sampling import Sampler
 from rankgrove.boosting.step import Step
-from rankgrove.growth.grower import Grower
 from rankgrove.growth.leaves import add_leaf_values
+from rankgrove.growth.splitting import SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.training.watch import Watch
+
+
+class TreeGrower(Protocol):
+    """What grows a tree: a :class:`~rankgrove.growth.grower.Grower`, or a search for stumps."""
+
+    rules: SplitRules
+
+    def grow(
+        self,
+        gradient: np.ndarray,
+        hessian: np.ndarray | None = None,
+        round: int = 0,
+        rows: np.ndarray | None = None,
+    ) -> tuple[Tree, np.ndarray]:
+        """Return a tree, and the leaf of every row."""
 
 
 class HeldTraining:
@@ -26,7 +43,7 @@ class HeldTraining:
     def __init__(
         self,
         objective: Objective,
-        grower: Grower,
+        grower: TreeGrower,
         scores: np.ndarray,
         sampler: Sampler,
         n_threads: int | None = None,

@@ -46,7 +46,8 @@ def train(
         str,
         typer.Option(
             help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, svm-map, "
-            "svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank or crr."
+            "svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank, crr, "
+            "rankboost, adarank, frank, gbrank or randomforest."
         ),
     ] = "lambdamart",
     measure: Annotated[
@@ -54,7 +55,7 @@ def train(
         typer.Option(
             "--measure",
             "-m",
-            help="What to maximise; mart, mcrank, listnet and crr only look at it on the "
+            help="What to maximise; rankers of labels and of pairs only look at it on the "
             "validation data.",
             show_default="ndcg@10",
         ),

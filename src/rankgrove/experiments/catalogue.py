@@ -8,6 +8,7 @@ from rankgrove.experiments import (
     burges2010_theory,
     chen2008,
     chen2008_letor,
+    classical,
     ganjisaffar2011,
     ganjisaffar2011_tuning,
     wu2010,
@@ -25,6 +26,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *chen2008_letor.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
     *ganjisaffar2011_tuning.EXPERIMENTS,
+    *classical.EXPERIMENTS,
 )
 
 

@@ -271,6 +271,7 @@ class BoostedRanker(Ranker):
     ) -> dict[str, Any]:
         """Return what a run depends on beside the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
+        run["ranker"] = self.kind
         run["measure"] = str(parse_measure(self.measure))
         run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
         run["valid_measures"] = [str(measure) for measure in measures.values()]
@@ -355,10 +356,21 @@ class BoostedRanker(Ranker):
         saver: TreeCheckpoint | None,
         callbacks: Sequence[Callback],
     ) -> Progress:
-        grower, sampler = self._grower(binned, keys), self._sampler(train, keys)
-        rows = HeldTraining(objective, grower, scores, sampler, self.n_threads)
+        rows = self._training_rows(train, binned, objective, keys, scores)
         trees, steps = resume(saver, binned, scores, watch, self._rounds, self.n_threads)
         return self._loop(rows, self._step(train, watch), watch, trees, steps, saver, callbacks)
+
+    def _training_rows(
+        self,
+        train: QueryDataset,
+        binned: BinnedMatrix,
+        objective: Objective,
+        keys: np.ndarray,
+        scores: np.ndarray,
+    ) -> TrainingRows:
+        """Return what the loop trains on."""
+        grower, sampler = self._grower(binned, keys), self._sampler(train, keys)
+        return HeldTraining(objective, grower, scores, sampler, self.n_threads)
 
     def _loop(
         self,

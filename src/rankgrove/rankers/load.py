@@ -9,17 +9,22 @@ from rankgrove.errors import ModelFileError
 from rankgrove.formats.read import kind_of, read_foreign
 from rankgrove.model.store import read_model
 from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
+    adarank,
     bagged,
     combination,
     coordinate_ascent,
     crr,
     foreign,
+    forest,
+    frank,
+    gbrank,
     lambdamart,
     listnet,
     mart,
     mcrank,
     nets,
     rank_svm,
+    rankboost,
     smooth_rank,
     stacking,
     svm,

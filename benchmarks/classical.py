@@ -1,0 +1,84 @@
+"""Classical rankers: seconds to train on data of MQ2007's size, and pairs listed against sums.
+
+    python -m benchmarks.classical [--queries 1700] [--rounds 3]
+
+1,700 queries of about 41 documents, 46 features (generated): seconds by the clock, and of processor
+time, which other work on the machine changes less. RankBoost's pair weights are products of what hangs on either
+document, so that sums by label suffice; the second part times one round of potentials against a
+NumPy loop over queries that lists every pair, as the algorithm is usually written. Both must give
+the same potentials before they are timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from itertools import pairwise
+
+import numpy as np
+
+import rankgrove as rg
+from benchmarks.timing import best_times, print_ratios
+from rankgrove.objectives.label_pairs import ExponentialPairs, LabelPairs
+
+
+def listed_potentials(data: rg.QueryDataset, scores: np.ndarray) -> np.ndarray:
+    """Return RankBoost's potentials by listing the pairs of every query."""
+    found = np.zeros(data.n_rows)
+    for a, b in pairwise(data.query_ptr):
+        y, f = data.y[a:b], scores[a:b]
+        weight = np.where(y[:, None] > y[None, :], np.exp(f[None, :] - f[:, None]), 0.0)
+        found[a:b] = weight.sum(axis=1) - weight.sum(axis=0)
+    return found
+
+
+def main() -> None:
+    """Time everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=1700)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    data = rg.make_web(given.queries, n_docs=41, n_features=46, seed=1)
+    print(repr(data))
+    rankers = {
+        "RankBoost, 300 rounds, 10 thresholds": rg.RankBoost(),
+        "RankBoost, 300 rounds, all thresholds": rg.RankBoost(n_thresholds=None),
+        "AdaRank for MAP, 500 rounds": rg.AdaRank("map", tolerance=1.0),
+        "FRank, 50 rounds": rg.FRank(n_trees=50),
+        "GBRank, 50 trees": rg.GBRank(n_trees=50),
+        "RandomForest, 50 trees": rg.RandomForest(n_trees=50),
+    }
+    for ranker in rankers.values():  # compiles what is not compiled yet
+        small = rg.make_web(20, n_docs=20, n_features=46, seed=2)
+        type(ranker)().set_params(**ranker.get_params()).fit(small)
+    for name, ranker in rankers.items():
+        wall, used = [], []
+        for _ in range(given.rounds):
+            began = time.perf_counter(), time.process_time()
+            ranker.fit(data)
+            wall.append(time.perf_counter() - began[0])
+            used.append(time.process_time() - began[1])
+        print(f"  {name:<38} {min(wall):7.2f} s, {min(used):6.2f} s of processor", flush=True)
+
+    scores = np.random.default_rng(0).normal(size=data.n_rows)
+    objective = ExponentialPairs(LabelPairs(data.y, data.query_ptr))
+    gradient, hessian = np.empty((2, data.n_rows))
+    objective.gradients(scores, gradient, hessian, n_threads=1)
+    expected = listed_potentials(data, scores)
+    top = np.abs(expected).max()
+    np.testing.assert_allclose(
+        gradient / np.abs(gradient).max(), expected / top, atol=1e-12, rtol=1e-9
+    )
+    print(f"potentials of {int(objective.pairs.counts.sum()):,} pairs, one round, one thread:")
+    best = best_times(
+        {
+            "rankgrove": lambda: objective.gradients(scores, gradient, hessian, n_threads=1),
+            "NumPy, pairs listed": lambda: listed_potentials(data, scores),
+        },
+        given.rounds,
+    )
+    print_ratios(best, "rankgrove")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""The rankers that the papers compare with, and all others of the toolkit, on LETOR's collections.
+
+Folds as published; the number of rounds (or C) by MAP on the validation part; LETOR's measures. A
+system is one line of SYSTEMS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.folds import Fold, letor_folds
+from rankgrove.data.letor import read_letor
+from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.experiments.data_folder import data_folder
+from rankgrove.experiments.study import (
+    Experiment,
+    Findings,
+    Study,
+    markdown,
+    p_value,
+    per_query,
+    pooled,
+)
+from rankgrove.experiments.yue2007 import published_figures
+from rankgrove.measures.base import exact_mean
+from rankgrove.rankers.adarank import AdaRank
+from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.forest import RandomForest
+from rankgrove.rankers.frank import FRank
+from rankgrove.rankers.gbrank import GBRank
+from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.rankers.mart import MART
+from rankgrove.rankers.mcrank import McRank
+from rankgrove.rankers.nets import LambdaRank, RankNet
+from rankgrove.rankers.rankboost import RankBoost
+from rankgrove.rankers.svm import SVMMap, SVMRoc
+
+MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg", "p@1", "map")
+DECIDES = "map"
+REFERENCE = "LambdaMART"
+# Ours -> the publishers' file of MQ2008.
+PUBLISHED = {
+    "RankBoost": "RankBoost",
+    "AdaRank-MAP": "AdaRank-MAP",
+    "AdaRank-NDCG": "AdaRank-NDCG",
+    "RankSVM": "RankSVM-Struct",
+}
+
+
+def _trees(study: Study) -> dict[str, Any]:
+    """Return the shape of boosted trees: the BL-MART paper's best on MQ2007 (Table 3b)."""
+    return {
+        "n_trees": study.size(60, 1000),
+        "n_leaves": 7,
+        "min_leaf": 0.0025,
+        "learning_rate": 0.05,
+        "query_fraction": 0.3,
+        "feature_fraction": 0.3,
+        "early_stopping": study.size(20, 200),
+    }
+
+
+def _rounds(study: Study) -> dict[str, Any]:
+    return {"n_trees": study.size(60, 300)}
+
+
+def _gbrank(study: Study) -> dict[str, Any]:
+    return _trees(study) | {"learning_rate": 1.0}
+
+
+def _net(study: Study) -> dict[str, Any]:
+    return {"n_epochs": study.size(12, 100), "early_stopping": study.size(5, 30)}
+
+
+# name -> the ranker, untrained
+SYSTEMS: dict[str, Callable[[Study], Any]] = {
+    "RankBoost": lambda s: RankBoost(**_rounds(s)),
+    "RankBoost, all thresholds": lambda s: RankBoost(n_thresholds=None, **_rounds(s)),
+    "AdaRank-MAP": lambda s: AdaRank("map"),
+    "AdaRank-NDCG": lambda s: AdaRank("ndcg"),
+    "FRank": lambda s: FRank(**_rounds(s)),
+    "GBRank": lambda s: GBRank(**_gbrank(s)),
+    "RandomForest": lambda s: RandomForest(**_rounds(s)),
+    "BagBoo": lambda s: BaggedRanker(MART(**_trees(s)), s.size(2, 10), combine="mean"),
+    "MART": lambda s: MART(**_trees(s)),
+    "McRank": lambda s: McRank(**_trees(s)),
+    "RankNet": lambda s: RankNet(**_net(s)),
+    "LambdaRank": lambda s: LambdaRank(**_net(s)),
+    "SVM-map": lambda s: SVMMap(C="auto"),
+    "SVM-roc": lambda s: SVMRoc(C="auto"),
+    REFERENCE: lambda s: LambdaMART(**_trees(s)),
+    "BL-MART": lambda s: BaggedRanker(
+        LambdaMART(**_trees(s)), s.size(2, 10), overfitting_tolerance=0.02
+    ),
+}
+
+# measure -> one value a query
+Values = dict[str, list[float]]
+
+
+def run_collection(collection: str, study: Study) -> Findings:
+    """Train every system on every fold; return the tables."""
+    folder = data_folder(collection)
+    parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
+    folds = list(letor_folds(parts))[: study.size(1, 5)]
+    found: dict[str, list[Values]] = {}
+    for name in SYSTEMS:
+        found[name] = [
+            study.cell(f"fold {k}, {name}", partial(_one_fold, study, name, fold))
+            for k, fold in enumerate(folds, 1)
+        ]
+    n_queries = sum(fold.test.n_queries for fold in folds)
+    text = [
+        f"{collection.upper()}, {len(folds)} of 5 folds, {n_queries} test queries. LETOR's "
+        f"measures, means over folds; rounds and C by {DECIDES.upper()} on the validation part.",
+        _systems(found, collection),
+        _tests(found),
+    ]
+    if collection == "mq2008":
+        text.append(_by_fold(found))
+    return Findings("\n\n".join(text), {})
+
+
+def _one_fold(study: Study, name: str, fold: Fold) -> Values:
+    model = SYSTEMS[name](study).set_params(n_threads=study.n_threads)
+    model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
+    return per_query(evaluate(model, fold.test, MEASURES, "letor"))
+
+
+def _fold_means(cells: list[Values], measure: str) -> list[float]:
+    return [exact_mean(np.array(cell[measure])) for cell in cells]
+
+
+def _systems(found: dict[str, list[Values]], collection: str) -> str:
+    """Return the table of all systems, best MAP first, and the published ones after them."""
+    rows = []
+    for name, cells in found.items():
+        means = [exact_mean(np.array(_fold_means(cells, m))) for m in MEASURES]
+        rows.append([name, *(f"{value:.4f}" for value in means)])
+    rows.sort(key=lambda row: row[-1], reverse=True)
+    if collection == "mq2008":
+        n_folds = len(next(iter(found.values())))
+        for file in PUBLISHED.values():
+            figures = _published(file)
+            means = [exact_mean(np.array(figures[m][:n_folds])) for m in MEASURES]
+            rows.append([f"{file} (published)", *(f"{value:.4f}" for value in means)])
+    return markdown(["", *(m.upper() for m in MEASURES)], rows)
+
+
+def _tests(found: dict[str, list[Values]]) -> str:
+    """Return the paired t-tests, over all test queries, of the reference and of the best."""
+    every = {name: pooled(cells) for name, cells in found.items()}
+    best = {m: max(every, key=lambda name: exact_mean(np.array(every[name][m]))) for m in MEASURES}
+    chosen = ("ndcg@1", "ndcg@10", "map")
+    rows = []
+    for name, values in every.items():
+        row = [name]
+        for other in (dict.fromkeys(chosen, REFERENCE), best):
+            for m in chosen:
+                same = other[m] == name
+                row.append("" if same else p_value(values[m], every[other[m]][m]))
+        rows.append(row)
+    header = ["", *(f"{REFERENCE}: {m.upper()}" for m in chosen)]
+    header += [f"best ({best[m]}): {m.upper()}" for m in chosen]
+    return f"p of the paired t-test over test queries, against:\n\n{markdown(header, rows)}"
+
+
+def _by_fold(found: dict[str, list[Values]]) -> str:
+    """Return the MAP of every fold beside the publishers' own, and how sure the difference is."""
+    rows = []
+    for name, file in PUBLISHED.items():
+        for m in ("map", "ndcg@1") if name in found else ():
+            ours = _fold_means(found[name], m)
+            theirs = _published(file)[m][: len(ours)]
+            p = p_value(ours, theirs) if len(ours) > 1 else ""
+            cells = [f"{a:.4f} / {b:.4f}" for a, b in zip(ours, theirs, strict=True)]
+            rows.append([f"{name}, {m.upper()}", *cells, p])
+    n_folds = len(found[REFERENCE])
+    header = ["ours / published", *(f"fold {k}" for k in range(1, n_folds + 1)), "p over folds"]
+    return markdown(header, rows)
+
+
+def _published(file: str) -> dict[str, list[float]]:
+    path = data_folder("letor4-baselines") / f"{file}.MQ2008.txt"
+    return published_figures(path.read_text().splitlines())
+
+
+EXPERIMENTS = (
+    Experiment(
+        "classical-mq2008",
+        "classical",
+        "RankBoost, AdaRank and all other rankers on MQ2008 beside the publishers' figures",
+        partial(run_collection, "mq2008"),
+    ),
+    Experiment(
+        "classical-ohsumed",
+        "classical",
+        "the same rankers on OHSUMED",
+        partial(run_collection, "ohsumed"),
+    ),
+)

@@ -1,0 +1,17 @@
+# mypy: ignore-errors
+"""What the search for a stump counts: whole numbers by bin."""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def column_sums(columns, units, first, last, out):
+    """Fill the sums of `units` by bin, of the columns first .. last - 1."""
+    for c in range(first, last):
+        codes = columns[c]
+        sums = out[c]
+        sums[:] = 0
+        for i in range(codes.size):
+            sums[codes[i]] += units[i]
