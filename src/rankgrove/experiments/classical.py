@@ -29,14 +29,19 @@ from rankgrove.experiments.yue2007 import published_figures
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.adarank import AdaRank
 from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.coordinate_ascent import CoordinateAscent
+from rankgrove.rankers.crr import CRR
 from rankgrove.rankers.forest import RandomForest
 from rankgrove.rankers.frank import FRank
 from rankgrove.rankers.gbrank import GBRank
 from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.rankers.listnet import ListNet
 from rankgrove.rankers.mart import MART
 from rankgrove.rankers.mcrank import McRank
 from rankgrove.rankers.nets import LambdaRank, RankNet
+from rankgrove.rankers.rank_svm import RankSVM
 from rankgrove.rankers.rankboost import RankBoost
+from rankgrove.rankers.smooth_rank import SmoothRank
 from rankgrove.rankers.svm import SVMMap, SVMRoc
 
 MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg", "p@1", "map")
@@ -86,6 +91,11 @@ SYSTEMS: dict[str, Callable[[Study], Any]] = {
     "GBRank": lambda s: GBRank(**_gbrank(s)),
     "RandomForest": lambda s: RandomForest(**_rounds(s)),
     "BagBoo": lambda s: BaggedRanker(MART(**_trees(s)), s.size(2, 10), combine="mean"),
+    "RankSVM": lambda s: RankSVM(C="auto"),
+    "Coordinate ascent": lambda s: CoordinateAscent("map", n_restarts=s.size(1, 5)),
+    "SmoothRank": lambda s: SmoothRank("ndcg"),
+    "ListNet": lambda s: ListNet(n_epochs=s.size(20, 100)),
+    "CRR": lambda s: CRR(n_epochs=s.size(10, 50)),
     "MART": lambda s: MART(**_trees(s)),
     "McRank": lambda s: McRank(**_trees(s)),
     "RankNet": lambda s: RankNet(**_net(s)),
