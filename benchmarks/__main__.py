@@ -6,16 +6,8 @@ import runpy
 import sys
 
 SCRIPTS = (
-    "reading",
-    "measuring",
-    "combining",
-    "growth",
-    "training",
-    "nets",
-    "svm",
-    "linear",
-    "trada",
-    "classical",
+    *("reading", "measuring", "combining", "growth", "training", "scoring", "nets", "svm"),
+    *("linear", "classical", "trada", "explaining", "serving"),
 )
 
 for name in SCRIPTS:

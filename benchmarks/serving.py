@@ -29,7 +29,7 @@ import numpy as np
 import rankgrove as rg
 from benchmarks.timing import best_times
 from rankgrove.serving import coding
-from rankgrove.serving.registry import Registry, score
+from rankgrove.serving.registry import Registry
 
 
 @contextlib.contextmanager
@@ -94,7 +94,7 @@ def parts(model: Path, body: bytes, rounds: int) -> None:
         "reading JSON by orjson": lambda: coding.decode(body),
         "... by json": lambda: json.loads(body),
         "checking, making the matrix": lambda: served.form.read(decoded),
-        "scoring": lambda: score(served.model, request.features),
+        "scoring": lambda: served.scores(request.features),
         "ranking and writing": lambda: coding.encode(served.rank(request)),
     }
     decoded = coding.decode(body)

@@ -280,7 +280,7 @@ def test_changed_files_are_found(folder, tmp_path):
 
 
 def test_a_defect_of_ours_is_answered(client, monkeypatch, caplog):
-    monkeypatch.setattr("rankgrove.serving.registry.score", lambda *_: 1 / 0)
+    monkeypatch.setattr("rankgrove.serving.registry.Served.scores", lambda *_: 1 / 0)
     answer = ask(client, {"documents": documents()})
     assert answer.status_code == 500
     assert "ZeroDivisionError" not in answer.text

@@ -17,6 +17,7 @@ from rankgrove.errors import ParameterError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.load import load
 from rankgrove.rankers.submodel import needs_base_score
+from rankgrove.scoring.scorer import Scorer
 from rankgrove.serving.problems import Problem
 from rankgrove.serving.requests import RankRequest, RequestForm
 from rankgrove.validation import nearest
@@ -31,6 +32,7 @@ class Served:
     name: str
     path: Path
     model: Ranker
+    scorer: Scorer | None
     form: RequestForm
     stamp: Stamp
     loaded: float
@@ -38,11 +40,27 @@ class Served:
 
     def rank(self, request: RankRequest) -> dict[str, Any]:
         """Return the ranked ids and their scores; equal scores stay in the order they came in."""
-        scores = score(self.model, request.features, request.base_score)
+        scores = self.scores(request.features, request.base_score)
         order = np.argsort(-scores, kind="stable")[: request.top_k]
         ids = [request.ids[i] for i in order.tolist()]
         answer = {"model": self.name, "version": self.version}
         return {**answer, "ids": ids, "scores": scores[order].tolist()}
+
+    def scores(self, features: np.ndarray, base_score: np.ndarray | None = None) -> np.ndarray:
+        """Return the scores of one query's documents, on the calling thread alone."""
+        n_rows = features.shape[0]
+        if n_rows == 0:
+            return np.empty(0)
+        if self.scorer is not None:
+            return self.scorer.predict(features)
+        query = QueryDataset.from_parts(
+            features,
+            np.zeros(n_rows),
+            np.zeros(1, np.int64),
+            np.zeros(n_rows, np.int64),
+            base_score=base_score,
+        )
+        return self.model.predict(query, n_threads=1)
 
     def about(self) -> dict[str, Any]:
         """Return what is known of the model, as plain values."""
@@ -60,21 +78,6 @@ class Served:
             "validation": _validation(self.model),
             "needs_base_score": self.form.needs_base_score,
         }
-
-
-def score(model: Ranker, features: np.ndarray, base_score: np.ndarray | None = None) -> np.ndarray:
-    """Return the scores of one query's documents, on the calling thread alone."""
-    n_rows = features.shape[0]
-    if n_rows == 0:
-        return np.empty(0)
-    query = QueryDataset.from_parts(
-        features,
-        np.zeros(n_rows),
-        np.zeros(1, np.int64),
-        np.zeros(n_rows, np.int64),
-        base_score=base_score,
-    )
-    return model.predict(query, n_threads=1)
 
 
 class Registry:
@@ -153,10 +156,12 @@ class Registry:
         ]
         needs = needs_base_score(getattr(model, "submodel_", None))
         form = RequestForm(names, self.max_documents, needs)
-        # compiled before the first request comes, and shown to work
-        few = np.zeros((2, model.n_features_in_), np.float32)
-        score(model, few, np.zeros(2) if needs else None)
-        return Served(name, path, model, form, stamp, time.time(), version)
+        scorer = None if model._one_ensemble() is None else model.scorer()
+        made = Served(name, path, model, scorer, form, stamp, time.time(), version)
+        for n_rows in (2, 256):  # compiled before the first request comes, and shown to work
+            few = np.zeros((n_rows, model.n_features_in_), np.float32)
+            made.scores(few, np.zeros(n_rows) if needs else None)
+        return made
 
 
 def stamp_of(path: Path) -> Stamp | None:

@@ -1,0 +1,67 @@
+"""Contributions of features against LightGBM's ``pred_contrib``; partial dependence against copies.
+
+    python -m benchmarks.explaining [--trees 200] [--documents 500] [--rounds 5]
+
+Both have as many trees of 31 leaves, trained on the same data, and explain the same documents on
+two threads. Partial dependence has 40 values of one feature over all rows, against setting the
+feature and predicting 40 times.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import lightgbm
+import numpy as np
+
+import rankgrove as rg
+from benchmarks.timing import best_times, print_ratios
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--documents", type=int, default=500)
+    parser.add_argument("--features", type=int, default=136)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    data = rg.make_web(200, n_docs=100, n_features=given.features, seed=1)
+    model = rg.MART(n_trees=given.trees, n_leaves=31, n_threads=2).fit(data)
+    settings = {"num_leaves": 31, "verbose": -1, "num_threads": 2}
+    x = np.array(data.X, np.float64)
+    peer = lightgbm.train(settings, lightgbm.Dataset(x, data.y), given.trees)
+    n = int(np.searchsorted(data.query_ptr, given.documents))
+    some = data.select(np.arange(n))
+    rows = x[: some.n_rows]
+    print(f"{some.n_rows} documents, {given.trees} trees, {given.features} features")
+    rg.explain(model, some)
+    best = best_times(
+        {
+            "rg.explain": lambda: rg.explain(model, some, n_threads=2),
+            "LightGBM pred_contrib": lambda: peer.predict(rows, pred_contrib=True),
+        },
+        given.rounds,
+    )
+    print_ratios(best, "rg.explain")
+    feature = int(model.ensemble_.importance("split").argmax())
+    grid = rg.partial_dependence(model, data, feature + 1).grid
+
+    def copies() -> None:
+        changed = np.array(data.X)
+        for value in grid:
+            changed[:, feature] = value
+            model.predict(changed)
+
+    print(f"partial dependence, {grid.size} values, {data.n_rows:,} rows")
+    best = best_times(
+        {
+            "rg.partial_dependence": lambda: rg.partial_dependence(model, data, feature + 1, grid),
+            "predicting copies": copies,
+        },
+        given.rounds,
+    )
+    print_ratios(best, "rg.partial_dependence")
+
+
+if __name__ == "__main__":
+    main()
