@@ -5,7 +5,17 @@ from __future__ import annotations
 import runpy
 import sys
 
-SCRIPTS = ("reading", "measuring", "combining", "growth", "training", "nets", "svm", "trada")
+SCRIPTS = (
+    "reading",
+    "measuring",
+    "combining",
+    "growth",
+    "training",
+    "nets",
+    "svm",
+    "trada",
+    "scoring",
+)
 
 for name in SCRIPTS:
     print(f"== {name} ==", flush=True)
