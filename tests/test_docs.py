@@ -25,6 +25,22 @@ def test_the_example_of_callbacks(capsys):
     assert list(names["model"].history_["valid"]) == ["ndcg@10", "map"]
 
 
+def test_the_example_of_scoring():
+    text = (ROOT / "docs" / "scoring.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    names = {
+        "rg": rg,
+        "train": rg.make_web(30, n_features=8),
+        "test": rg.make_web(10, n_features=8),
+    }
+    exec(code, names)
+    expected = names["model"].predict(names["query"])
+    np.testing.assert_array_equal(names["scores"], expected)
+    order = np.argsort(-expected, kind="stable")[:10]
+    np.testing.assert_array_equal(names["top"].rows, order)
+    assert np.isfinite(names["best"].scores).sum() >= 100
+
+
 def test_the_examples_of_svms(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "svm.md").read_text()

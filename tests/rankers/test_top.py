@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 import rankgrove as rg
+from rankgrove.scoring import scorer
 from tests.command import run_here as run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_query_is_too_short():
+    with mock.patch.object(scorer, "FEW", 0):
+        yield
 
 
 @pytest.fixture(scope="module")

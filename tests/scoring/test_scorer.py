@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,9 +12,16 @@ from hypothesis import strategies as st
 
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.model.ensemble import Ensemble
+from rankgrove.scoring import scorer as scorer_module
 from rankgrove.scoring.score import score
 from rankgrove.scoring.scorer import Scorer
 from tests.scoring.making import NUMBERS, cases, make_ensemble
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_query_is_too_short():
+    with mock.patch.object(scorer_module, "FEW", 0):
+        yield
 
 
 def full_top(trees: Ensemble, features: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,10 +9,14 @@ from rankgrove.scoring._lane_vectors import (
     LANES,
     SUMS,
     TREES,
+    TURNED,
     add_leaves,
     bins_of,
     descend_1,
     descend_2,
+)
+from rankgrove.scoring._lane_vectors import (
+    turn as turn_values,
 )
 
 BLOCK = 2 * LANES  # documents whose bins are in the nearest cache
@@ -61,15 +65,13 @@ def fill_bins(
     """
     for d in range(width):
         i = min(first + d, last - 1)
-        at[d] = rows[i] if rows.size else i
+        at[d] = (rows[i] if rows.size else i) * features.shape[1]
     step = 256 // values.itemsize
     for tile in range(0, feature.size, TILE):
         end = min(tile + TILE, feature.size)
-        for d in range(0, width, 16):
+        for d in range(0, width, TURNED):
             for c in range(tile, end):
-                f, to = feature[c], (c - tile) * width
-                for i in range(d, d + 16):
-                    values[to + i] = features[at[i], f]
+                turn_values(features, at, values, d, feature[c], (c - tile) * width + d)
         for c in range(tile, end):
             for d in range(0, width, step):
                 bins_of(

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 LANES = 64  # documents a vector
 TREES = 4  # trees that are walked side by side, so that no step waits for the one before
 GROUPS = 16  # of thresholds, in the search of a bin
+TURNED = 16  # documents whose values of a feature are brought together at a time
 SUMS = 16  # documents whose sums are held in registers
 LOWEST = -128  # the bin of a value below all thresholds
 HIGHEST = 127  # above all; as a test, one that nothing passes
@@ -81,6 +82,11 @@ class _Loop:
         builder.position_at_end(self._after)
 
 
+def _wide(context):
+    """Return whether the machine has 32 vector registers of 64 bytes."""
+    return "+avx512bw" in getattr(context.codegen(), "_tm_features", "")
+
+
 # -- bins -----------------------------------------------------------------------------------------
 
 
@@ -91,7 +97,7 @@ class _Row:
         self._builder, self._number, self._at = builder, number, builder.gep(base, [at])
         self._double = isinstance(number, ir.DoubleType)
         # a whole table in registers, where the machine has instructions for that
-        self._in_registers = "+avx512f" in getattr(context.codegen(), "_tm_features", "")
+        self._in_registers = _wide(context)
         width = GROUPS // (2 if self._double else 1)
         self._vector = ir.VectorType(number, width)
         if self._in_registers:
@@ -172,6 +178,31 @@ def bins_of(typing_context, values, table, bins, value_at, table_at, n_rows, mis
     return types.void(values, table, bins, *[types.int64] * 5), _search
 
 
+def _turn(context, builder, signature, arguments):
+    features, at, values = (_data(context, builder, signature, arguments, i) for i in range(3))
+    first, feature, to = arguments[3:]
+    number = context.get_data_type(signature.args[2].dtype)
+    vector = ir.Constant(ir.VectorType(number, TURNED), ir.Undefined)
+    for i in range(TURNED):
+        row = builder.load(builder.gep(at, [builder.add(first, _int(i))]))
+        value = builder.load(builder.gep(features, [builder.add(row, feature)]))
+        if value.type != number:
+            narrow = isinstance(number, ir.FloatType)
+            value = (builder.fptrunc if narrow else builder.fpext)(value, number)
+        vector = builder.insert_element(vector, value, ir.Constant(_I32, i))
+    _store(builder, vector, values, to)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def turn(typing_context, features, at, values, first, feature, to):
+    """Write a feature of TURNED documents side by side, rounded where `values` is narrower.
+
+    at : where every document's features begin
+    """
+    return types.void(features, at, values, *[types.int64] * 3), _turn
+
+
 # -- trees ----------------------------------------------------------------------------------------
 
 
@@ -179,43 +210,49 @@ def _descend(n_vectors):
     """Return the code that brings n_vectors * LANES documents down TREES trees."""
 
     def code(context, builder, signature, arguments):
-        bins, column, test, turn, row, leaf = (
-            _data(context, builder, signature, arguments, i) for i in range(6)
-        )
-        first, n_steps, row_at = arguments[6:]
+        arrays = [_data(context, builder, signature, arguments, i) for i in range(6)]
         number = context.get_data_type(signature.args[5].dtype)
-        width = n_vectors * LANES
-        leaves, tests = ir.VectorType(number, LANES), ir.VectorType(_I8, LANES)
-        last = builder.add(first, builder.mul(n_steps, _int(TREES)))
-        nowhere = [ir.Constant(leaves, [0] * LANES)] * (TREES * n_vectors)
-        loop = _Loop(builder, first, last, nowhere, step=TREES)
-        reached = []
-        for tree in range(TREES):
-            node = builder.add(loop.counter, _int(tree))
-            place = builder.sext(builder.load(builder.gep(column, [node])), _I64)
-            at = builder.mul(place, _int(width))
-            bound = _spread(builder, builder.load(builder.gep(test, [node])), LANES)
-            pair = builder.shl(node, _int(1))
-            begin, right = (
-                _spread(builder, builder.load(builder.gep(turn, [place])), LANES)
-                for place in (pair, builder.add(pair, _int(1)))
-            )
-            for v in range(n_vectors):
-                x = _load(builder, bins, builder.add(at, _int(v * LANES)), tests)
-                now = loop.carried[tree * n_vectors + v]
-                here = builder.icmp_signed("==", now, begin)
-                goes = builder.and_(builder.icmp_signed(">", x, bound), here)
-                reached.append(builder.select(goes, right, now))
-        loop.end(reached)
-        for tree in range(TREES):
-            place = builder.load(builder.gep(row, [builder.add(row_at, _int(tree))]))
-            at = builder.mul(builder.sext(place, _I64), _int(width))
-            for v in range(n_vectors):
-                vector = loop.carried[tree * n_vectors + v]
-                _store(builder, vector, leaf, builder.add(at, _int(v * LANES)))
+        # all vectors in one loop, or one after the other where they would not fit the registers
+        every = range(n_vectors)
+        for vectors in [every] if _wide(context) else [[v] for v in every]:
+            _descend_some(builder, arrays, arguments[6:], number, vectors, n_vectors * LANES)
         return context.get_dummy_value()
 
     return code
+
+
+def _descend_some(builder, arrays, numbers, number, vectors, width):
+    """Bring some vectors of a block that is `width` documents wide down TREES trees."""
+    bins, column, test, turn, row, leaf = arrays
+    first, n_steps, row_at = numbers
+    leaves, tests = ir.VectorType(number, LANES), ir.VectorType(_I8, LANES)
+    last = builder.add(first, builder.mul(n_steps, _int(TREES)))
+    nowhere = [ir.Constant(leaves, [0] * LANES)] * (TREES * len(vectors))
+    loop = _Loop(builder, first, last, nowhere, step=TREES)
+    standing, reached = iter(loop.carried), []
+    for tree in range(TREES):
+        node = builder.add(loop.counter, _int(tree))
+        place = builder.sext(builder.load(builder.gep(column, [node])), _I64)
+        at = builder.mul(place, _int(width))
+        bound = _spread(builder, builder.load(builder.gep(test, [node])), LANES)
+        pair = builder.shl(node, _int(1))
+        begin, right = (
+            _spread(builder, builder.load(builder.gep(turn, [place])), LANES)
+            for place in (pair, builder.add(pair, _int(1)))
+        )
+        for v in vectors:
+            x = _load(builder, bins, builder.add(at, _int(v * LANES)), tests)
+            now = next(standing)
+            here = builder.icmp_signed("==", now, begin)
+            goes = builder.and_(builder.icmp_signed(">", x, bound), here)
+            reached.append(builder.select(goes, right, now))
+    loop.end(reached)
+    standing = iter(loop.carried)
+    for tree in range(TREES):
+        place = builder.load(builder.gep(row, [builder.add(row_at, _int(tree))]))
+        at = builder.mul(builder.sext(place, _I64), _int(width))
+        for v in vectors:
+            _store(builder, next(standing), leaf, builder.add(at, _int(v * LANES)))
 
 
 def _descend_signature(bins, column, test, turn, row, leaf):

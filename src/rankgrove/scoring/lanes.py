@@ -105,10 +105,23 @@ class Lanes:
             scores,
         )
 
+    def enough(self, kept: list[np.ndarray], n_rows: int) -> np.ndarray:
+        """Return room for the bins of so many documents, twice: out of `kept`, or new."""
+        needed = -(-n_rows // BLOCK) * BLOCK * self.feature.size
+        try:
+            found = kept.pop()
+        except IndexError:
+            found = np.empty((2, 0), np.int8)
+        if found.shape[1] < needed:
+            found = _aligned(2 * needed, np.int8).reshape(2, -1)
+        return found
+
     def top(
         self,
         features: np.ndarray,
         k: int,
+        room: Room,
+        bins: np.ndarray,
         sums: np.ndarray,
         span: np.ndarray,
         size: np.ndarray,
@@ -120,9 +133,8 @@ class Lanes:
         """
         from rankgrove.scoring._top_kernels import score_top
 
-        room, n = self.room(features.dtype), features.shape[0]
+        n = features.shape[0]
         document = np.empty(n, np.int64)
-        bins = _aligned(2 * self.feature.size * sums.size, np.int8)
         n_left, looked_at = score_top(
             features,
             np.empty(0, np.int64),
@@ -144,7 +156,7 @@ class Lanes:
             slack,
             room.at,
             room.values,
-            bins.reshape(2, -1),
+            bins,
             room.leaf,
             np.empty(n, np.bool_),
             document,

@@ -11,6 +11,8 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring.score import EVERY_ROW, check_features, known, lanes_of, plain
 from rankgrove.validation import check_integer, refuse
 
+FEW = 256  # documents: so few are scored sooner than it is seen which of them to leave out
+
 
 class Top(NamedTuple):
     """The first documents of a ranking.
@@ -48,6 +50,7 @@ class Scorer:
         self._free: dict[np.dtype[Any], list[Any]] = {
             np.dtype(kind): [] for kind in (np.float32, np.float64)
         }
+        self._bins: list[np.ndarray] = []
         self._bounds: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         if ensemble.n_columns != 1:
             raise DataError(
@@ -70,13 +73,9 @@ class Scorer:
         if n_rows < self._least:
             self._walk.add(features, EVERY_ROW, 0, n_rows, None, written.reshape(1, -1))
         else:
-            free = self._free[features.dtype]
-            try:
-                room = free.pop()
-            except IndexError:  # another thread has it, or there was none yet
-                room = self._lanes.room(features.dtype)
+            room = self._taken(features.dtype)
             self._lanes.add(features, EVERY_ROW, 0, n_rows, room, written.reshape(1, -1))
-            free.append(room)
+            self._free[features.dtype].append(room)
         if written is not scores:
             scores[...] = written
         return scores
@@ -100,11 +99,22 @@ class Scorer:
         Also returns how many (document, tree) pairs were looked at.
         """
         n, n_trees = features.shape[0], self._ensemble.n_trees
-        if n <= k or not n_trees:
+        if n <= max(k, FEW) or not n_trees:
             return np.arange(n), self.predict(features), n * n_trees
+        room = self._taken(features.dtype)
+        bins = self._lanes.enough(self._bins, n)
         sums = np.full(-(-n // 128) * 128, self._ensemble.base, self._kind)
-        document, looked_at = self._lanes.top(features, k, sums, *self._remaining())
+        document, looked_at = self._lanes.top(features, k, room, bins, sums, *self._remaining())
+        self._free[features.dtype].append(room)
+        self._bins.append(bins)
         return document, sums[: document.size].astype(np.float64), looked_at
+
+    def _taken(self, dtype: np.dtype[Any]) -> Any:
+        """Return buffers that no other thread has."""
+        try:
+            return self._free[dtype].pop()
+        except IndexError:
+            return self._lanes.room(dtype)
 
     def _checked(self, X: Any) -> np.ndarray:
         features = np.asarray(X)
