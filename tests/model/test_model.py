@@ -128,7 +128,7 @@ def test_damaged_is_not_foreign(model, tmp_path):
         rg.load(path)
     for foreign in (b"not a model", b"P", b"PKK" + whole[3:100]):
         path.write_bytes(foreign)
-        with pytest.raises(rg.ModelFileError, match="is not a rankgrove model, nor one of LightGBM"):
+        with pytest.raises(rg.ModelFileError, match="is not a rankgrove model, nor one"):
             rg.load(path)
     path.write_bytes(b"")
     with pytest.raises(rg.ModelFileError, match="is empty"):
