@@ -111,6 +111,23 @@ def test_base_scores_old_and_new():
     np.testing.assert_allclose(apart, [[-0.4], [-0.3], [-0.2]] * np.ones(len(rows)), atol=1e-6)
 
 
+@pytest.mark.parametrize("objective", ["count:poisson", "binary:logistic"])
+def test_many_base_scores(objective):
+    trees = random_ensemble(1, 0)
+    document = json.loads(xgboost.write_json(trees, None))
+    document["learner"]["objective"] = {"name": objective}
+    own = {"count:poisson": "poisson_regression_param", "binary:logistic": "reg_loss_param"}
+    document["learner"]["objective"][own[objective]] = {}
+    # at 1.014 the C library's logf is not the nearest float32
+    some = [np.float32(1.014)] if objective == "count:poisson" else []
+    for score in [*some, *np.random.default_rng(1).random(40).astype(np.float32)]:
+        document["learner"]["learner_model_param"]["base_score"] = str(score)
+        booster = xgb.Booster()
+        booster.load_model(bytearray(json.dumps(document).encode()))
+        (expected,) = booster.predict(xgb.DMatrix(np.zeros((1, 4))), output_margin=True)
+        assert xgboost.read_document(document).ensemble.base == expected
+
+
 def test_statistics_and_names_are_kept(tmp_path):
     X, y = data()
     matrix = xgb.DMatrix(X, y, feature_names=list("abcde"))

@@ -153,6 +153,10 @@ def test_ours_and_files_by_their_names(boosted, test, tmp_path):
     rg.convert(tmp_path / "web.rg", tmp_path / "web.txt", features=list("abcde"))
     rg.convert(str(tmp_path / "web.txt"), tmp_path / "again.rg")
     again = rg.load(tmp_path / "again.rg")
+    plain = rg.MART(**SMALL).fit(np.asarray(test.X), test.y, test.qid)
+    for to in ("lightgbm", "xgboost"):  # what has no names is given none
+        rg.convert(plain, tmp_path / "plain", to=to)
+        assert not hasattr(rg.load(tmp_path / "plain"), "feature_names_")
     assert again.feature_names_ == tuple("abcde")
     np.testing.assert_array_equal(again.predict(np.asarray(test.X)), boosted.predict(test))
 

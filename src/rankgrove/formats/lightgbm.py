@@ -36,6 +36,7 @@ from rankgrove.model.tree import Tree
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing type follows them
 MISSING = ("None", "Zero", "NaN")
 MOST_COLUMNS = 1 << 16
+PLAIN = "Column_{}"  # the name of a feature that has none
 JSON_INFINITY = 1e300  # what dump_model writes for infinity
 
 
@@ -86,7 +87,7 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
         joined(made, n_features, 0.0, n_columns, single=False),
         "LightGBM",
         objective,
-        names_or_none(about.get("feature_names", []), n_features, "Column_{}"),
+        names_or_none(about.get("feature_names", []), n_features, PLAIN),
         classes=(objective or "").split(" ")[0] == "multiclass",
     )
 
@@ -218,9 +219,10 @@ def _refuse_average() -> None:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_text(ensemble: Ensemble, names: Sequence[str]) -> str:
+def write_text(ensemble: Ensemble, names: Sequence[str] | None) -> str:
     """Return the text of a model that ``lightgbm.Booster(model_file=...)`` loads."""
     k = ensemble.n_columns
+    words = names or [PLAIN.format(j) for j in range(ensemble.n_features)]
     trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
     if not trees:
         trees = [make_tree([], np.empty(0), [], [], [], [0.0]) for _ in range(k)]
@@ -236,7 +238,7 @@ def write_text(ensemble: Ensemble, names: Sequence[str]) -> str:
         "label_index=0",
         f"max_feature_idx={ensemble.n_features - 1}",
         f"objective={objective}",
-        "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in names),
+        "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in words),
         "feature_infos=" + " ".join(["[-inf:inf]"] * ensemble.n_features),
         "tree_sizes=" + " ".join(str(len(part.encode())) for part in parts),
     ]

@@ -53,7 +53,10 @@ class Format:
 
 FORMATS = {
     "lightgbm": Format(
-        "LightGBM", ".txt", lambda m, of: lightgbm.write_text(m, of.features), columns=True
+        "LightGBM",
+        ".txt",
+        lambda m, of: lightgbm.write_text(m, of.features if of.given else None),
+        columns=True,
     ),
     "xgboost": Format(
         "XGBoost",

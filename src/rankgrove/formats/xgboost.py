@@ -3,11 +3,12 @@
 A value goes left where x < threshold, in float32, a missing one to the default side; a leaf's value
 stands among the thresholds. Scores are float32: the base score, then every tree, in their order.
 The base score is a prediction; what is added up is its margin. All of this was found by comparing
-with versions 2.1, 3.0 and 3.2.
+with versions 1.7, 2.1, 3.0 and 3.2.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ IDENTICAL = (
     "reg:squaredlogerror",
 )  # fmt: skip
 MOST_CLASSES = 1 << 16
-_VERSION = [2, 1, 0]  # of the form that is written: every version since 1.0 reads it
+_VERSION = [2, 1, 0]  # of the form that is written: 1.7 to 3.2 were seen to read it
 _ROOT = 2147483647  # the parent of the root
 
 
@@ -185,17 +186,27 @@ def _margins(given: Any, objective: str, n_columns: int) -> np.ndarray:
     if objective in LOGISTIC:
         if not np.all((scores > 0) & (scores < 1)):
             raise ModelFileError(f"its base_score is {given!r}, no probability: it is damaged.")
-        return np.array([-math.log(one / p - one) for p in scores], np.float32)
+        return np.array([-_log(one / p - one) for p in scores], np.float32)
     if objective in LOGARITHMIC:
         if not np.all(scores > 0):
             raise ModelFileError(f"its base_score is {given!r}, not above 0: it is damaged.")
-        return np.array([math.log(p) for p in scores], np.float32)
+        return np.array([_log(p) for p in scores], np.float32)
     if objective not in IDENTICAL and np.any(scores != 0):
         raise ModelFileError(
             f"its objective is {objective!r}, of which it is not known here how its base score "
             "enters the scores. Train it with base_score=0, or with an objective such as rank:ndcg."
         )
     return scores
+
+
+def _log(value: np.float32) -> float:
+    """Return the C library's logf, which XGBoost calls: it is not always the nearest float32."""
+    try:
+        logf = ctypes.CDLL(None).logf
+        logf.restype, logf.argtypes = ctypes.c_float, [ctypes.c_float]
+        return float(logf(float(value)))
+    except (OSError, AttributeError, TypeError):  # not to be had: the nearest float32
+        return math.log(value)
 
 
 def _single(values: Any, name: str, n: int | None = None) -> np.ndarray:
@@ -220,7 +231,9 @@ def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
     k, single = ensemble.n_columns, ensemble.for_float32()
     trees = [_tree_document(single.tree(t), t, single.n_features) for t in range(single.n_trees)]
     n_trees = len(trees)
-    objective: dict[str, Any] = {"name": "rank:pairwise", "lambdarank_param": {}}
+    # the parameters' name of version 2, and that of version 1
+    params: dict[str, Any] = {"lambdarank_param": {}, "lambda_rank_param": {}}
+    objective = {"name": "rank:pairwise", **params}
     if k > 1:
         objective = {
             "name": "multi:softprob",
