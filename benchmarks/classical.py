@@ -5,8 +5,8 @@
 1,700 queries of about 41 documents, 46 features (generated): seconds by the clock, and of processor
 time, which other work on the machine changes less. RankBoost's pair weights are products of what
 hangs on either document, so that sums by label suffice; the second part times one round of
-potentials against a NumPy loop over queries that lists every pair, as the algorithm is usually written. Both must give
-the same potentials before they are timed.
+potentials against a NumPy loop over queries that lists every pair, as the algorithm is usually
+written. Both must give the same potentials before they are timed.
 """
 
 from __future__ import annotations
