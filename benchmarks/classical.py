@@ -1,6 +1,6 @@
 """Classical rankers: seconds to train on data of MQ2007's size, and pairs listed against sums.
 
-    python -m benchmarks.classical [--queries 1700] [--rounds 3]
+    python -m benchmarks.classical [--queries 1700] [--rounds 3] [--threads 1]
 
 1,700 queries of about 41 documents, 46 features (generated): seconds by the clock, and of processor
 time, which other work on the machine changes less. RankBoost's pair weights are products of what
@@ -37,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=1700)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int)
     given = parser.parse_args()
     data = rg.make_web(given.queries, n_docs=41, n_features=46, seed=1)
     print(repr(data))
@@ -48,9 +49,9 @@ def main() -> None:
         "GBRank, 50 trees": rg.GBRank(n_trees=50),
         "RandomForest, 50 trees": rg.RandomForest(n_trees=50),
     }
+    small = rg.make_web(20, n_docs=20, n_features=46, seed=2)
     for ranker in rankers.values():  # compiles what is not compiled yet
-        small = rg.make_web(20, n_docs=20, n_features=46, seed=2)
-        type(ranker)().set_params(**ranker.get_params()).fit(small)
+        ranker.set_params(n_threads=given.threads).fit(small)
     for name, ranker in rankers.items():
         wall, used = [], []
         for _ in range(given.rounds):

@@ -87,7 +87,7 @@ SYSTEMS: dict[str, Callable[[Study], Any]] = {
     "RankBoost, all thresholds": lambda s: RankBoost(n_thresholds=None, **_rounds(s)),
     "AdaRank-MAP": lambda s: AdaRank("map"),
     "AdaRank-NDCG": lambda s: AdaRank("ndcg"),
-    "FRank": lambda s: FRank(**_rounds(s)),
+    "FRank": lambda s: FRank(**_rounds(s), early_stopping=s.size(20, 50)),
     "GBRank": lambda s: GBRank(**_gbrank(s)),
     "RandomForest": lambda s: RandomForest(**_rounds(s)),
     "BagBoo": lambda s: BaggedRanker(MART(**_trees(s)), s.size(2, 10), combine="mean"),
