@@ -68,7 +68,7 @@ class RankSVM(CuttingPlaneRanker):
 
     def __init__(
         self,
-        C: float | str | Sequence[float] = 1.0,
+        C: float | str | Sequence[float] = 10.0,
         pairs: str = "all",
         epsilon: float = 1e-3,
         scaling: str | None = "standard",
