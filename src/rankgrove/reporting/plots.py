@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.report.figure import new_figure
-from rankgrove.report.plots_adaptation import adaptation
-from rankgrove.report.plots_bagging import pruning, tuning
-from rankgrove.report.plots_combining import combination_curve
-from rankgrove.report.plots_nets import local_optimum
-from rankgrove.report.plots_svm import base_function_weights
+from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.plots_adaptation import adaptation
+from rankgrove.reporting.plots_bagging import pruning, tuning
+from rankgrove.reporting.plots_combining import combination_curve
+from rankgrove.reporting.plots_nets import local_optimum
+from rankgrove.reporting.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.errors import DataError
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import check_integer, counted
 
 if TYPE_CHECKING:
