@@ -123,3 +123,14 @@ def test_the_examples_of_bagging(tmp_path, monkeypatch, capsys):
     assert "PrunedRanker(" in printed
     written = {path.name for path in tmp_path.iterdir()}
     assert {"bag.rg", "trials.jsonl", "tuning.png", "small.rg", "pruning.png"} <= written
+
+
+def test_the_examples_of_explaining(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "explaining.md").read_text()
+    test = rg.make_web(40, n_docs=12, n_features=8, seed=1)
+    names = {"rg": rg, "test": test, "model": rg.LambdaMART(n_trees=20, min_leaf=5).fit(test)}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, names)
+    assert "difference" in capsys.readouterr().out
+    assert {"why.png", "feature.png"} <= {path.name for path in tmp_path.iterdir()}

@@ -81,6 +81,10 @@ _HOME = {
     "tune": "experiments.tune",
     "Variance": "experiments.variance",
     "variance_analysis": "experiments.variance",
+    "Explanation": "explaining.explanation",
+    "explain": "explaining.explain",
+    "PartialDependence": "explaining.dependence",
+    "partial_dependence": "explaining.dependence",
 }
 
 # Modules with a public name of their own.
@@ -122,6 +126,10 @@ if TYPE_CHECKING:
     from rankgrove.experiments.tuning import Tuning as Tuning
     from rankgrove.experiments.variance import Variance as Variance
     from rankgrove.experiments.variance import variance_analysis as variance_analysis
+    from rankgrove.explaining.dependence import PartialDependence as PartialDependence
+    from rankgrove.explaining.dependence import partial_dependence as partial_dependence
+    from rankgrove.explaining.explain import explain as explain
+    from rankgrove.explaining.explanation import Explanation as Explanation
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure

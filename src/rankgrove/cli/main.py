@@ -14,6 +14,7 @@ from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
+from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
@@ -30,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(train, rank, evaluate, compare, combine, adapt, tune, prune),
+    *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
     *(params, generate, reproduce, demo),
 ):
     app.command()(command)

@@ -11,6 +11,7 @@ from rankgrove.reporting.figure import new_figure
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
 from rankgrove.reporting.plots_combining import combination_curve
+from rankgrove.reporting.plots_explaining import explanation, partial_dependence
 from rankgrove.reporting.plots_nets import local_optimum
 from rankgrove.reporting.plots_svm import base_function_weights
 
@@ -22,7 +23,9 @@ __all__ = [
     "base_function_weights",
     "combination_curve",
     "curves",
+    "explanation",
     "local_optimum",
+    "partial_dependence",
     "pruning",
     "tuning",
 ]

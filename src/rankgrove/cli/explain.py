@@ -1,0 +1,126 @@
+"""``rankgrove explain``: what features add to scores, and why a document stands above another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankgrove.cli.options import (
+    BaseScore,
+    Cache,
+    DocidColumn,
+    FeatureColumns,
+    LabelColumn,
+    PlotFile,
+    QidColumn,
+    Threads,
+    ZeroBased,
+)
+
+if TYPE_CHECKING:
+    from rankgrove.explaining.explanation import Explanation
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="The trained model.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Documents: LETOR files (plain or gzip), or one CSV/parquet file."),
+    ],
+    query: Annotated[str, typer.Option("--query", "-q", help="The id of the query to explain.")],
+    document: Annotated[
+        str | None,
+        typer.Option(
+            "--document",
+            "-d",
+            help="Explain this document: its id, or its place in the ranking, 1 being the best.",
+            show_default="the best one",
+        ),
+    ] = None,
+    above: Annotated[
+        str | None,
+        typer.Option(help="Explain why this document, by id or place, stands above --below."),
+    ] = None,
+    below: Annotated[str | None, typer.Option(help="The other document.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="Features to show, the largest first.")] = 10,
+    background: Annotated[
+        Path | None,
+        typer.Option(
+            help="Data whose rows stand for what is usual; models that do not know how many rows "
+            "reached their leaves need it.",
+            show_default="what the model knows of its training data",
+        ),
+    ] = None,
+    plot: PlotFile = None,
+    label: LabelColumn = "label",
+    qid: QidColumn = "qid",
+    docid: DocidColumn = None,
+    features: FeatureColumns = None,
+    base_score: BaseScore = None,
+    cache: Cache = False,
+    zero_based: ZeroBased = False,
+    threads: Threads = None,
+) -> None:
+    """Take scores apart into what every feature adds, summing exactly to the score.
+
+    Examples:
+
+    rankgrove explain web.rg test.txt --query 17
+
+    rankgrove explain web.rg test.txt --query 17 --above 1 --below 2 --plot why.png
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
+    from rankgrove.errors import ParameterError
+    from rankgrove.reporting.figure import check_plot, save_figure
+
+    if (above is None) != (below is None):
+        raise ParameterError("--above and --below belong together: give both, or neither.")
+    if above is not None and document is not None:
+        raise ParameterError("Give --document, or --above and --below: not all of them.")
+    known = [*data, model, *([background] if background else [])]
+    for path in known:
+        check_exists(path)
+    check_outputs({"--plot": plot}, known)
+    if plot is not None:
+        check_plot(plot)
+    trained = rg.load(model)
+
+    def read(paths: list[Path], scores: str | None) -> rg.QueryDataset:
+        return load_dataset(
+            paths,
+            label=label,
+            qid=qid,
+            docid=docid,
+            features=features,
+            base_score=scores,
+            cache=cache,
+            zero_based=zero_based,
+            n_features=trained.n_features_in_,
+        )
+
+    usual = None if background is None else read([background], None)
+    found = rg.explain(trained, read(data, base_score), query, usual, n_threads=threads)
+    if above is not None and below is not None:
+        shown = found.why(_place(found, above), _place(found, below))
+    else:
+        shown = found.table(_place(found, document or "1"))
+    typer.echo(shown.text(top))
+    if plot is not None:
+        save_figure(rg.plot.explanation(shown, n_features=top), plot)
+
+
+def _place(found: Explanation, text: str) -> int:
+    """Return the place of a document given by its id, or by its place in the ranking."""
+    if text not in found.documents and text.isdecimal():
+        from rankgrove.errors import ParameterError
+
+        if not 1 <= int(text) <= len(found.documents):
+            raise ParameterError(
+                f"The query has {len(found.documents)} documents, and there is no place {text}: "
+                "give one of them, 1 being the best, or a document's id."
+            )
+        return int(found.ranking[int(text) - 1])
+    return found.position(text)

@@ -1,0 +1,1 @@
+"""Explaining: what every feature adds to a score, and how scores follow one feature."""

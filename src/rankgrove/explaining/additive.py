@@ -1,0 +1,204 @@
+"""Every ranker whose score is a sum over features, taken apart into that sum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.explaining.trees import dense, leaf_cover, tree_contributions
+from rankgrove.model.linear import Linear
+from rankgrove.model.mlp import Network
+from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.boosted import BoostedRanker
+from rankgrove.rankers.combination import CombinedRanker
+from rankgrove.rankers.linear import LinearRanker
+from rankgrove.rankers.linear_data import scaled_rows
+from rankgrove.rankers.net_ranker import NetRanker
+from rankgrove.rankers.stacking import StackedRanker
+from rankgrove.rankers.submodel import SubmodelRanker
+
+_REMEDY = "rg.partial_dependence shows how its scores follow a feature"
+
+
+class Sum(NamedTuple):
+    """A score taken apart: one base a document, and one number a document and feature."""
+
+    base: np.ndarray
+    parts: np.ndarray
+
+    def times(self, factor: float | np.ndarray) -> Sum:
+        """Return the sum times a factor, one for all documents or one each."""
+        return Sum(self.base * factor, self.parts * np.reshape(factor, (-1, 1)))
+
+    def plus(self, other: Sum) -> Sum:
+        """Return the sum of two scores."""
+        return Sum(self.base + other.base, self.parts + other.parts)
+
+
+class Context(NamedTuple):
+    """What contributions are found on.
+
+    data : the documents to explain
+    all_data : the data set they are of, which linear models take their means from
+    background : other data, for means and for the rows at the nodes of trees; or None
+    """
+
+    data: QueryDataset
+    all_data: QueryDataset
+    background: QueryDataset | None
+    n_threads: int | None
+
+
+def taken_apart(model: Any, at: Context) -> Sum:
+    """Return the score of every document, in the caller's order, as a sum over features."""
+    if isinstance(model, StackedRanker):  # a net itself, so before these
+        return _stacked(model, at)
+    for kind, way in _WAYS.items():
+        if isinstance(model, kind):
+            return way(model, at)
+    if isinstance(model, Ranker):
+        _refuse(type(model).__name__, "its form is not known here")
+    raise ParameterError(
+        f"explain needs a trained ranker of rankgrove, whose sums it knows. Got a "
+        f"{type(model).__name__}."
+    )
+
+
+def _refuse(what: str, reason: str) -> NoReturn:
+    raise DataError(f"A {what} cannot be explained as a sum over features: {reason}. {_REMEDY}.")
+
+
+def _boosted(model: BoostedRanker, at: Context) -> Sum:
+    trees = model.ensemble_
+    if trees.n_columns != 1:
+        _refuse(
+            type(model).__name__,
+            f"its score is the expected label, no sum of its {trees.n_columns} sums of trees",
+        )
+    cover = leaf_cover(trees, at.background, at.n_threads)
+    features = dense(at.data.features, at.data.rows)
+    base, parts = tree_contributions(trees, features, cover, at.n_threads)
+    found = Sum(np.full(at.data.n_rows, base), parts)
+    if not isinstance(model, SubmodelRanker) or model.submodel_ is None:
+        return found
+    if isinstance(model.submodel_, str):  # scores that come with the data
+        below = Sum(np.array(at.data.base_score), np.zeros_like(parts))
+    else:
+        below = taken_apart(model.submodel_, at)
+    return below.times(model.submodel_weight_).plus(found)
+
+
+def _linear(model: LinearRanker, at: Context) -> Sum:
+    """Take w (x - mean of x) of every feature, as scaled; with thresholds, its step's value."""
+    own = model.linear_
+    known = at.all_data if at.background is None else at.background
+    parts = _linear_terms(own, at.data, at.n_threads)
+    mean = _column_means(_linear_terms(own, known, at.n_threads))
+    base = math.fsum([own.intercept, *mean.tolist()])
+    return Sum(np.full(at.data.n_rows, base), parts - mean)
+
+
+def _linear_terms(own: Linear, data: QueryDataset, n_threads: int | None) -> np.ndarray:
+    """Return the terms of every document's score, one a feature, in the caller's order."""
+    features, rows = scaled_rows(data, own.scaling, n_threads)
+    x = dense(features, rows)
+    if own.has_thresholds:
+        terms = np.empty(x.shape)
+        for j, (thresholds, weights) in enumerate(own.by_feature()):
+            steps = np.concatenate([[0.0], np.cumsum(weights)])
+            column = np.where(np.isnan(x[:, j]), -np.inf, x[:, j])  # missing: above no threshold
+            terms[:, j] = steps[np.searchsorted(thresholds, column, side="left")]
+    else:
+        terms = _standardised(x, own.shift, own.scale > 0.0) * own.raw_weights()[0]
+    return data.ungrouped(terms)
+
+
+def _standardised(x: np.ndarray, shift: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Return x - shift; 0 where a value is missing or its feature is not used."""
+    centred = x.astype(np.float64) - shift
+    return np.where(np.isnan(centred) | ~used, 0.0, centred)
+
+
+def _net(model: NetRanker, at: Context) -> Sum:
+    net = model.network_
+    if net.hidden:
+        _refuse(
+            f"{type(model).__name__} with hidden units",
+            "their outputs are no sums over features, and Shapley values of a net take 2 to the "
+            "number of features evaluations",
+        )
+    known = at.all_data if at.background is None else at.background
+    terms = [_net_terms(net, dense(one.features, one.rows)) for one in (at.data, known)]
+    mean = _column_means(terms[1])
+    return Sum(np.full(at.data.n_rows, math.fsum(mean.tolist())), terms[0] - mean)
+
+
+def _net_terms(net: Network, x: np.ndarray) -> np.ndarray:
+    """Return the terms of a net without hidden units, one a feature."""
+    return _standardised(x, net.mean, net.scale != 0.0) * (net.scale * net.output)
+
+
+def _combined(model: CombinedRanker, at: Context) -> Sum:
+    return _weighted([taken_apart(one, at) for one in model.rankers], model.weights_)
+
+
+def _stacked(model: StackedRanker, at: Context) -> Sum:
+    net = model.network_
+    if net.hidden:
+        _refuse("StackedRanker with hidden units", "their outputs are no sums over rankers")
+    found = _weighted([taken_apart(one, at) for one in model.rankers_], model.weights_)
+    return Sum(found.base - float(model.weights_ @ net.mean), found.parts)
+
+
+def _bag(model: BaggedRanker, at: Context) -> Sum:
+    """Take the mean of all models' sums, each scaled within a query as the bag does it.
+
+    Least and largest score of the query are held fixed: scaling by them is linear then.
+    """
+    if model.combine == "borda":
+        _refuse(
+            "BaggedRanker that combines by borda",
+            "it counts the documents that a model ranks lower. Explain one of its models_ instead, "
+            'or score by a bag with combine="mean"',
+        )
+    sums = [taken_apart(one, at) for one in model.models_]
+    if model.combine == "minmax":
+        columns = model.submodel_scores(at.data, n_threads=at.n_threads)
+        sums = [_scaled(one, s, at.data) for one, s in zip(sums, columns, strict=True)]
+    return _weighted(sums, model.weights_ / model.weights_.sum())
+
+
+def _scaled(found: Sum, scores: np.ndarray, data: QueryDataset) -> Sum:
+    """Return the sum of scores scaled to 0 ... 1 within every query (all equal: 0)."""
+    grouped, starts = data.grouped(scores), data.query_ptr[:-1]
+    low, high = (f.reduceat(grouped, starts) for f in (np.minimum, np.maximum))
+    span = high - low
+    factor = np.divide(1.0, span, out=np.zeros(span.size), where=span > 0)
+    of_row = data.query_of_row
+    return Sum(found.base - low[of_row], found.parts).times(factor[of_row])
+
+
+def _weighted(sums: list[Sum], weights: np.ndarray) -> Sum:
+    total = sums[0].times(float(weights[0]))
+    for one, weight in zip(sums[1:], weights[1:].tolist(), strict=True):
+        total = total.plus(one.times(weight))
+    return total
+
+
+def _column_means(terms: np.ndarray) -> np.ndarray:
+    """Return the mean of every column, rounded once: the order of rows does not matter."""
+    return np.array([math.fsum(column) / len(column) for column in terms.T.tolist()])
+
+
+_WAYS: dict[type, Any] = {
+    BoostedRanker: _boosted,
+    LinearRanker: _linear,
+    NetRanker: _net,
+    CombinedRanker: _combined,
+    BaggedRanker: _bag,
+}

@@ -1,0 +1,266 @@
+"""``rg.partial_dependence``: how a model's scores follow one feature, or two."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError
+from rankgrove.explaining.explain import check_data, checked_model
+from rankgrove.explaining.trees import dense_blocks
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.linear import BY_QUERY
+from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.boosted import BoostedRanker
+from rankgrove.rankers.linear import LinearRanker
+from rankgrove.validation import check_integer, counted, refuse
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
+DEFAULT_POINTS = 40
+MOST_CELLS = 1 << 25  # scores in memory at once: stretches of the grid are taken in turn
+
+
+@dataclass(frozen=True, eq=False)
+class PartialDependence:
+    """How scores follow a feature; what :func:`partial_dependence` returns.
+
+    Attributes
+    ----------
+    model : its class
+    features : the name of the feature, or of both
+    grid : the values it was set to, ascending; of two features, one array each
+    mean : the mean score of all rows at every value, rounded once; of shape (grid,), or (first's
+        grid, second's grid)
+    levels, quantiles : how the rows' scores are spread: one row of `quantiles` a level
+    n_rows : number of rows
+    """
+
+    model: str
+    features: tuple[str, ...]
+    grid: np.ndarray | tuple[np.ndarray, np.ndarray]
+    mean: np.ndarray
+    levels: tuple[float, ...]
+    quantiles: np.ndarray
+    n_rows: int
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame, one row a value of the grid, or a pair of them."""
+        import pandas as pd
+
+        if isinstance(self.grid, tuple):
+            index: Any = pd.MultiIndex.from_product(self.grid, names=self.features)
+        else:
+            index = pd.Index(self.grid, name=self.features[0])
+        spread = {
+            f"{level:g}": one.ravel()
+            for level, one in zip(self.levels, self.quantiles, strict=True)
+        }
+        return pd.DataFrame({"mean": self.mean.ravel(), **spread}, index=index)
+
+    def __repr__(self) -> str:
+        return (
+            f"PartialDependence({self.model} on {' and '.join(self.features)}: "
+            f"{counted(self.mean.size, 'point')}, {counted(self.n_rows, 'row')})"
+        )
+
+
+def partial_dependence(
+    model: Any,
+    dataset: QueryDataset,
+    feature: Any,
+    grid: Any = None,
+    *,
+    n_threads: int | None = None,
+) -> PartialDependence:
+    """Return the mean score of the data's rows with a feature set to every value of a grid.
+
+    Exact: every score is what ``predict`` gives for the row with that value, to the bit.
+
+    Parameters
+    ----------
+    model : a trained ranker, or the path of its file
+    dataset : the rows
+    feature : 1-based number or name; a pair of them for both together
+    grid : values; or a number of quantiles of the data's values (default 40); or ``"thresholds"``,
+        for trees: one value a step of the score, so that nothing is left out. Of two features a
+        pair of these, or one for both. Infinite values are taken, and NaN, for a missing value
+    n_threads : threads to use, None for all cores; the result does not depend on it
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.make_artificial(40, seed=1)
+    >>> model = rg.MART(n_trees=10).fit(data)
+    >>> found = rg.partial_dependence(model, data, "f1", grid=[-1.0, 0.0, 1.0])
+    >>> found.grid.tolist(), found.mean.shape
+    ([-1.0, 0.0, 1.0], (3,))
+    """
+    owner = "partial_dependence"
+    trained = checked_model(model, owner)
+    check_data(trained, dataset, "dataset", owner)
+    _refuse_by_query(trained)
+    pair = isinstance(feature, tuple | list)
+    named = list(feature) if pair else [feature]
+    if len(named) not in (1, 2):
+        refuse("feature", owner, "one feature, or a pair of them", feature)
+    columns = [dataset.feature_index(one) for one in named]
+    if len(set(columns)) != len(columns):
+        refuse("feature", owner, "two different features", feature)
+    is_pair = pair and isinstance(grid, tuple | list) and len(grid) == 2 and len(columns) == 2
+    given = list(grid) if is_pair else [grid] * len(columns)
+    grids = [_grid(trained, dataset, j, one) for j, one in zip(columns, given, strict=True)]
+    found = [
+        _along(trained, dataset, columns[0], grids[0], fixed, n_threads)
+        for fixed in ([{}] if len(columns) == 1 else [{columns[1]: v} for v in grids[1].tolist()])
+    ]
+    mean = np.stack([one[0] for one in found], axis=-1)
+    spread = np.stack([one[1] for one in found], axis=-1)
+    single = len(columns) == 1
+    return PartialDependence(
+        model=type(trained).__name__,
+        features=tuple(dataset.feature_names[j] for j in columns),
+        grid=grids[0] if single else (grids[0], grids[1]),
+        mean=mean[:, 0] if single else mean,
+        levels=LEVELS,
+        quantiles=spread[:, :, 0] if single else spread,
+        n_rows=dataset.n_rows,
+    )
+
+
+def _refuse_by_query(model: Ranker) -> None:
+    """Refuse models that bring values or scores to a scale of the query."""
+    what = None
+    if isinstance(model, LinearRanker) and model.linear_.scaling in BY_QUERY:
+        what = f"features (scaling={model.linear_.scaling!r})"
+    elif isinstance(model, BaggedRanker) and model.combine != "mean":
+        what = f"its models' scores (combine={model.combine!r})"
+    if what is not None:
+        raise DataError(
+            f"partial_dependence: a {type(model).__name__} scales {what} within every query, so "
+            "that one value for all documents of a query says nothing. Take one of its models, or "
+            "a ranker that does not scale by query."
+        )
+
+
+def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndarray:
+    """Return the values of a grid, ascending, a missing one last."""
+    owner = "partial_dependence"
+    if isinstance(given, str):
+        trees = _plain_trees(model)
+        if given != "thresholds" or trees is None:
+            rule = "values, a number of quantiles, or 'thresholds' for boosted trees"
+            refuse("grid", owner, rule, given)
+        exact = trees.threshold[trees.feature == column]
+        at = exact.astype(np.float32)
+        at = np.where(at > exact, np.nextafter(at, np.float32(-np.inf)), at)  # on the left side
+        at = np.unique(at[np.isfinite(at)])
+        if not at.size:
+            name = data.feature_names[column]
+            raise DataError(f"partial_dependence: no tree looks at {name!r}: there is no step.")
+        # a step reaches from above one threshold up to the next, itself included
+        return np.append(at, np.nextafter(at[-1], np.float32(np.inf)))
+    if given is None or np.ndim(given) == 0:
+        n = DEFAULT_POINTS if given is None else check_integer("grid", owner, given, low=2)
+        values = data.column(column + 1)
+        values = values[np.isfinite(values)]
+        if not values.size:
+            raise DataError(
+                f"partial_dependence: {data.feature_names[column]!r} has no values in the data: "
+                "give a grid of values."
+            )
+        levels = np.linspace(0.0, 1.0, n)
+        return np.unique(np.quantile(values, levels, method="inverted_cdf").astype(np.float32))
+    try:
+        made = np.unique(np.asarray(given, np.float64).astype(np.float32))
+    except (TypeError, ValueError):
+        refuse("grid", owner, "a list of numbers", given)
+    if made.ndim != 1 or not made.size:
+        refuse("grid", owner, "a list of at least one number", given)
+    return made
+
+
+def _along(
+    model: Ranker,
+    data: QueryDataset,
+    column: int,
+    grid: np.ndarray,
+    fixed: dict[int, float],
+    n_threads: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and quantiles of all rows' scores at every value of a grid."""
+    trees = _plain_trees(model)
+    together = max(1, MOST_CELLS // max(1, data.n_rows))
+    means, spreads = [], []
+    for first in range(0, grid.size, together):
+        part = grid[first : first + together]
+        scores = np.empty((data.n_rows, part.size))
+        at = 0
+        for block in dense_blocks(data.features, data.rows):
+            x = np.array(block)
+            for j, value in fixed.items():
+                x[:, j] = value
+            out = scores[at : at + x.shape[0]]
+            if trees is not None and not np.isnan(part).any():
+                _walk(trees, x, column, part, out, n_threads)
+            else:
+                _copy_by_copy(model, data, at, x, column, part, out, n_threads)
+            at += x.shape[0]
+        means += [math.fsum(one) / len(one) for one in scores.T.tolist()]
+        spreads.append(np.quantile(scores, LEVELS, axis=0))
+    return np.array(means), np.concatenate(spreads, axis=1)
+
+
+def _plain_trees(model: Ranker) -> Ensemble | None:
+    """Return the trees whose sum is the score, or None where it is anything else."""
+    if not isinstance(model, BoostedRanker) or getattr(model, "submodel_", None) is not None:
+        return None
+    trees = model.ensemble_
+    return None if trees.n_columns != 1 or trees.single else trees
+
+
+def _walk(
+    trees: Ensemble,
+    x: np.ndarray,
+    column: int,
+    grid: np.ndarray,
+    out: np.ndarray,
+    n_threads: int | None,
+) -> None:
+    from rankgrove.explaining._dependence_kernels import walk_grid
+
+    own = trees
+    out[...] = own.base
+    arrays = (own.node_ptr, own.leaf_ptr, own.feature, own.threshold, own.left, own.right)
+    parallel.run_pieces(
+        lambda a, b: walk_grid(x, a, b, column, grid, *arrays, own.missing_left, own.value, out),
+        parallel.piece_bounds(np.arange(x.shape[0] + 1), n_threads),
+        n_threads,
+    )
+
+
+def _copy_by_copy(
+    model: Ranker,
+    data: QueryDataset,
+    first: int,
+    x: np.ndarray,
+    column: int,
+    grid: np.ndarray,
+    out: np.ndarray,
+    n_threads: int | None,
+) -> None:
+    """Score rows of a block again for every value: for models of any kind."""
+    rows = slice(first, first + x.shape[0])
+    base = None if data.base_score is None else data.base_score[rows]
+    for g, value in enumerate(grid.tolist()):
+        changed = x.copy()
+        changed[:, column] = value
+        as_data = QueryDataset.from_parts(
+            changed, data.y[rows], np.array(["all"]), np.zeros(x.shape[0], int), base_score=base
+        )
+        out[:, g] = model.predict(as_data, n_threads=n_threads)

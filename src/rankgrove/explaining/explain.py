@@ -1,0 +1,134 @@
+"""``rg.explain``: the scores of documents as sums over features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError
+from rankgrove.explaining.additive import Context, taken_apart
+from rankgrove.explaining.explanation import Explanation, settle
+from rankgrove.explaining.trees import dense
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.load import load
+from rankgrove.validation import nearest, refuse
+
+
+def explain(
+    model: Any,
+    dataset: QueryDataset,
+    query: Any = None,
+    background: QueryDataset | None = None,
+    *,
+    n_threads: int | None = None,
+) -> Explanation:
+    """Explain scores: what every feature adds to every document's, summing exactly to the score.
+
+    For trees these are Shapley values, exact and path-dependent (TreeSHAP), the numbers of
+    LightGBM's ``pred_contrib``: conditions on features that are not given are met by as many rows
+    as in training. For linear models it is the weight times the distance from the feature's mean.
+    Submodels, weighted combinations and bags are sums of these. Bags by ``"minmax"`` are explained
+    within the query, its least and largest scores held fixed. Nets with hidden units, McRank and
+    bags by ``"borda"`` have no such sum, and are refused.
+
+    Parameters
+    ----------
+    model : a trained ranker, or the path of its file
+    dataset : documents with features
+    query : the id of the query to explain; None: all queries
+    background : data whose rows stand for what is usual: their numbers at every node, their means
+        of features. None: what trees know from training, and for linear models `dataset`
+    n_threads : threads to use, None for all cores; the result does not depend on it
+
+    Examples
+    --------
+    >>> import math, rankgrove as rg
+    >>> data = rg.make_artificial(50, seed=1)
+    >>> model = rg.LambdaMART(n_trees=20).fit(data)
+    >>> found = rg.explain(model, data, query=data.query_ids[0])
+    >>> total = math.fsum([found.base[3], *found.contributions[3], found.rounding[3]])
+    >>> total == float(found.scores[3])
+    True
+    >>> best, second = found.ranking[:2]
+    >>> found.why(best, second).total > 0
+    True
+    """
+    trained = checked_model(model, "explain")
+    check_data(trained, dataset, "dataset", "explain")
+    if background is not None:
+        check_data(trained, background, "background", "explain")
+    part = dataset if query is None else dataset.select([_position(dataset, query)])
+    scores = trained.predict(part, n_threads=n_threads)
+    found = taken_apart(trained, Context(part, dataset, background, n_threads))
+    parts = np.ascontiguousarray(found.parts)
+    rounding = [
+        settle(score, base, parts[i])
+        for i, (score, base) in enumerate(zip(scores.tolist(), found.base.tolist(), strict=True))
+    ]
+    names = getattr(trained, "feature_names_", None)
+    return Explanation(
+        model=type(trained).__name__,
+        feature_names=tuple(names or dataset.feature_names),
+        documents=_documents(dataset, part, query),
+        query_ids=np.array(part.qid),
+        labels=np.array(part.y),
+        scores=scores,
+        base=found.base,
+        contributions=parts,
+        rounding=np.array(rounding),
+        values=dense(part.features, part.rows),
+    )
+
+
+def checked_model(model: Any, owner: str) -> Ranker:
+    """Return the trained ranker that is given, by itself or by its file's name."""
+    rule = "a trained ranker, or the path of its model file"
+    if isinstance(model, str | Path):
+        if not Path(model).is_file():
+            refuse("model", owner, rule + ", and there is no such file", str(model))
+        model = load(model)
+    inside = getattr(model, "ranker", None)
+    if not isinstance(model, Ranker) and isinstance(inside, Ranker):  # what a search found
+        model = inside
+    if not isinstance(model, Ranker):
+        refuse("model", owner, rule, model)
+    if not hasattr(model, "n_features_in_"):
+        refuse("model", owner, "trained: call fit first", model)
+    return model
+
+
+def check_data(model: Ranker, data: Any, name: str, owner: str) -> None:
+    """Refuse what is no data set of the model's features."""
+    if not isinstance(data, QueryDataset):
+        shown = repr(data) if isinstance(data, str | Path) else type(data).__name__
+        raise DataError(
+            f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
+            f"Got {shown}."
+        )
+    model._checked_input(data, owner, None)
+
+
+def _position(data: QueryDataset, query: Any) -> int:
+    """Return where a query stands among the ids; a number may be given as text."""
+    ids = data.query_ids.tolist()
+    for wanted in (query, str(query)):
+        for i, one in enumerate(ids):
+            if one == wanted or (isinstance(wanted, str) and str(one) == wanted):
+                return i
+    raise DataError(
+        f"There is no query {query!r} among the {len(ids):,} of the data"
+        f"{nearest(query, [str(one) for one in ids])}."
+    )
+
+
+def _documents(data: QueryDataset, part: QueryDataset, query: Any) -> tuple[str, ...]:
+    """Return the ids of documents; where there are none, their rows in the data, as in runs."""
+    if query is None:
+        rows = np.arange(data.n_rows)
+    else:
+        rows = np.flatnonzero(data.query_of_row == _position(data, query))
+    ids = [""] * part.n_rows if part.docid is None else part.docid.tolist()
+    return tuple(one or f"row{row}" for one, row in zip(ids, rows.tolist(), strict=True))

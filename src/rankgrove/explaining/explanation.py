@@ -1,0 +1,233 @@
+"""An explanation: scores as sums over features, to the last bit, and what can be read from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.inputs import frozen
+from rankgrove.errors import DataError
+from rankgrove.validation import check_integer, counted, nearest
+
+
+@dataclass(frozen=True, eq=False)
+class ContributionTable:
+    """What features add to a number, the largest first; prints as a table.
+
+    Attributes
+    ----------
+    title : what the number is
+    features : names, the one that adds most (up or down) first
+    values : the features' values: a column name -> one a feature
+    amounts : what every feature adds
+    base, base_name : what the sum begins with
+    rounding : what the arithmetic of the model lost or gained
+    total, total_name : the number itself: ``math.fsum([base, *amounts, rounding])``, to the bit
+    """
+
+    title: str
+    features: tuple[str, ...]
+    values: dict[str, np.ndarray]
+    amounts: np.ndarray
+    base: float
+    base_name: str
+    rounding: float
+    total: float
+    total_name: str
+
+    def text(self, top: int | None = 10) -> str:
+        """Return the table with the `top` features (None: all that add something)."""
+        if top is not None:
+            check_integer("top", "text", top, low=0)
+        used = np.flatnonzero(self.amounts)
+        shown, rest = (used, used[:0]) if top is None else (used[:top], used[top:])
+        rows = [["feature", *self.values, "adds"]]
+        for k in shown.tolist():
+            own = [_number(column[k]) for column in self.values.values()]
+            rows.append([self.features[k], *own, _signed(float(self.amounts[k]))])
+        blank = [""] * len(self.values)
+        if rest.size:
+            amount = math.fsum(self.amounts[rest].tolist())
+            rows.append([counted(rest.size, "other feature"), *blank, _signed(amount)])
+        if self.base_name:
+            rows.append([self.base_name, *blank, _signed(self.base)])
+        if abs(self.rounding) > 1e-9 * (abs(self.total) + abs(self.base)):
+            rows.append(["rounding", *blank, _signed(self.rounding)])
+        rows.append([self.total_name, *blank, _signed(self.total)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self.title]
+        for row in rows:
+            cells = [row[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_pandas(self) -> Any:
+        """Return the features' rows as a pandas frame."""
+        import pandas as pd
+
+        index = pd.Index(self.features, name="feature")
+        return pd.DataFrame({**self.values, "adds": self.amounts}, index=index)
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Scores as sums over features; what :func:`explain` returns.
+
+    For every document i, to the last bit::
+
+        scores[i] == math.fsum([base[i], *contributions[i], rounding[i]])
+
+    Attributes
+    ----------
+    model : a few words about it
+    feature_names : one a column of `contributions`
+    documents : the ids of documents, in the order of the data; ``row12`` where it has none
+    query_ids : the query of every document
+    labels, scores : one a document
+    base : what every document's sum begins with: the mean score, as the rows of training go
+    contributions : float64, one row a document, one column a feature
+    rounding : what the floating-point arithmetic of score and contributions differs by, one a
+        document: some 1e-16 of the score, and 1e-7 where a model adds in float32
+    values : float32, the features themselves
+    """
+
+    model: str
+    feature_names: tuple[str, ...]
+    documents: tuple[str, ...]
+    query_ids: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray
+    base: np.ndarray
+    contributions: np.ndarray
+    rounding: np.ndarray
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("query_ids", "labels", "scores", "base", "contributions", "rounding"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+        object.__setattr__(self, "values", frozen(self.values))
+
+    @property
+    def ranking(self) -> np.ndarray:
+        """The documents' places in this explanation, the highest score first; ties as they come."""
+        return np.argsort(-self.scores, kind="stable")
+
+    def position(self, document: int | str) -> int:
+        """Return the place of a document, given by its id, or by its place."""
+        if isinstance(document, str):
+            found = [i for i, name in enumerate(self.documents) if name == document]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise DataError(
+                    f"{counted(len(found), 'document')} have the id {document!r}: explain one "
+                    "query, or give the document's place, a number."
+                )
+            raise DataError(
+                f"There is no document {document!r} among the {len(self.documents):,} explained"
+                f"{nearest(document, self.documents)}."
+            )
+        last = len(self.documents) - 1
+        return check_integer("document", "Explanation", document, low=0, high=last)
+
+    def importance(self) -> dict[str, float]:
+        """Return the mean size of every feature's contributions, the largest first."""
+        size = np.abs(self.contributions).mean(axis=0)
+        order = np.argsort(-size, kind="stable")
+        return {self.feature_names[j]: float(size[j]) for j in order.tolist()}
+
+    def table(self, document: int | str) -> ContributionTable:
+        """Return what every feature adds to one document's score, the largest first."""
+        i = self.position(document)
+        order, rounding = _by_size(self.contributions[i]), float(self.rounding[i])
+        return ContributionTable(
+            title=f"{self.documents[i]}, query {self.query_ids[i]}: score {self.scores[i]:.6g}",
+            features=tuple(self.feature_names[j] for j in order),
+            values={"value": self.values[i, order]},
+            amounts=self.contributions[i, order],
+            base=float(self.base[i]),
+            base_name="base",
+            rounding=rounding,
+            total=float(self.scores[i]),
+            total_name="score",
+        )
+
+    def why(self, above: int | str, below: int | str) -> ContributionTable:
+        """Return why a document's score is above another's: their difference by features.
+
+        What a feature adds is what it adds to the first, less what it adds to the second.
+        """
+        a, b = self.position(above), self.position(below)
+        total = float(self.scores[a] - self.scores[b])
+        base = float(self.base[a] - self.base[b])
+        amounts = self.contributions[a] - self.contributions[b]
+        rounding = settle(total, base, amounts)
+        order = _by_size(amounts)
+        names = self.documents[a], self.documents[b]
+        sign = ">" if total > 0 else "<" if total < 0 else "="
+        columns = [names[0], names[1]] if names[0] != names[1] else ["first", "second"]
+        return ContributionTable(
+            title=f"{names[0]} ({self.scores[a]:.6g}) {sign} {names[1]} ({self.scores[b]:.6g})",
+            features=tuple(self.feature_names[j] for j in order),
+            values={columns[0]: self.values[a, order], columns[1]: self.values[b, order]},
+            amounts=amounts[order],
+            base=base,
+            base_name="base" if base else "",
+            rounding=rounding,
+            total=total,
+            total_name="difference",
+        )
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: a row a document, with score, base and all contributions."""
+        import pandas as pd
+
+        index = pd.MultiIndex.from_arrays(
+            [self.query_ids, self.documents], names=["qid", "document"]
+        )
+        columns = {"score": self.scores, "base": self.base, "rounding": self.rounding}
+        by_feature = dict(zip(self.feature_names, self.contributions.T, strict=True))
+        return pd.concat(
+            [pd.DataFrame(columns, index=index), pd.DataFrame(by_feature, index=index)], axis=1
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({self.model}: {counted(len(self.documents), 'document')}, "
+            f"{counted(len(self.feature_names), 'feature')})"
+        )
+
+
+def settle(score: float, base: float, parts: np.ndarray) -> float:
+    """Return the rounding that makes ``fsum([base, *parts, rounding])`` the score to the bit.
+
+    It is far smaller than a unit in the last place of what is added, so that one float has all of
+    it, unless the score is itself nothing but rounding (1.0 - 1.0 + 1e-30): what is left then
+    goes to the smallest parts.
+    """
+    rounding = math.fsum([score, -base, *(-parts).tolist()])
+    for j in np.argsort(np.abs(parts), kind="stable").tolist():
+        listed = [base, *parts.tolist(), rounding]
+        if math.fsum(listed) == score:
+            break
+        parts[j] += math.fsum([score, *(-one for one in listed)])
+    return rounding
+
+
+def _by_size(amounts: np.ndarray) -> np.ndarray:
+    return np.argsort(-np.abs(amounts), kind="stable")
+
+
+def _number(value: float) -> str:
+    return "missing" if math.isnan(value) else f"{value:.5g}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.6f}" if value == 0 or 1e-4 <= abs(value) < 1e6 else f"{value:+.3e}"

@@ -1,0 +1,162 @@
+"""Plots of explanations, and of how scores follow a feature."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.explaining.dependence import PartialDependence
+from rankgrove.explaining.explanation import ContributionTable, Explanation
+from rankgrove.reporting.figure import new_figure
+from rankgrove.validation import check_integer, counted, refuse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+UP, DOWN = "C2", "C3"
+
+
+def explanation(
+    result: Explanation | ContributionTable,
+    document: int | str | None = None,
+    *,
+    n_features: int = 12,
+) -> Figure:
+    """Plot what features add to a score, step by step from the base to the score.
+
+    Parameters
+    ----------
+    result : what :func:`rankgrove.explain` returned; or a table of it, ``.table(document)`` or
+        ``.why(a, b)``
+    document : the document to show, of an Explanation; None: the mean size of every feature's
+        contributions, over all documents
+    n_features : features to show, those that add most; the others are one step together
+
+    Returns
+    -------
+    a Matplotlib figure; ``figure.savefig("why.png")`` writes it
+    """
+    check_integer("n_features", "explanation", n_features, low=1)
+    if isinstance(result, Explanation) and document is None:
+        return _sizes(result, n_features)
+    if isinstance(result, Explanation) and document is not None:
+        result = result.table(document)
+    if not isinstance(result, ContributionTable):
+        refuse("result", "explanation", "what rg.explain returned, or a table of it", result)
+    return _steps(result, n_features)
+
+
+def _steps(table: ContributionTable, n_features: int) -> Figure:
+    """Draw bars one after the other, each beginning where the one above ends."""
+    used = np.flatnonzero(table.amounts)
+    shown, rest = used[:n_features], used[n_features:]
+    names, amounts = [], []
+    for k in shown.tolist():
+        values = " | ".join(_short(column[k]) for column in table.values.values())
+        names.append(f"{table.features[k]} = {values}")
+        amounts.append(float(table.amounts[k]))
+    if rest.size:
+        names.append(counted(rest.size, "other feature"))
+        amounts.append(math.fsum(table.amounts[rest].tolist()))
+    ends = table.base + np.cumsum([0.0, *amounts])
+    place = np.arange(len(names))[::-1]
+    figure = new_figure("Plotting", 8.0, 1.6 + 0.32 * max(3, len(names)))
+    axes = figure.add_subplot()
+    colours = [UP if amount > 0 else DOWN for amount in amounts]
+    axes.barh(place, amounts, left=ends[:-1], color=colours, height=0.7)
+    for y, amount, end in zip(place.tolist(), amounts, ends[1:].tolist(), strict=True):
+        axes.plot([end, end], [y - 1.35, y + 0.35], color="0.6", linewidth=0.7)
+        axes.annotate(
+            f"{amount:+.3g}",
+            (end, y),
+            (4 if amount > 0 else -4, 0),
+            textcoords="offset points",
+            va="center",
+            ha="left" if amount > 0 else "right",
+            fontsize="small",
+        )
+    axes.axvline(table.base, color="0.4", linestyle=":", linewidth=1.0)
+    axes.axvline(table.total, color="0.2", linewidth=1.0)
+    axes.set_yticks(place, names)
+    axes.set_ylim(-0.8, len(names) - 0.2)
+    low, high = float(min(ends.min(), table.total)), float(max(ends.max(), table.total))
+    room = 0.12 * (high - low) or 0.1  # for the numbers beside the bars
+    axes.set_xlim(low - room, high + room)
+    start = f"dotted: {table.base_name} {table.base:.4g}; " if table.base_name else ""
+    axes.set_xlabel(f"{start}line: {table.total_name} {table.total:.4g}")
+    axes.set_title(table.title, fontsize="medium")
+    return figure
+
+
+def _sizes(result: Explanation, n_features: int) -> Figure:
+    sizes = [(name, size) for name, size in result.importance().items() if size][:n_features]
+    figure = new_figure("Plotting", 8.0, 1.6 + 0.3 * max(3, len(sizes)))
+    axes = figure.add_subplot()
+    place = np.arange(len(sizes))[::-1]
+    axes.barh(place, [size for _, size in sizes], color="C0", height=0.7)
+    axes.set_yticks(place, [name for name, _ in sizes])
+    axes.set_xlabel("mean size of what the feature adds to a score")
+    n_queries = np.unique(result.query_ids).size
+    axes.set_title(
+        f"{result.model}: {counted(len(result.documents), 'document')} of "
+        f"{counted(n_queries, 'query', 'queries')}",
+        fontsize="medium",
+    )
+    return figure
+
+
+def partial_dependence(result: PartialDependence) -> Figure:
+    """Plot how scores follow a feature: the mean, and bands of half and of 90 % of the rows.
+
+    Of two features, the mean as colours.
+
+    Parameters
+    ----------
+    result : what :func:`rankgrove.partial_dependence` returned
+
+    Returns
+    -------
+    a Matplotlib figure; ``figure.savefig("feature.png")`` writes it
+    """
+    if not isinstance(result, PartialDependence):
+        refuse("result", "partial_dependence", "what rg.partial_dependence returned", result)
+    figure = new_figure("Plotting")
+    axes = figure.add_subplot()
+    if isinstance(result.grid, tuple):
+        _colours(figure, axes, result)
+    else:
+        _bands(axes, result.grid, result)
+    axes.set_title(f"{result.model}, {counted(result.n_rows, 'row')}", fontsize="medium")
+    return figure
+
+
+def _bands(axes: Any, grid: np.ndarray, result: PartialDependence) -> None:
+    known = np.isfinite(grid)
+    x = grid[known].astype(float)
+    for low, high, alpha, name in ((0, 4, 0.15, "90 % of rows"), (1, 3, 0.3, "half of the rows")):
+        a, b = result.quantiles[low][known], result.quantiles[high][known]
+        axes.fill_between(x, a, b, color="C0", alpha=alpha, linewidth=0, label=name)
+    axes.plot(x, result.mean[known], color="C0", marker=".", markersize=4, label="mean")
+    if np.isnan(grid).any():
+        missing = float(result.mean[np.isnan(grid)][0])
+        axes.axhline(missing, color="0.4", linestyle=":", label="mean where missing")
+    axes.set_xlabel(result.features[0])
+    axes.set_ylabel("score")
+    axes.legend(loc="best")
+
+
+def _colours(figure: Any, axes: Any, result: PartialDependence) -> None:
+    drawn = axes.imshow(result.mean.T, origin="lower", aspect="auto")
+    figure.colorbar(drawn, label="mean score")
+    for axis, name, grid in zip(
+        (axes.xaxis, axes.yaxis), result.features, result.grid, strict=True
+    ):
+        ticks = np.unique(np.linspace(0, grid.size - 1, min(grid.size, 8)).round().astype(int))
+        axis.set_ticks(ticks, [_short(value) for value in grid[ticks]])
+        axis.set_label_text(name)
+
+
+def _short(value: float) -> str:
+    return "missing" if math.isnan(value) else f"{value:.4g}"

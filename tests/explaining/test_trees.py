@@ -1,0 +1,156 @@
+"""Shapley values of trees against their definition, and against LightGBM's."""
+
+from __future__ import annotations
+
+import math
+
+import lightgbm
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankgrove as rg
+from rankgrove.explaining.trees import leaf_cover, tree_contributions
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.tree import Tree
+from rankgrove.scoring.walk import score
+from tests.reference import shapley as naive
+
+THRESHOLDS = [-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]
+VALUES = [math.nan, -math.inf, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, math.inf]
+
+
+def random_tree(rng, n_leaves, n_features, zero_counts=False):
+    """Return a tree of any shape: leaves are split one after the other."""
+    nodes, leaves = [], [None]  # a leaf knows the child entry that names it
+    for _ in range(n_leaves - 1):
+        at = int(rng.integers(len(leaves)))
+        parent = leaves[at]
+        if parent is not None:
+            nodes[parent[0]][parent[1]] = len(nodes)
+        nodes.append([~at, ~len(leaves)])
+        leaves[at] = (len(nodes) - 1, 0)
+        leaves.append((len(nodes) - 1, 1))
+    n = len(nodes)
+    counts = rng.integers(0 if zero_counts else 1, 9, n_leaves)
+    return Tree(
+        feature=rng.integers(0, n_features, n).astype(np.int32),
+        threshold=rng.choice(THRESHOLDS, n).astype(np.float32),
+        left=np.array([one[0] for one in nodes], np.int32),
+        right=np.array([one[1] for one in nodes], np.int32),
+        missing_left=rng.random(n) < 0.5,
+        gain=np.zeros(n),
+        value=rng.normal(size=n_leaves),
+        count=np.concatenate([np.full(n, -1), counts]),
+        weight=np.full(n + n_leaves, np.nan),
+        mean=np.full(n + n_leaves, np.nan),
+    )
+
+
+@settings(max_examples=80)
+@given(st.integers(0, 10**6), st.integers(1, 14), st.integers(1, 6), st.booleans())
+def test_the_definition(seed, n_leaves, n_features, zero_counts):
+    rng = np.random.default_rng(seed)
+    trees = [random_tree(rng, n_leaves, n_features, zero_counts) for _ in range(3)]
+    own = Ensemble.from_trees(trees, n_features, base=0.25)
+    own.check()
+    x = rng.choice(VALUES, (5, n_features)).astype(np.float32)
+    base, found = tree_contributions(own, x, leaf_cover(own, None))
+    wanted = [np.sum([naive.shapley(tree, row, n_features) for tree in trees], axis=0) for row in x]
+    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
+    assert base == pytest.approx(0.25 + sum(naive.expectation(t, x[0], set()) for t in trees))
+    np.testing.assert_allclose(base + found.sum(axis=1), score(own, x), atol=1e-12)
+
+
+def test_deep_chains_stay_exact():
+    """A path of 60 different features, and of one feature 60 times."""
+    n = 60
+    rng = np.random.default_rng(0)
+    for feature in (np.arange(n), np.zeros(n)):
+        chain = Tree(
+            feature=feature.astype(np.int32),
+            threshold=np.linspace(1.0, 0.0, n, dtype=np.float32),
+            left=np.array([*range(1, n), ~0], np.int32),
+            right=np.array([~k for k in range(1, n + 1)], np.int32),
+            missing_left=np.zeros(n, bool),
+            gain=np.zeros(n),
+            value=rng.normal(size=n + 1),
+            count=np.concatenate([np.full(n, -1), rng.integers(1, 1000, n + 1)]),
+            weight=np.full(2 * n + 1, np.nan),
+            mean=np.full(2 * n + 1, np.nan),
+        )
+        own = Ensemble.from_trees([chain], n)
+        x = rng.random((20, n)).astype(np.float32)
+        base, found = tree_contributions(own, x, leaf_cover(own, None))
+        np.testing.assert_allclose(base + found.sum(axis=1), score(own, x), atol=1e-11)
+
+
+def from_lightgbm(model, n_features):
+    """Return a LightGBM model as our ensemble, counts included."""
+    trees = []
+    for one in model.dump_model()["tree_info"]:
+        nodes, leaves = [], []
+
+        def walk(part, nodes=nodes, leaves=leaves):
+            if "leaf_value" in part:
+                leaves.append((part["leaf_value"], part.get("leaf_count", 1)))
+                return ~(len(leaves) - 1)
+            at = len(nodes)
+            nodes.append(None)
+            children = walk(part["left_child"]), walk(part["right_child"])
+            names = ("split_feature", "threshold", "default_left", "internal_count")
+            nodes[at] = (*children, *(part[name] for name in names))
+            return at
+
+        walk(one["tree_structure"])
+        left, right, feature, threshold, missing_left, count = np.array(nodes, float).T
+        unknown = np.full(len(nodes) + len(leaves), np.nan)
+        trees.append(
+            Tree(
+                feature=feature.astype(np.int32),
+                threshold=threshold,
+                left=left.astype(np.int32),
+                right=right.astype(np.int32),
+                missing_left=missing_left.astype(bool),
+                gain=np.zeros(len(nodes)),
+                value=np.array([value for value, _ in leaves]),
+                count=np.array([*count, *(n for _, n in leaves)], np.int64),
+                weight=unknown.copy(),
+                mean=unknown.copy(),
+            )
+        )
+    return Ensemble.from_trees(trees, n_features)
+
+
+def test_lightgbm_has_the_same_numbers():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(1500, 12)).astype(np.float32)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    filled = np.nan_to_num(x)
+    y = filled[:, 0] * filled[:, 1] + filled[:, 2] + rng.normal(size=1500)
+    settings = {"num_leaves": 31, "verbose": -1, "num_threads": 1}
+    model = lightgbm.train(settings, lightgbm.Dataset(x.astype(float), y), 40)
+    own = from_lightgbm(model, 12)
+    wanted = model.predict(x.astype(float), pred_contrib=True)
+    for n_threads in (1, 2):
+        base, found = tree_contributions(own, x, leaf_cover(own, None), n_threads)
+        np.testing.assert_allclose(found, wanted[:, :-1], rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(base, wanted[0, -1], rtol=1e-10, atol=1e-15)
+
+
+def test_threads_and_neighbours_do_not_matter():
+    data = rg.make_web(40, n_docs=30, n_features=10, seed=1)
+    own = rg.LambdaMART(n_trees=30).fit(data).ensemble_
+    x = np.array(data.X)
+    whole = [tree_contributions(own, x, leaf_cover(own, None), n)[1] for n in (1, 2)]
+    np.testing.assert_array_equal(*whole)
+    some = tree_contributions(own, x[7:8], leaf_cover(own, None))[1]
+    np.testing.assert_array_equal(some[0], whole[0][7])
+
+
+def test_rows_of_the_background_are_counted():
+    data = rg.make_web(30, n_docs=30, n_features=10, seed=1)
+    own = rg.LambdaMART(n_trees=20).fit(data).ensemble_
+    np.testing.assert_array_equal(leaf_cover(own, data), own.leaf_count)
+    np.testing.assert_array_equal(leaf_cover(own, data, 1), leaf_cover(own, data, 2))
