@@ -19,7 +19,7 @@ Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc StackedRanker StructuralSVM ThresholdFea
 UnknownParameterError Variance adapt_with check_local_optimum combined_data compare
 dataset_from_runs evaluate explain interpolate is_gradient k_fold letor_folds load make_artificial
 make_domains make_web measure optimal_combination partial_dependence plot prune random_trials
-read_letor read_qrels read_run read_table refine_weights register_measure statistics_from_data
+read_letor read_qrels read_run read_table refine_weights register_measure report statistics_from_data
 torch tune variance_analysis write_letor write_run
 """.split()
 

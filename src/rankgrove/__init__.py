@@ -75,6 +75,8 @@ _HOME = {
     "combined_data": "rankers.adapting",
     "statistics_from_data": "rankers.adapting",
     "load": "rankers.load",
+    "Report": "reporting.make",
+    "report": "reporting.make",
     "PrunedRanker": "rankers.pruning",
     "prune": "rankers.pruning",
     "Tuning": "experiments.tuning",
@@ -168,6 +170,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.threshold_features import ThresholdFeatures as ThresholdFeatures
     from rankgrove.rankers.trada import Trada as Trada
     from rankgrove.reporting import plots as plot  # noqa: F401
+    from rankgrove.reporting.make import Report as Report
+    from rankgrove.reporting.make import report as report
 
 
 def __getattr__(name: str) -> Any:

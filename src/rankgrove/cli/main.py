@@ -18,6 +18,7 @@ from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
+from rankgrove.cli.report import report
 from rankgrove.cli.reproduce import reproduce
 from rankgrove.cli.train import params, train
 from rankgrove.cli.tune import tune
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 for command in (
     *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
-    *(params, generate, reproduce, demo),
+    *(report, params, generate, reproduce, demo),
 ):
     app.command()(command)
 

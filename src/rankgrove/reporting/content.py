@@ -14,10 +14,12 @@ from rankgrove.evaluation.compare import Comparison, compare
 from rankgrove.evaluation.evaluate import Evaluation, evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.reporting.changes import adaptation_data, alpha_curves, pruning_data
+from rankgrove.reporting.dependence import Dependence, dependences
 from rankgrove.reporting.distribution import label_groups, score_distribution
 from rankgrove.reporting.importance import Importance, feature_importance
 from rankgrove.reporting.learning import LearningCurve, learning_curves
-from rankgrove.reporting.rankings import MOST_DOCUMENTS, ranking, shown_queries
+from rankgrove.reporting.rankings import ranking, shown_queries
+from rankgrove.reporting.reasons import are_sums, reasons
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import System
 
@@ -73,11 +75,12 @@ def content(subject: Subject, queries: Sequence[int], n_documents: int) -> dict[
     leading = subject.specs[subject.measures[0]]
     ranked = [one for one in systems if one.model is not None]
     looked_at = {"this data": data, **subject.valid}
-    found = [
-        feature_importance(one.name, one.model, data, leading, n_threads=subject.n_threads)
-        for one in ranked
+    importances = [
+        None
+        if one.model is None
+        else feature_importance(one.name, one.model, data, leading, n_threads=subject.n_threads)
+        for one in systems
     ]
-    importances = [one for one in found if one is not None]
     curves = [curve for one in ranked for curve in learning_curves(one.name, one.model)]
     sizes = [
         size_curve(one.name, one.model, looked_at, leading, subject.convention, subject.n_threads)
@@ -88,9 +91,12 @@ def content(subject: Subject, queries: Sequence[int], n_documents: int) -> dict[
         "measures": subject.measures,
         "labels": list(label_groups(data.y)[0]),
         "queries": _per_query(subject),
-        "rankings": _rankings(subject, queries, n_documents),
+        "rankings": _rankings(subject, importances, queries, n_documents),
         "learning": [_learning(curve) for curve in curves],
-        "importance": [_importance(one) for one in importances],
+        "importance": [_importance(one) for one in importances if one is not None],
+        "dependence": [
+            _dependence(one) for one in dependences(systems, data, importances, subject.n_threads)
+        ],
         "scores": [_distribution(one, data) for one in systems],
         "micros": {one.name: rounded(scoring_time(one.model, data)) for one in ranked},
         "sizes": [
@@ -134,7 +140,12 @@ def _whole(values: np.ndarray) -> list[int | None]:
     return [None if math.isnan(v) else round(v * SCALE) for v in values.tolist()]
 
 
-def _rankings(subject: Subject, queries: Sequence[int], n_documents: int) -> dict[str, Any]:
+def _rankings(
+    subject: Subject,
+    importances: Sequence[Importance | None],
+    queries: Sequence[int],
+    n_documents: int,
+) -> dict[str, Any]:
     """Return the documents of the queries that are shown with them, by the query's place."""
     data, systems = subject.data, subject.systems
     values = [one.per_query[subject.measures[0]] for one in subject.evaluations]
@@ -142,7 +153,8 @@ def _rankings(subject: Subject, queries: Sequence[int], n_documents: int) -> dic
     groups = label_groups(data.y)[1]
     docids = data.docid
     made: dict[str, Any] = {}
-    for query in shown:
+    place: dict[int, int] = {}  # of a feature's column in the list of names
+    for query, why in reasons(systems, data, shown, importances, subject.n_threads):
         one = ranking(query, data, systems)
         rows = one.rows
         made[str(query)] = {
@@ -154,8 +166,21 @@ def _rankings(subject: Subject, queries: Sequence[int], n_documents: int) -> dic
             "groups": groups[rows].tolist(),
             "ranks": one.ranks.tolist(),
             "scores": rounded(one.scores, 5),
+            "why": {
+                "features": [j if j < 0 else place.setdefault(j, len(place)) for j in why.features],
+                "of": [_thousandths(parts, one.places) for parts in why.of],
+            },
         }
-    return {"of": made, "row_numbers": docids is None, "most": MOST_DOCUMENTS}
+    return {
+        "of": made,
+        "features": [data.feature_names[j] for j in place],
+        "exact": bool(shown) and are_sums(systems, data.select(shown[:1])),
+        "row_numbers": docids is None,
+    }
+
+
+def _thousandths(parts: np.ndarray | None, places: np.ndarray) -> list[list[int]] | None:
+    return None if parts is None else np.round(1000 * parts[places]).astype(np.int64).tolist()
 
 
 def _learning(curve: LearningCurve) -> dict[str, Any]:
@@ -181,6 +206,15 @@ def _importance(one: Importance) -> dict[str, Any]:
         "values": rounded(one.values[top], 5),
         "used": int((one.values > 0).sum()),
         "of": len(one.features),
+    }
+
+
+def _dependence(one: Dependence) -> dict[str, Any]:
+    x = rounded(one.grid)
+    return {
+        "feature": one.feature,
+        "tenths": rounded(one.tenths),
+        "lines": [{"model": name, "x": x, "y": rounded(y)} for name, y in one.lines.items()],
     }
 
 

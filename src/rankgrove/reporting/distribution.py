@@ -40,9 +40,7 @@ def score_distribution(name: str, scores: np.ndarray, y: np.ndarray) -> ScoreDis
         raise DataError(f"The scores of {name!r} are all infinite: there is nothing to show.")
     scores, y = scores[retrieved], y[retrieved]
     texts, group = label_groups(y)
-    reach = [
-        np.quantile(scores[group == g], [OUTSIDE, 1.0 - OUTSIDE]) for g in range(len(texts))
-    ]
+    reach = [np.quantile(scores[group == g], [OUTSIDE, 1.0 - OUTSIDE]) for g in range(len(texts))]
     low, high = min(one[0] for one in reach), max(one[1] for one in reach)
     if not high > low:
         low, high = scores.min(), scores.max()

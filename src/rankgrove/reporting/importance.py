@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +47,8 @@ class Importance:
         return {
             "gain": "share of all gains",
             "split": "share of all splits",
-            "weight": "reach of its weight",
-            "permutation": "fall of the measure when permuted",
+            "weight": "reach of the weight",
+            "permutation": "fall of the measure if permuted",
         }[self.kind]
 
     def top(self, n: int) -> list[int]:
@@ -89,6 +90,16 @@ def feature_importance(
             "ask for 'permutation'."
         )
     return Importance(name, str(kind), tuple(data.feature_names), np.nan_to_num(values))
+
+
+def overall(importances: Sequence[Importance | None], n: int) -> list[int]:
+    """Return the columns of the `n` features with the largest shares in all models together."""
+    sizes = [one.values.clip(0) for one in importances if one is not None]
+    shares = [one / one.sum() for one in sizes if one.sum() > 0.0]
+    if not shares:
+        return []
+    total = np.sum(shares, axis=0)
+    return [int(j) for j in np.argsort(-total, kind="stable")[:n] if total[j] > 0.0]
 
 
 def _by_permutation(

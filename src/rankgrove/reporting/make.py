@@ -15,14 +15,12 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import valid_datasets
 from rankgrove.reporting.content import content, measured
+from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
 from rankgrove.reporting.page import page
 from rankgrove.reporting.rankings import query_places
 from rankgrove.reporting.systems import as_systems
 from rankgrove.reporting.verdict import verdict, verdict_of_one
 from rankgrove.validation import check_integer, check_output_file
-
-MEASURES = ("ndcg@10", "ndcg@1", "map", "mrr", "err")
-DOCUMENTS = 5000
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,8 +1,8 @@
 """The report as one HTML file that needs nothing else: styles, scripts and data are inside.
 
 Texts of the data (ids, names) come into the page in two ways, both harmless: escaped into the
-markup, and as JSON in which ``<``, ``>`` and ``&`` are written as ``\\u003c`` and so on. A policy in
-the page lets the browser run this page's own script alone, by its hash, and load nothing.
+markup, and as JSON in which ``<``, ``>`` and ``&`` are written as ``\\u003c`` and so on. A policy
+in the page lets the browser run this page's own script alone, by its hash, and load nothing.
 """
 
 from __future__ import annotations
@@ -114,9 +114,7 @@ def _means(subject: Subject) -> list[list[list[float | None]]]:
 def _measures_table(subject: Subject, micros: dict[str, float]) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in subject.measures)
     time_head = '<th scope="col">scoring<br>µs / document</th>' if micros else ""
-    best = {
-        name: max(one.mean[name] for one in subject.evaluations) for name in subject.measures
-    }
+    best = {name: max(one.mean[name] for one in subject.evaluations) for name in subject.measures}
     contrasts = {
         (name, one.system): one
         for name, comparison in subject.comparisons.items()
@@ -130,7 +128,7 @@ def _measures_table(subject: Subject, micros: dict[str, float]) -> str:
             top = len(subject.systems) > 1 and result.mean[name] == best[name]
             interval = f"{low:.4f} – {high:.4f}" if not math.isnan(low) else "no interval"
             cells.append(
-                f'<td{" class=top1" if top else ""}>{result.mean[name]:.4f}'
+                f"<td{' class=top1' if top else ''}>{result.mean[name]:.4f}"
                 f"{_mark(contrasts.get((name, system.name)))}<small>{interval}</small></td>"
             )
         time = ""

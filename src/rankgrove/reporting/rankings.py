@@ -23,12 +23,14 @@ class Ranking:
     Attributes
     ----------
     query : its place in ``query_ids``
-    rows : the rows that are shown, in the caller's order
+    places : the documents that are shown, as places among the query's
+    rows : their rows in the data
     n_documents : how many the query has
     ranks, scores : of shape (systems, rows); ranks count from 1, equal scores in row order
     """
 
     query: int
+    places: np.ndarray
     rows: np.ndarray
     n_documents: int
     ranks: np.ndarray
@@ -82,7 +84,7 @@ def ranking(query: int, data: QueryDataset, systems: Sequence[System]) -> Rankin
     for own, of in zip(ranks, scores, strict=True):
         own[np.argsort(-of, kind="stable")] = np.arange(1, rows.size + 1)
     keep = np.sort(np.argsort(ranks.min(axis=0), kind="stable")[:MOST_DOCUMENTS])
-    return Ranking(query, rows[keep], rows.size, ranks[:, keep], scores[:, keep])
+    return Ranking(query, keep, rows[keep], rows.size, ranks[:, keep], scores[:, keep])
 
 
 def query_places(data: QueryDataset, ids: Sequence[Any] | None) -> list[int]:

@@ -194,7 +194,7 @@ function xTicks(picture, x, bottom, about, top) {
 }
 
 // Lines over a common x. A series has model or paint, name, x, y; perhaps dash, step, band, best, markers.
-function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, zeroY }) {
+function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY }) {
   const all = series.flatMap((one) => one.x);
   figure(host, {
     title, note, items,
@@ -202,7 +202,7 @@ function lines(host, { title, note, series, xLabel, logX, height = 240, items, r
     draw(width) {
       const picture = canvas(width, height);
       const [xLow, xHigh] = extent([all]);
-      const [yLow, yHigh] = extent([...series.flatMap((one) => (one.band ? [one.y, one.band] : [one.y])), marks.map((m) => m.y), zeroY ? [0] : []], yRoom);
+      const [yLow, yHigh] = yRange || extent([...series.flatMap((one) => (one.band ? [one.y, one.band] : [one.y])), marks.map((m) => m.y), zeroY ? [0] : []], yRoom);
       const widest = Math.max(...tickTexts(ticks(yLow, yHigh, (height - 48) / 42)).map((t) => t.length), 2);
       const box = { left: 12 + 7 * widest, right: width - 12, top: 8, bottom: height - (xLabel ? 40 : 24) };
       const x = scale(xLow, xHigh, box.left + 7, box.right - 7, logX), y = scale(yLow, yHigh, box.bottom, box.top);

@@ -275,6 +275,7 @@ function markDoc() {
 
 // -- the features that moved a document --------------------------------------------------------------
 
+const HOW = DATA.rankings.exact ? "Shapley values; they add up exactly." : "A feature lifts by what the score loses where it takes its mean in the query.";
 function drawWhy(own, left, right) {
   const host = byId("why"), d = view.doc, share = own.why;
   const ranks = view.b === IDEAL ? `rank ${left[d]}, ideally ${right[d]}` : left[d] === right[d] ? `rank ${left[d]} in both` : `rank ${left[d]} → ${right[d]}`;
@@ -287,8 +288,8 @@ function drawWhy(own, left, right) {
   const order = values.map((_, k) => k).filter((k) => Math.abs(values[k]) >= 0.0005).sort((p, r) => (share.features[p] < 0) - (share.features[r] < 0) || Math.abs(values[r]) - Math.abs(values[p]));
   const total = values.reduce((sum, v) => sum + v, 0);
   host.append(el("p", {}, b
-    ? `What moved it: how much more every feature lifts it with ${nameOf(view.b)} than with ${nameOf(view.a)}, together ${signed(total, 2)}. In standard deviations of each model’s scores in this query.`
-    : `What lifts it above or below the query’s mean score, together ${signed(total, 2)} standard deviations.`));
+    ? `What moved it: how much more every feature lifts it with ${nameOf(view.b)} than with ${nameOf(view.a)}, together ${signed(total, 2)}, in standard deviations of each model’s scores in this query. ${HOW}`
+    : `What lifts it above or below the query’s mean score, together ${signed(total, 2)} standard deviations. ${HOW}`));
   host.append(barPicture(Math.max(220, host.clientWidth), order.map((k) => names[k]), order.map((k) => values[k]), (k) => (values[order[k]] > 0 ? "var(--good)" : "var(--bad)"),
     (k) => (b ? [`${nameOf(view.a)} ${signed(of(a)[order[k]], 3)}`, `${nameOf(view.b)} ${signed(of(b)[order[k]], 3)}`] : [signed(values[order[k]], 3)])));
 }

@@ -57,16 +57,18 @@ function learning() {
 
 function importance() {
   for (const one of DATA.importance) {
-    bars(byId("importance-charts"), { title: one.model, note: `${one.label}; ${grouped(one.used)} of ${grouped(one.of)} features matter`, names: one.features, values: one.values, paint: colour(one.model), text: one.kind === "gain" || one.kind === "split" ? (v) => `${short(Number((100 * v).toPrecision(3)))} %` : short });
+    bars(byId("importance-charts"), { title: one.model, note: one.used < one.of ? `${one.label}; ${grouped(one.used)} of ${grouped(one.of)} matter` : one.label, names: one.features, values: one.values, paint: colour(one.model), text: one.kind === "gain" || one.kind === "split" ? (v) => `${short(Number((100 * v).toPrecision(3)))} %` : short });
   }
 }
 
 function dependence() {
-  for (const one of DATA.dependence || []) {
+  const shown = new Set(DATA.dependence.flatMap((one) => one.lines.map((line) => line.model)));
+  byId("dependence-charts").before(legend([...shown].map((model) => ({ model, marked: false }))));
+  const yRange = extent(DATA.dependence.flatMap((one) => one.lines.map((line) => line.y)), 0.05);
+  for (const one of DATA.dependence) {
     lines(byId("dependence-charts"), {
-      title: one.feature, height: 190, rug: one.tenths, yRoom: 0.1,
+      title: one.feature, height: 190, rug: one.tenths, yRange,
       series: one.lines.map((line) => ({ ...line, name: line.model })), xLabel: "value",
-      items: one.lines.map((line) => ({ model: line.model, marked: false })),
     });
   }
 }
@@ -82,7 +84,7 @@ function scores() {
         const row = 34, height = n * row + 40, picture = canvas(width, height), left = 40, bottom = n * row + 14;
         const x = scale(edges[0], edges[edges.length - 1], left, width - 6);
         const top = Math.max(...one.shares.flat());
-        xTicks(picture, x, bottom, (width - left) / 50, 4);
+        xTicks(picture, x, bottom, (width - left) / 36, 4);
         for (let g = n - 1; g >= 0; g--) {
           const base = 14 + (n - g) * row - 4, level = labelLevel(g), high = (s) => base - (s / top) * (row + 8);
           let path = `M${x(edges[0])},${base}`;
