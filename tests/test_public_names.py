@@ -15,12 +15,12 @@ __version__ AdaptationReport BaggedRanker ClusterError CombinedRanker Comparison
 Evaluation Explanation GradientCheck Interpolation LambdaMART LambdaRank LocalOptimum MART McRank
 Measure MissingExtraError ModelFileError OptimalCombination ParameterError ParseError
 PartialDependence PrunedRanker Qrels QueryDataset QueryKFold RankNet RankgroveError RefinedWeights
-Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc StackedRanker StructuralSVM ThresholdFeatures Trada Tuning
-UnknownParameterError Variance adapt_with check_local_optimum combined_data compare
+Report Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc StackedRanker StructuralSVM ThresholdFeatures Trada
+Tuning UnknownParameterError Variance adapt_with check_local_optimum combined_data compare
 dataset_from_runs evaluate explain interpolate is_gradient k_fold letor_folds load make_artificial
 make_domains make_web measure optimal_combination partial_dependence plot prune random_trials
-read_letor read_qrels read_run read_table refine_weights register_measure report statistics_from_data
-torch tune variance_analysis write_letor write_run
+read_letor read_qrels read_run read_table refine_weights register_measure report
+statistics_from_data torch tune variance_analysis write_letor write_run
 """.split()
 
 

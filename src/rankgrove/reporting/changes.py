@@ -81,15 +81,9 @@ def adaptation_data(
 
 
 def pruning_data(one: System) -> dict[str, Any] | None:
-    """Return the number of trees and the measures after every pass of pruning."""
-    if one.pruned is None:
-        return None
-    passes = one.pruned.passes
-    return {
-        "model": one.name,
-        "trees": [p.n_trees for p in passes],
-        "values": {name: [p.values[name] for p in passes] for name in one.pruned.measures},
-    }
+    """Return the trees and the measures after every pass of pruning, where a model was pruned."""
+    record = getattr(one.model, "pruning_", None)
+    return None if record is None else {"model": one.name, **record}
 
 
 def envelope(

@@ -93,7 +93,7 @@ def content(subject: Subject, queries: Sequence[int], n_documents: int) -> dict[
         "queries": _per_query(subject),
         "rankings": _rankings(subject, importances, queries, n_documents),
         "learning": [_learning(curve) for curve in curves],
-        "importance": [_importance(one) for one in importances if one is not None],
+        "importance": [_importance(one) for one in importances if one is not None and one.top(1)],
         "dependence": [
             _dependence(one) for one in dependences(systems, data, importances, subject.n_threads)
         ],
@@ -191,7 +191,7 @@ def _learning(curve: LearningCurve) -> dict[str, Any]:
         "measure": curve.measure,
         "unit": curve.unit,
         "x": rounded(curve.x[keep], 6),
-        "y": rounded(curve.y[keep]),
+        "y": rounded(curve.y[keep], 6),
         "best": curve.best,
     }
 

@@ -11,6 +11,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import RankgroveError
 from rankgrove.explaining.dependence import partial_dependence
 from rankgrove.reporting.importance import Importance, overall
+from rankgrove.reporting.reasons import spread_of
 from rankgrove.reporting.systems import System, some_queries
 
 N_FEATURES = 6
@@ -69,7 +70,7 @@ def _line(
 ) -> np.ndarray | None:
     """Return the mean score at every value; None of models that cannot be asked."""
     finite = system.scores[np.isfinite(system.scores)]
-    spread = finite.std()
+    spread = spread_of(finite)
     if system.model is None or not spread > 0.0:
         return None
     try:

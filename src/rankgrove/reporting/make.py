@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import ParameterError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
@@ -94,8 +94,8 @@ def report(
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not listed:
         raise ParameterError("report needs at least one measure, such as 'ndcg@10'.")
-    for one in listed:
-        parse_measure(one, convention)
+    for spec in listed:
+        parse_measure(spec, convention)
     check_integer("n_documents", owner, n_documents, low=0)
     if out is not None:
         check_output_file("out", owner, out)
@@ -108,7 +108,13 @@ def report(
     if subject.comparisons:
         found = verdict(subject.comparisons[first])
     else:
-        found = verdict_of_one(names[0], first, subject.evaluations[0])
+        one = subject.evaluations[0]
+        if len(one.dropped[first]) == dataset.n_queries:
+            raise DataError(
+                f"report: {first} leaves out every query of the data (nothing relevant, or all "
+                "labels equal)."
+            )
+        found = verdict_of_one(names[0], first, one)
     shown = content(subject, wanted, n_documents)
     made = Report(str(found), page(title or _title(names), found, subject, shown))
     if out is not None:

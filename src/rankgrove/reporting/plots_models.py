@@ -249,7 +249,7 @@ def trees_against_quality(
         axes.set_xlabel(label)
         axes.set_ylabel(f"mean {measure}")
         if axes.has_data():
-            axes.legend(loc="best")
+            axes.legend(loc="lower right")
     return figure
 
 

@@ -66,7 +66,8 @@ def reasons(
 def are_sums(systems: Sequence[System], data: QueryDataset) -> bool:
     """Return whether all models among the systems are sums over features, as `explain` says."""
     try:
-        for system in systems:
+        # trees come last: what else there is refuses sooner
+        for system in sorted(systems, key=lambda one: hasattr(one.model, "ensemble_")):
             if system.model is not None:
                 explain(system.model, data)
     except RankgroveError:
@@ -95,7 +96,7 @@ def _of_query(found: Sequence[np.ndarray | None], scores: Sequence[np.ndarray]) 
     """Bring all models to one scale, and keep the features that move documents most."""
     scaled: list[np.ndarray | None] = []
     for parts, own in zip(found, scores, strict=True):
-        spread = own.std() if np.isfinite(own).all() else 0.0
+        spread = spread_of(own)
         if parts is None or not spread > 0.0:
             scaled.append(None)
         else:
@@ -111,10 +112,17 @@ def _of_query(found: Sequence[np.ndarray | None], scores: Sequence[np.ndarray]) 
         if one is None:
             of.append(None)
             continue
-        total = (own - own.mean()) / own.std()
+        total = (own - own.mean()) / spread_of(own)
         shown = one[:, features]
         of.append(np.column_stack([shown, total - shown.sum(axis=1)]))
     return Reasons([*features, -1], of)
+
+
+def spread_of(scores: np.ndarray) -> float:
+    """Return the standard deviation of scores; 0 where they have none that is a number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.std(scores))
+    return spread if np.isfinite(spread) else 0.0
 
 
 def _parts(

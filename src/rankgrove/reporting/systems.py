@@ -11,7 +11,6 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.evaluation.evaluate import scores_of
-from rankgrove.rankers.pruning import PrunedRanker
 from rankgrove.validation import refuse
 
 
@@ -24,13 +23,11 @@ class System:
     name : what it is called
     model : something with ``predict``; None where scores were given
     scores : one a row of the data, in the caller's order
-    pruned : how it was pruned, where :func:`rankgrove.prune` made it
     """
 
     name: str
     model: Any
     scores: np.ndarray
-    pruned: PrunedRanker | None = None
 
     @property
     def about(self) -> str:
@@ -78,8 +75,7 @@ def as_systems(models: Any, dataset: QueryDataset, owner: str) -> list[System]:
             scores = scores_of(model, dataset, owner)[1]
         except DataError as error:
             raise DataError(f"The model {name!r}: {error}") from None
-        pruned = given if isinstance(given, PrunedRanker) else None
-        systems.append(System(name, model if hasattr(model, "predict") else None, scores, pruned))
+        systems.append(System(name, model if hasattr(model, "predict") else None, scores))
     return systems
 
 

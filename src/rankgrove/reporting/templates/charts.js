@@ -210,30 +210,12 @@ function lines(host, { title, note, series, xLabel, logX, height = 240, items, r
       for (const v of rug || []) picture.append(svg("line", { class: "axis", x1: x(v), x2: x(v), y1: box.bottom, y2: box.bottom - 6, style: { stroke: "var(--muted)" } }));
       for (const one of series) drawSeries(picture, one, x, y);
       for (const m of marks) picture.append(m.paint ? ring(m.paint, x(m.x), y(m.y), m.hollow) : mark(m.model, x(m.x), y(m.y), m.hollow ? 6 : 5, m.hollow));
-      nameMarks(picture, box, marks.filter((m) => m.text).map((m) => ({ text: m.text, x: x(m.x), y: y(m.y) })));
       followPointer(picture, box, x, y, series, marks, xLabel);
       return picture;
     },
   });
 }
 const ring = (paint, x, y, hollow) => svg("circle", { cx: x, cy: y, r: hollow ? 6 : 4, style: { fill: hollow ? "none" : paint, stroke: paint, "stroke-width": 2 } });
-// Every name stands where no other name and no mark is, as far as there is such a place.
-function nameMarks(picture, box, named) {
-  const taken = named.map((m) => ({ left: m.x - 6, right: m.x + 6, top: m.y - 6, bottom: m.y + 6 }));
-  for (const m of named) {
-    const wide = 7 * m.text.length, places = [];
-    for (const down of [-8, 17, -22, 31, -36, 45])
-      for (const end of [false, true]) {
-        const left = end ? m.x - 8 - wide : m.x + 8;
-        places.push({ end, y: m.y + down, left, right: left + wide, top: m.y + down - 11, bottom: m.y + down + 3 });
-      }
-    const inside = places.filter((p) => p.left >= 0 && p.right <= box.right + 8 && p.top >= 0 && p.bottom <= box.bottom);
-    const free = inside.find((p) => !taken.some((t) => p.left < t.right && t.left < p.right && p.top < t.bottom && t.top < p.bottom));
-    const place = free || inside[0] || places[0];
-    taken.push(place);
-    picture.append(svg("text", { class: "strong", x: place.end ? place.right : place.left, y: place.y, "text-anchor": place.end ? "end" : "start" }, m.text));
-  }
-}
 function drawSeries(picture, one, x, y) {
   const paint = one.paint || colour(one.model);
   const points = one.x.map((v, k) => [x(v), one.y[k] === null ? null : y(one.y[k])]).filter((p) => p[1] !== null);

@@ -165,7 +165,7 @@ function drawWins(all) {
     draw(width) {
       const height = 130, picture = canvas(width, height), left = 46, right = width - 4, columns = Math.max(1, Math.floor(right - left));
       const y = scale(-reach, reach, height - 6, 6), n = order.length;
-      for (const v of y.ticks(3)) picture.append(svg("line", { class: "grid", x1: left, x2: right, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, short(v)));
+      for (const v of y.ticks(5)) picture.append(svg("line", { class: "grid", x1: left, x2: right, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, short(v)));
       const wide = Math.max(1, columns / Math.max(1, n)), bars = Math.min(n, columns);
       const paths = { good: "", bad: "" };
       for (let c = 0; c < bars; c++) {

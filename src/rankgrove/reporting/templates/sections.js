@@ -119,12 +119,12 @@ function sizes() {
   const cut = DATA.sizes.map((one) => ({ model: one.model, name: one.model, x: one.micros, y: one.values[sets[0]], markers: true, line: false, opacity: 0.55 }));
   const whole = Object.entries(DATA.micros).map(([model, micros]) => {
     const mean = DATA.means[0][DATA.models.indexOf(model)][0];
-    return { model, x: micros, y: mean, text: model, tip: `${model}: ${fixed(mean)}` };
+    return { model, x: micros, y: mean, tip: `${model}: ${fixed(mean)}` };
   });
   lines(host, {
     title: `${measure} against scoring time`, note: has ? "large marks: whole models; small marks: their first trees" : null, yRoom: 0.12,
     series: [...cut, { model: whole[0].model, name: "", x: whole.map((w) => w.x), y: whole.map((w) => w.y), line: false, tip: false }],
-    marks: whole, xLabel: "microseconds a document", logX: true,
+    marks: whole, items: whole.map(({ model }) => ({ model, line: false })), xLabel: "microseconds a document", logX: true,
   });
 }
 
