@@ -73,7 +73,11 @@ function scale(low, high, from, to, log) {
     return log ? Math.exp(v) : v;
   };
   s.log = log;
-  s.ticks = (about) => (log ? logTicks(low, high, about) : ticks(low, high, about));
+  s.ticks = (about) => {
+    if (log) return logTicks(low, high, about);
+    const made = ticks(low, high, about);
+    return made.length > 1 ? made : ticks(low, high, 2 * about + 1);
+  };
   return s;
 }
 function extent(lists, room = 0) {
@@ -282,7 +286,7 @@ function barPicture(width, names, values, paint, details, text) {
   if (both) picture.append(svg("line", { class: "axis", x1: x(0), x2: x(0), y1: 0, y2: height }));
   names.forEach((name, k) => {
     const top = k * row + 3, a = x(Math.min(0, values[k])), b = x(Math.max(0, values[k]));
-    const fits = Math.floor(left / 7) - 1, shown = name.length > fits ? name.slice(0, Math.max(1, fits - 1)) + "…" : name;
+    const fits = Math.floor(left / 7.4) - 1, shown = name.length > fits ? name.slice(0, Math.max(1, fits - 1)) + "…" : name;
     const one = svg("g", {},
       svg("rect", { x: 0, y: top - 3, width, height: row, fill: "transparent" }),
       svg("text", { class: "strong", x: left - 8, y: top + 12, "text-anchor": "end" }, shown),

@@ -90,7 +90,7 @@ function updateList(pick) {
     const here = view.key === key;
     return el("th", { scope: "col", "aria-sort": here ? (view.down ? "descending" : "ascending") : "none" },
       el("button", { type: "button", id: `sort-${key}`, onclick: () => sortBy(key), title: `Sort by ${text}` },
-        text, el("span", { class: "arrow", "aria-hidden": "true" }, here ? (view.down ? "▼" : "▲") : "")));
+        el("span", { class: "two" }, text), el("span", { class: "arrow", "aria-hidden": "true" }, here ? (view.down ? "▼" : "▲") : "")));
   });
   if (view.b !== IDEAL) head.push(el("td", { class: "bar", "aria-hidden": "true" }));
   const move = (by) => el("button", { type: "button", class: "plain", disabled: by < 0 ? view.page === 0 : view.page >= pages - 1, id: by < 0 ? "earlier" : "later", onclick: () => turn(by) }, by < 0 ? "Previous" : "Next");
@@ -109,7 +109,7 @@ function turn(by) {
 }
 function rowOf(q, place) {
   const chosen = q === view.query, diff = difference(q);
-  const cells = [el("td", { title: DATA.queries.ids[q] }, DATA.queries.ids[q]), el("td", {}, grouped(DATA.queries.sizes[q])), el("td", {}, fixed(value(view.a, q)))];
+  const cells = [el("td", { title: DATA.queries.ids[q] }, el("span", { class: "two" }, DATA.queries.ids[q])), el("td", {}, grouped(DATA.queries.sizes[q])), el("td", {}, fixed(value(view.a, q)))];
   if (view.b !== IDEAL) cells.push(el("td", {}, fixed(value(view.b, q))), el("td", { class: diff > 0 ? "better" : diff < 0 ? "worse" : "" }, diff === null ? "–" : signed(diff)), el("td", { class: "bar", "aria-hidden": "true" }, diffBar(diff)));
   return el("tr", { tabindex: chosen || (view.query === null && !place) ? 0 : -1, "data-q": q, "aria-selected": chosen ? "true" : "false", "aria-rowindex": place + 2, onclick: () => choose(q) }, cells);
 }
@@ -158,7 +158,6 @@ function drawWins(all) {
   if (view.b === IDEAL) return;
   const order = all.map((d, q) => [d, q]).filter(([d]) => d !== null).sort((p, q) => q[0] - p[0]);
   const won = order.filter(([d]) => d > 0).length, lost = order.filter(([d]) => d < 0).length, alike = order.length - won - lost;
-  const share = (n) => ({ flex: `${n} 1 0` });
   const a = nameOf(view.a), b = nameOf(view.b);
   const chart = figure(host, {
     title: `${b} against ${a}: ${grouped(won)} queries won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; a press opens the query`,
@@ -184,8 +183,8 @@ function drawWins(all) {
       return picture;
     },
   });
-  const part = (n, kind, words, paint) => (n ? el("div", { class: kind, style: { ...share(n), ...(paint ? { background: paint } : {}) }, title: `${grouped(n)} ${words}` }, n / order.length > 0.12 ? `${grouped(n)} ${words}` : "") : null);
-  chart.querySelector("figcaption").after(el("div", { class: "tally", role: "img", "aria-label": `${won} queries won, ${alike} alike, ${lost} lost` }, part(won, "won", "won", "var(--good)"), part(alike, "alike", "alike"), part(lost, "lost", "lost", "var(--bad)")));
+  const part = (n, paint) => (n ? el("div", { style: { flex: `${n} 1 0`, ...(paint ? { background: paint } : {}) } }) : null);
+  chart.querySelector("figcaption").after(el("div", { class: "tally", "aria-hidden": "true" }, part(won, "var(--good)"), part(alike), part(lost, "var(--bad)")));
 }
 function showQuery(q) {
   let place = listed.indexOf(q);
@@ -254,7 +253,7 @@ function rankList(own, order, model, ranks, before) {
     const item = event.target.closest("li"), step = { ArrowDown: item?.nextElementSibling, ArrowUp: item?.previousElementSibling }[event.key];
     if (step) { event.preventDefault(); step.firstChild.focus(); step.firstChild.click(); }
   } }, order.map((d) => el("li", {}, el("button", { type: "button", "data-d": d, "aria-pressed": d === view.doc ? "true" : "false", title: docName(own, d), onclick: () => pick(d) },
-    el("span", { class: "rank" }, String(ranks[d])), chip(own, d), el("span", { class: "doc" }, DATA.rankings.row_numbers ? grouped(own.docs[d]) : String(own.docs[d])),
+    el("span", { class: "rank" }, String(ranks[d])), chip(own, d), el("span", { class: "doc" }, el("bdi", { dir: "ltr" }, DATA.rankings.row_numbers ? grouped(own.docs[d]) : String(own.docs[d]))),
     el("span", { class: "score" }, model === IDEAL ? "" : short(own.scores[model][d] === null ? null : Number(own.scores[model][d].toPrecision(4)))),
     before ? moved(before[d] - ranks[d]) : null))));
 }
