@@ -192,3 +192,20 @@ def test_the_example_of_classical_rankers(capsys):
     shown = capsys.readouterr().out
     assert all(name in shown for name in names["systems"])
     assert names["systems"]["BagBoo"].models_
+
+
+def test_the_examples_of_the_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "report.md").read_text()
+    train, test = (rg.make_artificial(30, n_docs=10, n_features=6, seed=seed) for seed in (1, 2))
+    names = {"rg": rg, "test": test} | {
+        name: rg.LambdaMART(n_trees=trees, min_leaf=5).fit(train, valid=test)
+        for name, trees in (("old", 3), ("new", 20))
+    }
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, names)
+    assert "new is " in capsys.readouterr().out
+    assert {"report.html", "learning.png"} <= {path.name for path in tmp_path.iterdir()}
+    drawn = set(re.findall(r"`(\w+)`", text.split("Beside them:")[1]))
+    drawn |= set(re.findall(r"rg\.plot\.(\w+)", text))
+    assert drawn == set(rg.plot.__all__)

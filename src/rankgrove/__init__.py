@@ -87,6 +87,8 @@ _HOME = {
     "load": "rankers.load",
     "TreeRanker": "rankers.foreign",
     "convert": "rankers.convert",
+    "Report": "reporting.make",
+    "report": "reporting.make",
     "PrunedRanker": "rankers.pruning",
     "prune": "rankers.pruning",
     "Tuning": "experiments.tuning",
@@ -100,7 +102,7 @@ _HOME = {
 }
 
 # Modules with a public name of their own.
-_MODULES = {"plot": "report.plots", "torch": "nets.torch_bridge"}
+_MODULES = {"plot": "reporting.plots", "torch": "nets.torch_bridge"}
 
 __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
@@ -191,7 +193,9 @@ if TYPE_CHECKING:
     from rankgrove.rankers.svm_acc import SVMAcc as SVMAcc
     from rankgrove.rankers.threshold_features import ThresholdFeatures as ThresholdFeatures
     from rankgrove.rankers.trada import Trada as Trada
-    from rankgrove.report import plots as plot  # noqa: F401
+    from rankgrove.reporting import plots as plot  # noqa: F401
+    from rankgrove.reporting.make import Report as Report
+    from rankgrove.reporting.make import report as report
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,7 +107,11 @@ def test_compare(folder):
 
 def test_demo(tmp_path):
     out, _ = run_apart("demo", "--queries", 60, "--trees", 10, cwd=tmp_path)
-    assert "Against the best single feature" in out
+    *_, page = out.split()
+    assert Path(page).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert sorted(rg.load(path).kind for path in (tmp_path / "demo").glob("*.rg")) == [
+        *("combination", "lambdamart", "lambdarank", "mcrank", "svm-map"),
+    ]
     for line in out.split("Try next:")[1].strip().splitlines()[:4]:
         run(*line.split()[1:], cwd=tmp_path)
 

@@ -156,7 +156,7 @@ def adapt(
     import rankgrove as rg
     from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
     from rankgrove.cli.train import one_interrupt, parameters
-    from rankgrove.report.figure import check_plot
+    from rankgrove.reporting.figure import check_plot
     from rankgrove.validation import check_output_file
 
     own: dict[str, Any] = {
@@ -203,7 +203,7 @@ def adapt(
     if changes is not None and report is not None:
         changes.to_csv(report)
     if changes is not None and plot is not None:
-        from rankgrove.report.figure import save_figure
+        from rankgrove.reporting.figure import save_figure
 
         save_figure(rg.plot.adaptation(made), plot)
     if not quiet:

@@ -104,7 +104,7 @@ def combine(
     import rankgrove as rg
     from rankgrove.cli.inputs import load_dataset, read_scores
     from rankgrove.files import write_atomically
-    from rankgrove.report.figure import check_plot, save_figure
+    from rankgrove.reporting.figure import check_plot, save_figure
 
     rg.measure(measure, convention)
     models, data = _sorted_out(files)

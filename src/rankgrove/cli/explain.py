@@ -74,7 +74,7 @@ def explain(
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
     from rankgrove.errors import ParameterError
-    from rankgrove.report.figure import check_plot, save_figure
+    from rankgrove.reporting.figure import check_plot, save_figure
 
     if (above is None) != (below is None):
         raise ParameterError("--above and --below belong together: give both, or neither.")

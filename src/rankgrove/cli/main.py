@@ -19,6 +19,7 @@ from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
+from rankgrove.cli.report import report
 from rankgrove.cli.reproduce import reproduce
 from rankgrove.cli.serve import serve
 from rankgrove.cli.train import params, train
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 for command in (
     *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
-    *(convert, serve, params, generate, reproduce, demo),
+    *(convert, serve, report, params, generate, reproduce, demo),
 ):
     app.command()(command)
 

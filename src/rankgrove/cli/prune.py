@@ -69,7 +69,7 @@ def prune(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
-    from rankgrove.report.figure import check_plot, save_figure
+    from rankgrove.reporting.figure import check_plot, save_figure
     from rankgrove.validation import check_output_file
 
     for path in [big, *data]:

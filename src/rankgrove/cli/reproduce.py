@@ -38,8 +38,8 @@ def reproduce(
     from rankgrove.experiments.store import ResultStore
     from rankgrove.experiments.study import Study
     from rankgrove.files import write_atomically
-    from rankgrove.report.figure import save_figure
-    from rankgrove.report.plots import curves
+    from rankgrove.reporting.figure import save_figure
+    from rankgrove.reporting.plots import curves
     from rankgrove.validation import check_choice
 
     if which is None:

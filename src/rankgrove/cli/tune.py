@@ -105,7 +105,7 @@ def tune(
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
     from rankgrove.cli.train import new_ranker, parameters
-    from rankgrove.report.figure import check_plot, save_figure
+    from rankgrove.reporting.figure import check_plot, save_figure
     from rankgrove.validation import check_output_file
 
     read = [path for path in [*data, valid, test] if path is not None]

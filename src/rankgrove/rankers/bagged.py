@@ -178,6 +178,7 @@ class BaggedRanker(Ranker):
             if bar is not None:
                 bar.close()
         known |= {m: model for (m, _), model in zip(open_, made, strict=True)}
+        self.__dict__.pop("pruning_", None)  # it was that of other models
         self.models_ = [known[m] for m in range(self.n_models)]
         self.weights_ = np.ones(self.n_models)
         self.n_features_in_ = train.n_features

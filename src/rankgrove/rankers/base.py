@@ -219,6 +219,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_", None)
         if names is not None:
             content["feature_names"] = list(names)
+        if hasattr(self, "pruning_"):
+            content["pruning"] = self.pruning_
         return content, arrays
 
     @classmethod
@@ -228,6 +230,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         made.n_features_in_ = int(content["n_features"])
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
+        if "pruning" in content:
+            made.pruning_ = content["pruning"]
         made._restore(content, arrays)
         return made
 
@@ -243,6 +247,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_: tuple[str, ...]
+    pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
 
     def _scores(
         self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None

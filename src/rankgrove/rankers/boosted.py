@@ -445,6 +445,7 @@ class BoostedRanker(Ranker):
                 type(self).__name__,
                 self.min_leaf,
             )
+        self.__dict__.pop("pruning_", None)  # it was that of other trees
         self.history_: History = done.watch.history
         self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
         self.best_round_ = done.watch.best_round

@@ -140,6 +140,10 @@ def prune(
     pruner.run(tolerance, margin, callback)
     made = [_pruned(one, part) for one, part in zip(models, parts, strict=True)]
     result = _pruned_bag(model, made, parts) if isinstance(model, BaggedRanker) else made[0]
+    result.pruning_ = {
+        "trees": [one.n_trees for one in pruner.passes],
+        "values": {name: [one.values[name] for one in pruner.passes] for name in prepared},
+    }
     return PrunedRanker(result, tuple(prepared), pruner.passes)
 
 

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.report.figure import new_figure
-from rankgrove.report.plots_adaptation import adaptation
-from rankgrove.report.plots_bagging import pruning, tuning
-from rankgrove.report.plots_combining import combination_curve
-from rankgrove.report.plots_explaining import explanation, partial_dependence
-from rankgrove.report.plots_nets import local_optimum
-from rankgrove.report.plots_svm import base_function_weights
+from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.plots_adaptation import adaptation
+from rankgrove.reporting.plots_bagging import pruning, tuning
+from rankgrove.reporting.plots_combining import combination_curve
+from rankgrove.reporting.plots_explaining import explanation, partial_dependence
+from rankgrove.reporting.plots_models import (
+    comparison,
+    importance,
+    learning_curve,
+    score_distribution,
+    trees_against_quality,
+    wins_and_losses,
+)
+from rankgrove.reporting.plots_nets import local_optimum
+from rankgrove.reporting.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,12 +30,18 @@ __all__ = [
     "adaptation",
     "base_function_weights",
     "combination_curve",
+    "comparison",
     "curves",
     "explanation",
+    "importance",
+    "learning_curve",
     "local_optimum",
     "partial_dependence",
     "pruning",
+    "score_distribution",
+    "trees_against_quality",
     "tuning",
+    "wins_and_losses",
 ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.nets.optimality import LocalOptimum
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import numpy as np
 
 from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.errors import DataError
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.changes import adaptation_data
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import check_integer, counted
 
 if TYPE_CHECKING:
@@ -36,29 +37,26 @@ def adaptation(model: Any, *, n_features: int = 15) -> Figure:
     if not isinstance(report, AdaptationReport):
         raise DataError(f"adaptation needs a trained Trada, or its report_. Got {model!r}.")
     check_integer("n_features", "adaptation", n_features, low=1)
-    trees, features = report.by_tree(), report.by_feature()[:n_features]
+    found = adaptation_data("", report, n_features)
+    features = found["features"]
     figure = new_figure("Plotting", 11.0, max(4.5, 1.5 + 0.3 * len(features)))
     figure.suptitle(
         f"What adaptation changed: {counted(report.n_trees, 'tree')}, "
         f"{report.unreached_share:.1%} of the branches without a target row"
     )
     of_trees, of_features = figure.subplots(1, 2)
-    _draw_trees(of_trees, trees)
+    _draw_trees(of_trees, found)
     _draw_features(of_features, features)
     return figure
 
 
-def _draw_trees(axes: Any, trees: list[Row]) -> None:
-    x = [row["tree"] for row in trees]
-    drawn = {
-        "change of responses": [_share(row) for row in trees],
-        "unreached branches": [float(row["unreached"]) for row in trees],
-    }
+def _draw_trees(axes: Any, found: dict[str, Any]) -> None:
     top = 0.1
-    for k, (name, values) in enumerate(drawn.items()):
-        middle = _running_median(np.array(values))
-        axes.plot(x, values, ".", color=f"C{k}", alpha=0.25)
-        axes.plot(x, middle, color=f"C{k}", label=name)
+    lines = {"change of responses": "change", "unreached branches": "unreached"}
+    for k, (name, key) in enumerate(lines.items()):
+        middle = found[f"{key}_median"]
+        axes.plot(found["tree"], found[key], ".", color=f"C{k}", alpha=0.25)
+        axes.plot(found["tree"], middle, color=f"C{k}", label=name)
         top = max([top, *middle])
     axes.set_ylim(0.0, 1.4 * top)
     axes.set_title("By tree")
@@ -85,17 +83,3 @@ def _draw_features(axes: Any, features: list[Row]) -> None:
         upper.set_xlabel("movement of thresholds (dots), standard deviations", color="C3")
         upper.set_xlim(left=0.0)
     axes.legend(loc="lower right")
-
-
-def _running_median(values: np.ndarray) -> np.ndarray:
-    """Return the median of every value and its neighbours, a tenth of all of them."""
-    reach = values.size // 20
-    return np.array(
-        [np.median(values[max(0, k - reach) : k + reach + 1]) for k in range(values.size)]
-    )
-
-
-def _share(row: Row) -> float:
-    """Return how large the change of a tree's responses is beside what was there before."""
-    before, change = float(row["response"]), float(row["response_change"])
-    return change / before if before else 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.report.plots import base_function_weights
+from rankgrove.reporting.plots import base_function_weights
 
 pytest.importorskip("matplotlib")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rankgrove.rankers.combining import FORMULAS, OptimalCombination
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.changes import envelope
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def combination_curve(result: OptimalCombination) -> Figure:
     axes = figure.add_subplot()
     curve = result.curve
     low, high = result.bounds
-    thin_alpha, least, largest = envelope(curve.alpha, curve.value)
+    thin_alpha, least, largest = envelope(curve.alpha, curve.value, MOST_COLUMNS)
     axes.fill_between(thin_alpha, least, largest, step="post", color="C0", alpha=0.35, linewidth=0)
     axes.step(thin_alpha, largest, where="post", color="C0", linewidth=1.0)
     for name, value, style in zip(result.names, result.values, (":", "--"), strict=True):
@@ -57,23 +56,3 @@ def combination_curve(result: OptimalCombination) -> Figure:
     axes.set_ylabel(f"mean {result.measure}")
     axes.legend(loc="best")
     return figure
-
-
-def envelope(
-    alpha: np.ndarray, value: np.ndarray, columns: int = MOST_COLUMNS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the steps of a curve in at most `columns` parts: lefts, least and largest values.
-
-    One left more than there are parts is the right end, with the last values once more.
-    """
-    if value.size <= columns:
-        steps = np.append(value, value[-1])
-        return alpha, steps, steps
-    edges = np.linspace(alpha[0], alpha[-1], columns + 1)
-    # Every part reaches back to the stretch that it begins in.
-    starts = np.clip(np.searchsorted(alpha, edges[:-1], side="right") - 1, 0, value.size - 1)
-    ends = np.clip(np.searchsorted(alpha, edges[1:], side="left"), starts + 1, value.size)
-    parts = [value[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    least = np.array([part.min() for part in parts])
-    largest = np.array([part.max() for part in parts])
-    return edges, np.append(least, least[-1]), np.append(largest, largest[-1])

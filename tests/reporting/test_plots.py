@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.report.plots_combining import envelope
+from rankgrove.reporting.changes import envelope
 
 
 @pytest.fixture(scope="module")

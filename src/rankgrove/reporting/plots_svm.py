@@ -10,7 +10,7 @@ import numpy as np
 
 from rankgrove.errors import DataError
 from rankgrove.model.linear import Linear
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import check_integer, counted, nearest, refuse
 
 if TYPE_CHECKING:

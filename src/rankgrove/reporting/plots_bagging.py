@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.rankers.pruning import PrunedRanker
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import counted, refuse
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankgrove.explaining.dependence import PartialDependence
 from rankgrove.explaining.explanation import ContributionTable, Explanation
-from rankgrove.report.figure import new_figure
+from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:

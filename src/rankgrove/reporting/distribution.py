@@ -1,0 +1,71 @@
+"""How a model's scores lie, label by label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankgrove.errors import DataError
+
+N_BINS = 40
+MOST_LABELS = 6  # more different ones are put together in groups of about equal size
+OUTSIDE = 0.005  # of a label's scores on either side, beyond the bins: they count in the last
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreDistribution:
+    """Histograms of a model's scores.
+
+    Attributes
+    ----------
+    model : its name
+    labels : the labels, or ranges of labels, as texts, lowest first
+    counts : documents with each of them
+    edges : the borders of the bins
+    shares : of shape (labels, bins): the share of a label's documents in every bin
+    """
+
+    model: str
+    labels: tuple[str, ...]
+    counts: np.ndarray
+    edges: np.ndarray
+    shares: np.ndarray
+
+
+def score_distribution(name: str, scores: np.ndarray, y: np.ndarray) -> ScoreDistribution:
+    """Return the histograms of scores by label; documents that were not retrieved are left out."""
+    retrieved = np.isfinite(scores)
+    if not retrieved.any():
+        raise DataError(f"The scores of {name!r} are all infinite: there is nothing to show.")
+    scores, y = scores[retrieved], y[retrieved]
+    texts, group = label_groups(y)
+    reach = [np.quantile(scores[group == g], [OUTSIDE, 1.0 - OUTSIDE]) for g in range(len(texts))]
+    low, high = min(one[0] for one in reach), max(one[1] for one in reach)
+    if not high > low:
+        low, high = scores.min(), scores.max()
+    if not high > low:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, N_BINS + 1)
+    counts = np.bincount(group, minlength=len(texts))
+    shares = np.stack(
+        [np.histogram(np.clip(scores[group == g], low, high), edges)[0] for g in range(len(texts))]
+    )
+    return ScoreDistribution(
+        name, texts, counts, edges, shares / np.maximum(counts, 1)[:, np.newaxis]
+    )
+
+
+def label_groups(y: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the labels as texts, few of them, and the place of every row's label among them."""
+    values, group = np.unique(y, return_inverse=True)
+    if values.size <= MOST_LABELS:
+        return tuple(f"{v:g}" for v in values), group
+    cuts = np.unique(np.quantile(y, np.arange(1, MOST_LABELS) / MOST_LABELS))
+    group = np.searchsorted(cuts, y, side="left")
+    used, group = np.unique(group, return_inverse=True)
+    texts = []
+    for g in range(used.size):
+        own = y[group == g]
+        texts.append(f"{own.min():.3g}–{own.max():.3g}")
+    return tuple(texts), group

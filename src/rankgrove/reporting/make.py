@@ -1,0 +1,128 @@
+"""``rg.report``: models on one page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.files import write_atomically
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.rankers.base import valid_datasets
+from rankgrove.reporting.content import content, measured
+from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
+from rankgrove.reporting.page import page
+from rankgrove.reporting.rankings import query_places
+from rankgrove.reporting.systems import as_systems
+from rankgrove.reporting.verdict import verdict, verdict_of_one
+from rankgrove.validation import check_integer, check_output_file
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """What :func:`report` made.
+
+    Attributes
+    ----------
+    summary : one sentence: which model is better, and whether that is significant
+    html : the whole page
+    """
+
+    summary: str
+    html: str
+
+    def __repr__(self) -> str:
+        return f"Report({self.summary!r})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file."""
+        write_atomically(path, self.html)
+
+
+def report(
+    models: Any,
+    dataset: QueryDataset,
+    measures: str | Measure | Iterable[str | Measure] = MEASURES,
+    out: str | Path | None = None,
+    *,
+    convention: str = "papers",
+    valid: Any = None,
+    queries: Sequence[Any] | None = None,
+    n_documents: int = DOCUMENTS,
+    title: str | None = None,
+    n_threads: int | None = None,
+) -> Report:
+    """Put one or several models on one page that needs no network.
+
+    Parameters
+    ----------
+    models : a model or several, in a dict by name or in a list; the first is what the others are
+        compared with. Whatever :func:`rankgrove.evaluate` takes: rankers, models with ``predict``,
+        scores; also what :func:`rankgrove.prune` and :func:`rankgrove.optimal_combination` return
+    dataset : judged data that no model was trained on
+    measures : what to measure; the first is what models are compared by
+    out : the file to write
+    convention : what measures' names do not say
+    valid : further data to measure sizes and weights of combinations on: a QueryDataset, or several
+        in a dict
+    queries : ids of queries whose documents are to be in the page in any case
+    n_documents : number of documents to put into the page, with ranks, scores and what features add
+        to them; where the data has more, those of the queries with the largest differences
+    title : of the page
+    n_threads : threads to use, None for all cores
+
+    Returns
+    -------
+    Report
+        with the page and its summary in one sentence
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, test = rg.make_artificial(40, seed=1), rg.make_artificial(20, seed=2)
+    >>> model = rg.LambdaMART(n_trees=5).fit(train)
+    >>> made = rg.report({"f1": test.column(1), "trees": model}, test, "ndcg@10", "report.html")
+    >>> made.summary[:34]
+    'trees is significantly better than'
+    """
+    owner = "report"
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not listed:
+        raise ParameterError("report needs at least one measure, such as 'ndcg@10'.")
+    for spec in listed:
+        parse_measure(spec, convention)
+    check_integer("n_documents", owner, n_documents, low=0)
+    if out is not None:
+        check_output_file("out", owner, out)
+    systems = as_systems(models, dataset, owner)
+    wanted = query_places(dataset, queries)
+    watched = valid_datasets(valid, owner)
+    subject = measured(systems, dataset, watched, listed, convention, n_threads)
+    names = [one.name for one in systems]
+    first = subject.measures[0]
+    if subject.comparisons:
+        found = verdict(subject.comparisons[first])
+    else:
+        one = subject.evaluations[0]
+        if len(one.dropped[first]) == dataset.n_queries:
+            raise DataError(
+                f"report: {first} leaves out every query of the data (nothing relevant, or all "
+                "labels equal)."
+            )
+        found = verdict_of_one(names[0], first, one)
+    shown = content(subject, wanted, n_documents)
+    made = Report(str(found), page(title or _title(names), found, subject, shown))
+    if out is not None:
+        made.save(out)
+    return made
+
+
+def _title(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= 5 else f"{len(names)} models"

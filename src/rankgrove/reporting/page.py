@@ -1,0 +1,190 @@
+"""The report as one HTML file that needs nothing else: styles, scripts and data are inside.
+
+Texts of the data (ids, names) come into the page in two ways, both harmless: escaped into the
+markup, and as JSON in which ``<``, ``>`` and ``&`` are written as ``\\u003c`` and so on. A policy
+in the page lets the browser run this page's own script alone, by its hash, and load nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from rankgrove._version import __version__
+from rankgrove.evaluation.compare import Contrast
+from rankgrove.reporting.content import Subject
+from rankgrove.reporting.distribution import label_groups
+from rankgrove.reporting.verdict import Verdict, is_significant, p_text
+from rankgrove.validation import counted
+
+SCRIPTS = ("charts.js", "sections.js", "queries.js", "page.js")
+N_COLOURS = 8
+
+
+def page(title: str, verdict: Verdict, subject: Subject, found: dict[str, Any]) -> str:
+    """Return the page's text."""
+    script = "(() => {\n" + "\n".join(_template(name) for name in SCRIPTS) + "\n})();"
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Template(_template("report.html")).substitute(
+        title=escape(title),
+        verdict=escape(verdict.sentence),
+        details=escape(verdict.figures),
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
+        version=__version__,
+        style=_template("report.css").strip(),
+        facts=_facts(subject),
+        measures_lead=escape(_lead(subject)),
+        measures_table=_measures_table(subject, found["micros"]),
+        tests=_tests(subject),
+        data=embedded(found | {"means": _means(subject)}),
+        script=script,
+        footer=f"Made by rankgrove {__version__} on {made}.",
+    )
+
+
+def embedded(value: Any) -> str:
+    """Return JSON that can stand inside a script element, whatever its texts are."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _template(name: str) -> str:
+    return files("rankgrove.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _facts(subject: Subject) -> str:
+    data = subject.data
+    texts, groups = label_groups(data.y)
+    counts = [int((groups == g).sum()) for g in range(len(texts))]
+    facts = [
+        ("queries", f"{data.n_queries:,}"),
+        ("documents", f"{data.n_rows:,}"),
+        ("features", f"{data.n_features:,}"),
+    ]
+    items = [f"<li><b>{value}</b> {name}</li>" for name, value in facts]
+    labels = ", ".join(
+        f"{escape(text)}: {n / data.n_rows:.1%}" for text, n in zip(texts, counts, strict=True)
+    )
+    items.append(f"<li>labels <b>{labels}</b></li>")
+    items.append(f"<li>convention <b>{escape(subject.convention)}</b></li>")
+    return "".join(items)
+
+
+def _lead(subject: Subject) -> str:
+    text = "Means over queries, with 95 % intervals."
+    if subject.comparisons:
+        first = subject.systems[0].name
+        text += (
+            f" ▲ and ▼: significantly better and worse than {first} (randomisation test, 5 %, "
+            "corrected by Holm’s method)."
+        )
+    dropped = max(len(subject.evaluations[0].dropped[name]) for name in subject.measures)
+    if dropped:
+        text += (
+            f" The convention leaves out {counted(dropped, 'query', 'queries')} without a "
+            "preference between documents."
+        )
+    return text
+
+
+def _means(subject: Subject) -> list[list[list[float | None]]]:
+    """Return mean and interval of every measure and model."""
+
+    def plain(value: float) -> float | None:
+        return None if math.isnan(value) else round(value, 6)
+
+    return [
+        [
+            [plain(one.mean[name]), *(plain(v) for v in one.interval[name])]
+            for one in subject.evaluations
+        ]
+        for name in subject.measures
+    ]
+
+
+def _measures_table(subject: Subject, micros: dict[str, float]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in subject.measures)
+    time_head = '<th scope="col">scoring<br>µs / document</th>' if micros else ""
+    best = {name: max(one.mean[name] for one in subject.evaluations) for name in subject.measures}
+    contrasts = {
+        (name, one.system): one
+        for name, comparison in subject.comparisons.items()
+        for one in comparison.contrasts
+    }
+    rows = []
+    for k, (system, result) in enumerate(zip(subject.systems, subject.evaluations, strict=True)):
+        cells = []
+        for name in subject.measures:
+            low, high = result.interval[name]
+            top = len(subject.systems) > 1 and result.mean[name] == best[name]
+            interval = f"{low:.4f} – {high:.4f}" if not math.isnan(low) else "no interval"
+            cells.append(
+                f"<td{' class=top1' if top else ''}>{result.mean[name]:.4f}"
+                f"{_mark(contrasts.get((name, system.name)))}<small>{interval}</small></td>"
+            )
+        time = ""
+        if micros:
+            took = micros.get(system.name)
+            time = f"<td>{'–' if took is None else f'{took:.3g}'}</td>"
+        rows.append(
+            f'<tr><th scope="row" class="model"><span class="name"><span class="key" style="'
+            f'background:var(--c{k % N_COLOURS})"></span><span>{escape(system.name)}</span></span>'
+            f"<small>{escape(system.about)}</small></th>{''.join(cells)}{time}</tr>"
+        )
+    return (
+        f'<table><thead><tr><th scope="col">model</th>{head}{time_head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _mark(contrast: Contrast | None) -> str:
+    if contrast is None or not is_significant(contrast):
+        return ""
+    p = escape(p_text(contrast.holm_randomisation))
+    if contrast.difference > 0:
+        return f' <span class="better" title="significantly better, {p}">▲</span>'
+    return f' <span class="worse" title="significantly worse, {p}">▼</span>'
+
+
+def _tests(subject: Subject) -> str:
+    """Return the table of all differences to the first model, and of the tests of them."""
+    if not subject.comparisons:
+        return ""
+    rows = []
+    for name, comparison in subject.comparisons.items():
+        for one in comparison.contrasts:
+            mark = "better" if one.difference > 0 else "worse"
+            shown = f' class="{mark}"' if is_significant(one) else ""
+            p_values = (one.holm_t, one.holm_wilcoxon, one.holm_randomisation)
+            cells = "".join(f"<td>{escape(_p_cell(p))}</td>" for p in p_values)
+            rows.append(
+                f'<tr><th scope="row">{escape(name)}</th><td>{escape(one.system)}</td>'
+                f"<td{shown}>{one.difference:+.4f}</td><td>{one.low:+.4f} – {one.high:+.4f}</td>"
+                f"<td>{one.wins:,} / {one.losses:,} / {one.ties:,}</td>{cells}</tr>"
+            )
+    titles = (
+        "measure", "model", "difference", "95 % interval", "won / lost / alike", "t-test",
+        "Wilcoxon", "randomisation",
+    )  # fmt: skip
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    first = escape(subject.systems[0].name)
+    return (
+        f'<details class="tests"><summary>All differences to {first}, with three tests '
+        "(p-values corrected by Holm’s method)</summary>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Differences and tests">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        "</details>"
+    )
+
+
+def _p_cell(p: float) -> str:
+    return p_text(p).removeprefix("p ").removeprefix("= ")

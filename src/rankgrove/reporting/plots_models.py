@@ -1,0 +1,288 @@
+"""Plots of trained models: learning, features, queries won and lost, scores, sizes, measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError
+from rankgrove.evaluation.compare import Comparison
+from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.measures.base import Measure
+from rankgrove.rankers.base import valid_datasets
+from rankgrove.reporting.differences import differences
+from rankgrove.reporting.distribution import score_distribution as distribution_of
+from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.importance import feature_importance
+from rankgrove.reporting.learning import learning_curves
+from rankgrove.reporting.sizes import scoring_time, size_curve
+from rankgrove.reporting.systems import as_systems, named_models
+from rankgrove.validation import check_integer, refuse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DASHES = ("-", "--", ":", "-.")
+_MARKS = "os^Dxv_*"
+
+
+def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
+    """Plot a measure on validation data during training, as trained models have it on record.
+
+    Parameters
+    ----------
+    models : a trained model, or several in a dict by name or in a list
+    measure : the one to plot; None: the first on every model's record
+
+    Returns
+    -------
+    a Matplotlib figure, with one panel for trees, for rounds of trees, for epochs and for values
+    of C, where models have them; a ring marks what was kept
+    """
+    found = []
+    for name, model in named_models(models, "learning_curve").items():
+        curves = learning_curves(name, getattr(model, "ranker", None) or model)
+        wanted = str(measure) if measure is not None else curves[0].measure if curves else ""
+        found += [one for one in curves if one.measure == wanted]
+    if not found:
+        raise DataError(
+            "learning_curve: there is nothing on record"
+            + (f" of {str(measure)!r}" if measure is not None else "")
+            + ". Train with valid=, and name the measure in valid_measures=."
+        )
+    units = list(dict.fromkeys(one.unit for one in found))
+    names = list(dict.fromkeys(one.model for one in found))
+    sets = list(dict.fromkeys(one.data for one in found))
+    figure = new_figure("Plotting", max(8.0, 4.6 * len(units)), 4.5)
+    for axes, unit in zip(figure.subplots(1, len(units), squeeze=False)[0], units, strict=True):
+        for one in (one for one in found if one.unit == unit):
+            colour, dash = f"C{names.index(one.model)}", _DASHES[sets.index(one.data) % 4]
+            label = f"{one.model}, {one.data}" if len(sets) > 1 else one.model
+            axes.plot(one.x, one.y, dash, color=colour, label=label, linewidth=1.5)
+            if one.best is not None:
+                k = int(np.argmin(np.abs(one.x - one.best)))
+                axes.plot(one.x[k], one.y[k], "o", mfc="none", color=colour, markersize=9)
+        if unit == "C":
+            axes.set_xscale("log")
+        axes.set_xlabel(unit)
+        own = dict.fromkeys(one.measure for one in found if one.unit == unit)
+        axes.set_ylabel(f"mean {', '.join(own)}")
+        axes.legend(loc="best")
+    return figure
+
+
+def importance(
+    models: Any,
+    dataset: QueryDataset | None = None,
+    measure: str | Measure = "ndcg@10",
+    *,
+    kind: str | None = None,
+    n_features: int = 15,
+) -> Figure:
+    """Plot the most important features, one panel a model.
+
+    Parameters
+    ----------
+    models : a trained model, or several in a dict by name or in a list
+    dataset : judged data, for models that have no importance of their own: of these it is how much
+        the measure falls when the feature's values change places. It also has the features' names
+    measure : which one that is
+    kind : ``"gain"``, ``"split"``, ``"weight"`` or ``"permutation"``; None: a model's own
+    n_features : features to show
+    """
+    owner = "importance"
+    check_integer("n_features", owner, n_features, low=1)
+    found = []
+    for name, given in named_models(models, owner).items():
+        model = getattr(given, "ranker", None) or given
+        data = _names_of(model) if dataset is None else dataset
+        one = feature_importance(name, model, data, measure, kind)
+        if one is None:
+            raise DataError(
+                f"{owner}: {name!r} has no importance of its own: give data with labels and with "
+                "at most 1,000 features."
+            )
+        found.append(one)
+    rows = max(3, max(len(one.top(n_features)) for one in found))
+    figure = new_figure("Plotting", max(5.5, 4.0 * len(found)), 1.4 + 0.27 * rows)
+    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    for k, (axes, one) in enumerate(zip(panels, found, strict=True)):
+        top = one.top(n_features)
+        place = np.arange(len(top))[::-1]
+        axes.barh(place, one.values[top], color=f"C{k}", height=0.7)
+        axes.set_yticks(place, [one.features[j] for j in top])
+        axes.set_xlabel(one.label)
+        axes.set_title(one.model, fontsize="medium")
+        axes.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def _names_of(model: Any) -> QueryDataset:
+    """Return data without rows that matter, of a model's features: it has their names."""
+    n = getattr(model, "n_features_in_", None)
+    if n is None:
+        refuse("model", "importance", "trained", model)
+    if not hasattr(model, "feature_importance") and not hasattr(model, "linear_"):
+        raise DataError(
+            f"importance: a {type(model).__name__} has none of its own: give dataset=, to see how "
+            "much the measure falls when a feature's values change places."
+        )
+    names = getattr(model, "feature_names_", None)
+    return QueryDataset(np.zeros((1, n), np.float32), [0], [0], feature_names=names)
+
+
+def wins_and_losses(
+    comparison: Comparison, system: str | None = None, against: str | None = None
+) -> Figure:
+    """Plot the differences of two systems, query by query, the largest gain first.
+
+    Parameters
+    ----------
+    comparison : what :func:`rankgrove.compare` returned
+    system, against : which two; None: the second and the first
+    """
+    if not isinstance(comparison, Comparison):
+        refuse("comparison", "wins_and_losses", "what rg.compare returned", comparison)
+    found = differences(comparison, system, against)
+    figure = new_figure("Plotting")
+    axes = figure.add_subplot()
+    x = np.arange(found.values.size + 1)
+    steps = np.append(found.values, found.values[-1])
+    for colour, part in (("C2", steps.clip(0)), ("C3", steps.clip(None, 0))):
+        axes.fill_between(x, part, step="post", color=colour, linewidth=0)
+    axes.axhline(0.0, color="0.4", linewidth=0.8)
+    axes.axhline(found.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
+    won, lost, alike = found.counts
+    axes.set_title(
+        f"{found.system} against {found.against}: {won:,} queries won, {lost:,} lost, "
+        f"{alike:,} alike",
+        fontsize="medium",
+    )
+    axes.set_xlim(0, found.values.size)
+    axes.set_xlabel("queries, largest gain first")
+    axes.set_ylabel(f"difference of {found.measure}")
+    axes.legend(loc="upper right")
+    return figure
+
+
+def score_distribution(models: Any, dataset: QueryDataset) -> Figure:
+    """Plot how the scores of documents with each label lie, one panel a model.
+
+    Parameters
+    ----------
+    models : a model, or several in a dict by name or in a list; scores are taken too
+    dataset : judged data
+    """
+    systems = as_systems(models, dataset, "score_distribution")
+    figure = new_figure("Plotting", max(6.0, 4.2 * len(systems)), 4.2)
+    panels = figure.subplots(1, len(systems), squeeze=False)[0]
+    for axes, system in zip(panels, systems, strict=True):
+        found = distribution_of(system.name, system.scores, dataset.y)
+        top = found.shares.max()
+        middle = (found.edges[1:] + found.edges[:-1]) / 2
+        for g in range(len(found.labels) - 1, -1, -1):
+            high = g + 1.3 * found.shares[g] / top
+            shade = 0.15 + 0.75 * g / max(1, len(found.labels) - 1)
+            axes.fill_between(middle, g, high, step="mid", color=_shade(shade), zorder=-g)
+            axes.step(middle, high, where="mid", color="0.25", linewidth=0.7, zorder=-g)
+        axes.set_yticks(range(len(found.labels)), found.labels)
+        axes.set_ylabel("label")
+        axes.set_xlabel("score")
+        axes.set_title(system.name, fontsize="medium")
+    return figure
+
+
+def _shade(share: float) -> tuple[float, float, float]:
+    """Return a colour between light grey and dark green."""
+    light, dark = np.array([0.90, 0.91, 0.93]), np.array([0.02, 0.36, 0.31])
+    red, green, blue = light + share * (dark - light)
+    return float(red), float(green), float(blue)
+
+
+def trees_against_quality(
+    models: Any,
+    dataset: QueryDataset,
+    measure: str | Measure = "ndcg@10",
+    *,
+    valid: Any = None,
+    convention: str = "papers",
+) -> Figure:
+    """Plot what quality costs: the measure by number of trees, and against scoring time.
+
+    Parameters
+    ----------
+    models : a model, or several in a dict by name or in a list; models of trees are cut to their
+        first trees, others have one point
+    dataset : judged data
+    measure : what to measure
+    valid : further data, a QueryDataset or several in a dict
+    convention : what the measure's name does not say
+    """
+    owner = "trees_against_quality"
+    systems = [one for one in as_systems(models, dataset, owner) if one.model is not None]
+    if not systems:
+        raise DataError(f"{owner} needs models that can score, not scores.")
+    sets = {"data": dataset, **valid_datasets(valid, owner)}
+    figure = new_figure("Plotting", 11.0, 4.5)
+    by_size, by_time = figure.subplots(1, 2)
+    for k, system in enumerate(systems):
+        colour, mark = f"C{k}", _MARKS[k % len(_MARKS)]
+        curve = size_curve(system.name, system.model, sets, measure, convention)
+        if curve is not None:
+            for dash, (name, values) in zip(_DASHES, curve.values.items(), strict=False):
+                label = f"{system.name}, {name}" if len(sets) > 1 else system.name
+                by_size.plot(
+                    curve.sizes, values, dash, marker=mark, color=colour, label=label, markersize=4
+                )
+            by_time.plot(
+                curve.micros, curve.values["data"], mark, color=colour, alpha=0.4, markersize=4
+            )
+        whole = evaluate(system.scores, dataset, measure, convention)
+        (value,) = whole.mean.values()
+        time = scoring_time(system.model, dataset)
+        by_time.plot(time, value, mark, color=colour, markersize=9, label=system.name)
+    for axes, label in ((by_size, "trees (of McRank: rounds)"), (by_time, "µs a document")):
+        axes.set_xscale("log")
+        axes.set_xlabel(label)
+        axes.set_ylabel(f"mean {measure}")
+        if axes.has_data():
+            axes.legend(loc="lower right")
+    return figure
+
+
+def comparison(
+    models: Any,
+    dataset: QueryDataset,
+    measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
+    *,
+    convention: str = "papers",
+) -> Figure:
+    """Plot the means of measures with their 95 % intervals, one panel a measure.
+
+    Parameters
+    ----------
+    models : a model, or several in a dict by name or in a list; scores are taken too
+    dataset : judged data
+    measures : what to measure
+    convention : what the measures' names do not say
+    """
+    systems = as_systems(models, dataset, "comparison")
+    found = [evaluate(one.scores, dataset, measures, convention) for one in systems]
+    names = list(found[0].mean)
+    figure = new_figure("Plotting", max(5.5, 3.4 * len(names)), 1.6 + 0.35 * len(systems))
+    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    place = np.arange(len(systems))[::-1]
+    for axes, name in zip(panels, names, strict=True):
+        for k, (y, result) in enumerate(zip(place.tolist(), found, strict=True)):
+            axes.plot(result.interval[name], [y, y], color=f"C{k}", linewidth=2.5)
+            axes.plot(result.mean[name], y, _MARKS[k % len(_MARKS)], color=f"C{k}", markersize=7)
+        axes.set_title(name, fontsize="medium")
+        axes.grid(axis="x", color="0.9")
+        axes.locator_params(axis="x", nbins=4)
+    panels[0].set_yticks(place, [one.name for one in systems])
+    panels[0].set_ylim(-0.6, len(systems) - 0.4)
+    figure.supxlabel("mean, 95 % interval", fontsize="medium")
+    return figure

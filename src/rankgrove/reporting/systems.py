@@ -1,0 +1,87 @@
+"""What a report or a plot is about: models with names, and their scores on some data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError
+from rankgrove.evaluation.evaluate import scores_of
+from rankgrove.validation import refuse
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """One model, or scores without a model.
+
+    Attributes
+    ----------
+    name : what it is called
+    model : something with ``predict``; None where scores were given
+    scores : one a row of the data, in the caller's order
+    """
+
+    name: str
+    model: Any
+    scores: np.ndarray
+
+    @property
+    def about(self) -> str:
+        """The first line of the model's own summary, or what kind of thing it is."""
+        if self.model is None:
+            return "scores that were given"
+        if hasattr(self.model, "summary"):
+            return str(self.model.summary()).splitlines()[0]
+        members = getattr(self.model, "rankers", None)
+        weights = getattr(self.model, "weights_", None)
+        if members is None or weights is None:
+            return type(self.model).__name__
+        parts = zip(weights.tolist(), members, strict=True)
+        return " + ".join(f"{weight:.4g} {type(one).__name__}" for weight, one in parts)
+
+
+def named_models(models: Any, owner: str) -> dict[str, Any]:
+    """Return models by name: of a dict, a list (named by their kinds), or a single one."""
+    if isinstance(models, Mapping):
+        named = {str(name): model for name, model in models.items()}
+    else:
+        listed = list(models) if isinstance(models, list | tuple) else [models]
+        named = {}
+        for model in listed:
+            kind, n = type(getattr(model, "ranker", None) or model).__name__, 2
+            name = kind
+            while name in named:
+                name, n = f"{kind} {n}", n + 1
+            named[name] = model
+    if not named:
+        refuse("models", owner, "one model, or several by name", models)
+    return named
+
+
+def as_systems(models: Any, dataset: QueryDataset, owner: str) -> list[System]:
+    """Return the systems of a caller's models, scored on the data."""
+    if not isinstance(dataset, QueryDataset):
+        raise DataError(f"{owner} needs a QueryDataset. Got {type(dataset).__name__} instead.")
+    systems = []
+    for name, given in named_models(models, owner).items():
+        # what prune and the combining functions return holds the ranker that they made
+        inner = getattr(given, "ranker", None)
+        model = inner if hasattr(inner, "predict") else given
+        try:
+            scores = scores_of(model, dataset, owner)[1]
+        except DataError as error:
+            raise DataError(f"The model {name!r}: {error}") from None
+        systems.append(System(name, model if hasattr(model, "predict") else None, scores))
+    return systems
+
+
+def some_queries(data: QueryDataset, n_rows: int) -> QueryDataset:
+    """Return as many of the queries, evenly spread, as have about `n_rows` rows together."""
+    if data.n_rows <= n_rows:
+        return data
+    step = int(np.ceil(data.n_rows / n_rows))
+    return data.select(np.arange(0, data.n_queries, step))

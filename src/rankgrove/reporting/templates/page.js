@@ -1,0 +1,25 @@
+// The page: what there is no data for is left out, the rest is drawn.
+function start() {
+  const there = (key) => { const v = DATA[key]; return v && (Array.isArray(v) ? v.length : Object.keys(v).length) > 0; };
+  for (const part of document.querySelectorAll("[data-needs]")) if (!there(part.dataset.needs)) part.remove();
+  const links = new Map();
+  for (const section of document.querySelectorAll("main > section")) {
+    const link = el("a", { href: `#${section.id}` }, section.dataset.title);
+    links.set(section, link);
+    byId("toc").append(el("li", {}, link));
+  }
+  const seen = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) entry.isIntersecting ? seen.add(entry.target) : seen.delete(entry.target);
+    const here = [...links.keys()].find((section) => seen.has(section));
+    for (const [section, link] of links) link.classList.toggle("here", section === here);
+  }, { rootMargin: "-15% 0px -70% 0px" });
+  for (const section of links.keys()) watcher.observe(section);
+  intervals();
+  queries();
+  const drawn = { learning, importance, dependence, scores, micros: sizes, alpha, adaptation, pruning };
+  for (const [key, draw] of Object.entries(drawn)) if (there(key)) draw();
+  document.querySelectorAll(".panels").forEach(arrange);
+  addEventListener("beforeprint", () => { for (const more of document.querySelectorAll(".tests")) more.open = true; });
+}
+start();

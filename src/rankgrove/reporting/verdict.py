@@ -1,0 +1,71 @@
+"""One sentence: which model is better, and whether that is significant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rankgrove.evaluation.compare import Comparison, Contrast
+from rankgrove.evaluation.evaluate import Evaluation
+from rankgrove.validation import counted
+
+LEVEL = 0.05  # of significance, by the randomisation test, corrected for several comparisons
+
+
+def p_text(p: float) -> str:
+    """Return a p-value as a text with its sign: ``p < .0001``."""
+    return "p < .0001" if p < 0.0001 else f"p = {p:.4f}".replace("0.", ".")
+
+
+def is_significant(contrast: Contrast) -> bool:
+    """Return whether a difference is more than chance."""
+    return contrast.holm_randomisation < LEVEL
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One sentence, and the figures behind it."""
+
+    sentence: str
+    figures: str
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.figures}"
+
+
+def verdict_of_one(name: str, measure: str, result: Evaluation) -> Verdict:
+    """Return what there is to say about a single model."""
+    low, high = result.interval[measure]
+    used = result.query_ids.size - len(result.dropped[measure])
+    return Verdict(
+        f"{name} has a mean {measure} of {result.mean[measure]:.4f}.",
+        f"95 % interval {low:.4f} to {high:.4f}, on {counted(used, 'query', 'queries')}.",
+    )
+
+
+def verdict(comparison: Comparison) -> Verdict:
+    """Return what there is to say about several models: the best against the first.
+
+    Where the first is the best, it is set against the second best.
+    """
+    measure, mean = comparison.measure_name, comparison.mean
+    first, *others = mean
+    best = max(mean, key=lambda name: mean[name])
+    ahead, behind = best, first
+    if best == first:
+        behind = max(others, key=lambda name: mean[name])
+    found = next(c for c in comparison.contrasts if {c.system, c.against} == {ahead, behind})
+    sign = 1.0 if found.system == ahead else -1.0
+    wins, losses = (found.wins, found.losses) if sign > 0 else (found.losses, found.wins)
+    low, high = sorted((sign * found.low, sign * found.high))
+    queries = counted(comparison.query_ids.size, "query", "queries")
+    figures = (
+        f"Mean {measure} {mean[ahead]:.4f} against {mean[behind]:.4f} on {queries}: a difference "
+        f"of {sign * found.difference:+.4f} (95 % interval {low:+.4f} to {high:+.4f}), "
+        f"{wins:,} queries won and {losses:,} lost, {p_text(found.holm_randomisation)}."
+    )
+    place = f", the best of {len(mean)}," if len(mean) > 2 else ""
+    if not wins and not losses:
+        return Verdict(f"{ahead} and {behind} have the same {measure} on every query.", figures)
+    if is_significant(found):
+        return Verdict(f"{ahead}{place} is significantly better than {behind}.", figures)
+    return Verdict(f"{ahead}{place} is ahead of {behind}, but not significantly.", figures)

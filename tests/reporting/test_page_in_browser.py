@@ -1,0 +1,263 @@
+"""The report in a browser: what a user presses and sees. Skipped where there is no browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Return a browser: one that is installed, or playwright's own."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    with playwright.sync_playwright() as tools:
+        try:
+            own = tools.chromium.launch(
+                executable_path=os.environ.get("RANKGROVE_BROWSER", found), args=["--no-sandbox"]
+            )
+        except playwright.Error:
+            pytest.skip("there is no Chromium: install it, or name one by RANKGROVE_BROWSER")
+        yield own
+        own.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    train, test = (rg.make_artificial(60, n_docs=20, n_features=8, seed=seed) for seed in (1, 2))
+    names = [f"q{k}" for k in range(59)] + [HOSTILE]
+    data = rg.QueryDataset(
+        np.array(test.X), test.y, qid=np.repeat(names, 20), feature_names=[*"abcdefg", HOSTILE]
+    )
+    learned = rg.QueryDataset(
+        np.array(train.X), train.y, train.qid, feature_names=data.feature_names
+    )
+    models = {
+        "few": rg.LambdaMART(n_trees=3).fit(learned, valid=data),
+        "many": rg.LambdaMART(n_trees=30).fit(learned, valid=data),
+        HOSTILE: rg.LambdaRank(n_epochs=5).fit(learned, valid=data),
+    }
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    rg.report(models, data, ["ndcg@10", "map"], path)
+    return path, models, data
+
+
+class Visit:
+    """A page that is open, and what it complained of."""
+
+    def __init__(self, browser, path, **how):
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
+        self.page = self.context.new_page()
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append("a dialog"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+
+    def ids(self):
+        return self.page.locator("#query-list tbody td:first-child").all_inner_texts()
+
+    def close(self):
+        self.context.close()
+        assert self.complaints == []
+        loaded = [url for url in self.requests if not url.startswith("data:")]
+        assert len(loaded) == 1  # the page itself
+
+
+@pytest.fixture
+def visit(browser, report):
+    made = Visit(browser, report[0])
+    yield made
+    made.close()
+
+
+def test_every_section_is_drawn(visit):
+    titles = visit.page.locator("main h2").all_inner_texts()
+    assert titles == [
+        "Measures", "Queries", "Learning curves", "Features", "Scores by label",
+        "Size, quality and scoring time",
+    ]  # fmt: skip
+    assert visit.page.locator("#toc a").count() == len(titles)
+    for section in visit.page.locator("main section").all():
+        assert section.locator("svg").count() > 0
+
+
+def test_sorting(visit, report):
+    _, models, data = report
+    values = {
+        name: rg.evaluate(model, data, "ndcg@10").per_query["ndcg@10"]
+        for name, model in models.items()
+    }
+    best = max(("many", HOSTILE), key=lambda name: values[name].mean())
+    order = np.argsort(-(values[best] - values["few"]), kind="stable")
+    assert visit.ids() == [str(data.query_ids[q]) for q in order[:15]]
+    visit.page.locator("#sort-a").click()
+    head = visit.page.locator("th:has(#sort-a)")
+    assert head.get_attribute("aria-sort") == "descending"
+    shown = [
+        float(t) for t in visit.page.locator("#query-list tbody td:nth-child(3)").all_inner_texts()
+    ]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[0] == pytest.approx(values["few"].max(), abs=6e-5)
+    visit.page.keyboard.press("Enter")  # the head keeps the focus
+    assert head.get_attribute("aria-sort") == "ascending"
+    visit.page.locator("#sort-id").click()
+    assert visit.ids()[:4] == [HOSTILE, "q0", "q1", "q2"]
+    assert visit.ids()[11] == "q10"  # as numbers, not as texts
+
+
+def test_searching_and_pages(visit):
+    visit.page.locator("#search").fill("Q1")
+    assert sorted(visit.ids()) == sorted(["q1", *(f"q{k}" for k in range(10, 20))])
+    assert visit.page.locator(".pager [role=status]").inner_text() == "1–11 of 11"
+    visit.page.locator("#search").fill("nothing")
+    assert visit.ids() == []
+    assert visit.page.get_by_text("No query has this in its id.").is_visible()
+    visit.page.locator("#search").fill("")
+    visit.page.locator("#later").click()
+    assert visit.page.locator(".pager [role=status]").inner_text() == "16–30 of 60"
+    for _ in range(2):
+        visit.page.keyboard.press("Enter")  # the button keeps the focus
+    assert visit.page.locator(".pager [role=status]").inner_text() == "46–60 of 60"
+    assert visit.page.locator("#later").is_disabled()
+
+
+def test_the_rankings_of_a_query(visit, report):
+    _, models, data = report
+    page = visit.page
+    page.locator("#search").fill("q7")
+    page.locator("#query-list tbody tr").click()
+    page.select_option("#pick-b", label="many")
+    assert page.locator("#query-detail h3").inner_text() == "Query q7"
+    rows = np.flatnonzero(data.qid == "q7")
+    for k, name in enumerate(("few", "many")):
+        order = rows[np.argsort(-models[name].predict(data)[rows], kind="stable")]
+        shown = page.locator(".ranks").nth(k).locator(".doc").all_inner_texts()
+        assert [int(one.replace(",", "")) - 1 for one in shown] == order[:15].tolist()
+        labels = page.locator(".ranks").nth(k).locator(".label").all_inner_texts()
+        assert [float(one) for one in labels] == data.y[order[:15]].tolist()
+    page.locator("#query-detail .more").click()
+    assert page.locator(".ranks").first.locator("li").count() == 20
+    page.locator(".ranks button").nth(2).click()
+    chosen = page.locator(".ranks button[aria-pressed=true]")
+    assert chosen.count() == 2  # in both rankings
+    assert page.locator("#why h4").inner_text().startswith("row ")
+    assert page.locator("#why svg g").count() >= 2
+    page.select_option("#pick-b", label="Ideal order")
+    labels = page.locator(".ranks").nth(1).locator(".label").all_inner_texts()
+    assert labels == sorted(labels, reverse=True)
+
+
+def test_by_keyboard(visit):
+    page = visit.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main"
+    page.locator("#query-list tbody tr").first.focus()
+    first, second = visit.ids()[:2]
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#query-detail h3").inner_text() == f"Query {second}"
+    assert page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
+    page.keyboard.press("ArrowUp")
+    assert page.locator("#query-detail h3").inner_text() == f"Query {first}"
+    page.keyboard.press("PageDown")
+    assert page.locator(".pager [role=status]").inner_text().startswith("16–30")
+    assert page.evaluate("document.activeElement.tagName") == "TR"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.locator(".ranks button").first.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".ranks button").nth(1).get_attribute("aria-pressed") == "true"
+
+
+def test_tooltips_and_numbers(visit):
+    page = visit.page
+    chart = page.locator("#learning-charts svg[role=img]").first
+    chart.scroll_into_view_if_needed()
+    chart.hover()
+    assert page.locator("#tip").is_visible()
+    assert "many: 0." in page.locator("#tip").inner_text()
+    page.locator("#learning-charts details summary").first.click()
+    assert page.locator("#learning-charts details table tbody tr").count() == 30
+
+
+def test_a_press_on_the_differences_opens_a_query(visit):
+    area = visit.page.locator("#wins svg[role=img] rect").last
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    visit.page.mouse.click(box["x"] + box["width"] - 1, box["y"] + 20)
+    shown = visit.page.locator("#query-list tbody tr[aria-selected=true] td").nth(4).inner_text()
+    visit.page.locator("#sort-difference").click()
+    least = visit.page.locator("#query-list tbody tr td:nth-child(5)").first.inner_text()
+    assert shown == least
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 768, 390])
+def test_it_fits(browser, report, scheme, width):
+    """Nothing sticks out to the right, whatever the width; texts can be read."""
+    visit = Visit(browser, report[0], viewport={"width": width, "height": 844}, color_scheme=scheme)
+    assert visit.page.evaluate("document.documentElement.scrollWidth") == width
+    for chart in visit.page.locator(".chart, .card").all():
+        box = chart.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    for text in ("body", ".lead", ".facts", "thead th", ".verdict", "figcaption small"):
+        assert visit.page.evaluate(CONTRAST, text) >= 4.5, text
+    for chip in visit.page.locator(".label").all()[:30]:
+        assert chip.evaluate(CONTRAST_OF) >= 4.5
+    visit.close()
+
+
+def test_it_prints(browser, report):
+    visit = Visit(browser, report[0], color_scheme="dark")
+    visit.page.emulate_media(media="print")
+    assert not visit.page.locator(".toc").is_visible()
+    background = visit.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert background == "rgb(255, 255, 255)"  # paper is light
+    assert len(visit.page.pdf()) > 10_000
+    visit.close()
+
+
+def test_ten_thousand_queries(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    n = 10_000
+    data = rg.QueryDataset(None, rng.integers(0, 3, 3 * n), qid=np.repeat(np.arange(n), 3))
+    models = {name: data.y + rng.normal(size=3 * n) for name in ("a", "b")}
+    rg.report(models, data, ["ndcg@10", "map"], tmp_path / "r.html")
+    assert (tmp_path / "r.html").stat().st_size < 2e6
+    visit = Visit(browser, tmp_path / "r.html")
+    assert visit.page.locator("#query-list tbody tr").count() == 15
+    assert visit.page.evaluate("document.querySelectorAll('*').length") < 5000
+    visit.page.locator("#search").fill("9999")
+    assert visit.ids() == ["9999"]
+    visit.page.locator("#sort-id").click()
+    left_out = visit.page.locator(".lead").nth(1).inner_text()
+    assert left_out.startswith("10,000 queries.")
+    visit.close()
+
+
+CONTRAST_OF = """(node) => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map(
+    (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4
+  ).reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  let behind = node, back = [0, 0, 0, 0];
+  while (behind && (back.length > 3 && back[3] === 0)) {
+    back = parse(getComputedStyle(behind).backgroundColor);
+    behind = behind.parentElement;
+  }
+  const [a, b] = [light(parse(getComputedStyle(node).color)), light(back)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}"""
+CONTRAST = f"(name) => ({CONTRAST_OF})(document.querySelector(name))"

@@ -1,0 +1,103 @@
+"""The plots of models: what they show is what was computed, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+
+
+@pytest.fixture(scope="module")
+def made():
+    train, test = (rg.make_artificial(30, n_docs=12, n_features=6, seed=seed) for seed in (1, 2))
+    models = {
+        "trees": rg.LambdaMART(n_trees=12).fit(train, valid=test, valid_measures=["map", "mrr"]),
+        "net": rg.LambdaRank(n_epochs=4).fit(train, valid=test, valid_measures="map"),
+        "weights": rg.SVMMap().fit(train),
+    }
+    return models, test
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_learning_curve(made, tmp_path):
+    models, _ = made
+    figure = rg.plot.learning_curve(models)
+    by_trees, by_epochs = figure.axes
+    assert (by_trees.get_xlabel(), by_epochs.get_xlabel()) == ("trees", "epochs")
+    assert (by_trees.get_ylabel(), texts(by_trees)) == ("mean map", ["trees"])
+    line = by_trees.get_lines()[0]
+    assert line.get_ydata().tolist() == models["trees"].history_["valid"]["map"]
+    (axes,) = rg.plot.learning_curve(models["trees"], "mrr").axes
+    assert axes.get_lines()[0].get_ydata().tolist() == models["trees"].history_["valid"]["mrr"]
+    figure.savefig(tmp_path / "curve.png")
+    with pytest.raises(rg.DataError, match=r"nothing on record of 'err'\. Train with valid="):
+        rg.plot.learning_curve(models, "err")
+    with pytest.raises(rg.DataError, match="nothing on record"):
+        rg.plot.learning_curve(models["weights"])
+
+
+def test_importance(made):
+    models, test = made
+    figure = rg.plot.importance(models, test)
+    assert [axes.get_title() for axes in figure.axes] == list(models)
+    shown = [bar.get_width() for bar in figure.axes[0].patches]
+    assert shown == sorted(models["trees"].feature_importances_, reverse=True)
+    assert figure.axes[1].get_xlabel() == "fall of the measure if permuted"
+    (axes,) = rg.plot.importance(models["trees"], kind="split", n_features=3).axes
+    assert len(axes.patches) == 3
+    with pytest.raises(rg.DataError, match="give dataset="):
+        rg.plot.importance(models["net"])
+    with pytest.raises(rg.DataError, match="no importance of the kind 'weight'"):
+        rg.plot.importance(models["trees"], kind="weight")
+    with pytest.raises(rg.ParameterError, match="trained"):
+        rg.plot.importance(rg.LambdaMART())
+
+
+def test_wins_and_losses(made):
+    models, test = made
+    compared = rg.compare(models, test, "ndcg@10")
+    (axes,) = rg.plot.wins_and_losses(compared, "weights", "net").axes
+    difference = compared.per_query["weights"] - compared.per_query["net"]
+    won, lost = (difference > 0).sum(), (difference < 0).sum()
+    assert f"weights against net: {won} queries won, {lost} lost" in axes.get_title()
+    assert axes.get_lines()[1].get_ydata()[0] == pytest.approx(difference.mean())
+    assert "net against trees" in rg.plot.wins_and_losses(compared).axes[0].get_title()
+    with pytest.raises(rg.ParameterError, match="did you mean 'weights'"):
+        rg.plot.wins_and_losses(compared, "weight")
+    with pytest.raises(rg.ParameterError, match=r"what rg\.compare returned"):
+        rg.plot.wins_and_losses(models)
+
+
+def test_score_distribution(made):
+    models, test = made
+    figure = rg.plot.score_distribution({**models, "scores": test.column(1)}, test)
+    assert [axes.get_title() for axes in figure.axes] == [*models, "scores"]
+    labels = [f"{v:g}" for v in np.unique(test.y)]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == labels
+    with pytest.raises(rg.DataError, match="all infinite"):
+        rg.plot.score_distribution({"none": np.full(test.n_rows, -np.inf)}, test)
+
+
+def test_trees_against_quality(made):
+    models, test = made
+    by_size, by_time = rg.plot.trees_against_quality(models, test, "map", valid=test).axes
+    assert texts(by_size) == ["trees, data", "trees, valid"]
+    assert texts(by_time) == list(models)
+    whole = rg.evaluate(models["trees"], test, "map").mean["map"]
+    assert by_size.get_lines()[0].get_ydata()[-1] == whole
+    with pytest.raises(rg.DataError, match="models that can score"):
+        rg.plot.trees_against_quality({"a": test.column(1)}, test)
+
+
+def test_comparison(made):
+    models, test = made
+    figure = rg.plot.comparison(models, test, ["map", "err"])
+    assert [axes.get_title() for axes in figure.axes] == ["map", "err"]
+    found = rg.evaluate(models["trees"], test, "map")
+    interval, mean = figure.axes[0].get_lines()[:2]
+    assert tuple(interval.get_xdata()) == found.interval["map"]
+    assert mean.get_xdata()[0] == found.mean["map"]
