@@ -123,7 +123,12 @@ def page_of(group: str) -> str:
 
 def api_pages() -> dict[str, str]:
     """Return the reference: a page with all names, and one for every group."""
-    start = ["# API reference", "", "`import rankgrove as rg`; names are loaded when first used.", ""]
+    start = [
+        "# API reference",
+        "",
+        "`import rankgrove as rg`; names are loaded when first used.",
+        "",
+    ]
     pages = {}
     for group, names in names_by_group().items():
         page = page_of(group)
@@ -132,7 +137,9 @@ def api_pages() -> dict[str, str]:
         for name in names:
             value = getattr(rg, name)
             first = re.sub(r":\w+:|\|", "", inspect.getdoc(value).split("\n")[0])
-            start.append(f"| {{py:obj}}`rg.{name} <{path_of(name)}>` | {first.replace('``', '`')} |")
+            start.append(
+                f"| {{py:obj}}`rg.{name} <{path_of(name)}>` | {first.replace('``', '`')} |"
+            )
             parts += [f"## rg.{name}", "", *_directive(name, value)]
         start.append("")
         pages[f"api/{page}.md"] = "\n".join(parts)
@@ -150,7 +157,11 @@ def _directive(name: str, value: object) -> list[str]:
     """Return the block that fills in a docstring, and those of its parts."""
     if inspect.ismodule(value):
         names = ", ".join(getattr(value, "__all__", ["lambda_loss"]))
-        lines = [f".. automodule:: {value.__name__}", f"   :members: {names}", "   :imported-members:"]
+        lines = [
+            f".. automodule:: {value.__name__}",
+            f"   :members: {names}",
+            "   :imported-members:",
+        ]
     elif isinstance(value, type) and not issubclass(value, Exception):
         lines = [f".. autoclass:: rankgrove.{name}", "   :members:"]
         lines += ["   :inherited-members: BaseEstimator, tuple, dict, Mapping, Protocol, ABC"]

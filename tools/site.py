@@ -74,7 +74,9 @@ def without_markup(line: str) -> str:
     return "".join(parts)
 
 
-def rewrite(_app: Any, _what: Any, _name: Any, _value: Any, _options: Any, lines: list[str]) -> None:
+def rewrite(
+    _app: Any, _what: Any, _name: Any, _value: Any, _options: Any, lines: list[str]
+) -> None:
     """Rewrite a docstring before it is read."""
     lines[:] = with_descriptions(lines)
 
@@ -84,9 +86,7 @@ def signature_of(_app: Any, what: str, _name: Any, value: Any, *_: Any) -> tuple
     if what != "class" or "__init__" not in vars(value):
         return None
     own = inspect.signature(value.__init__)
-    parameters = [
-        one.replace(annotation=one.empty) for one in list(own.parameters.values())[1:]
-    ]
+    parameters = [one.replace(annotation=one.empty) for one in list(own.parameters.values())[1:]]
     return str(inspect.Signature(parameters)), ""
 
 
