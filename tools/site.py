@@ -12,6 +12,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from tools import layers
 from tools.pages import ROOT, all_pages
 
 SECTIONS = ("Parameters", "Attributes", "Other Parameters")
@@ -32,6 +33,8 @@ SETTINGS = {
     "html_show_copyright": False,
     "html_show_sphinx": False,
     "html_copy_source": False,
+    "html_show_search_summary": False,  # it would be fetched, which files do not allow
+    "highlight_language": "text",
     "autodoc_member_order": "bysource",
     "autodoc_typehints": "none",
     "autodoc_class_signature": "mixed",
@@ -133,6 +136,7 @@ def build(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    target = ROOT / "build" / "docs" / "site"
+    layers.PICTURE.write_text(layers.drawn())
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "build/docs/site").resolve()
     build(target)
-    print(f"open {target.relative_to(ROOT)}/index.html")
+    print(f"open {target}/index.html")
