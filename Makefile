@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 demo: .venv/.installed
 	$(BIN)/rankgrove demo
@@ -11,10 +11,14 @@ test: .venv/.installed-dev lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/.installed-dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The site, into build/docs/site.
+docs: .venv/.installed-dev
+	$(BIN)/python -m tools.site
 
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import signal
 import threading
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from rankgrove.data.counting import count_columns, merged_bins
 from rankgrove.growth.grower import frontier_of
 from tests.cluster.processes import scheduler_and_worker
 from tests.command import run_here
-from tests.conftest import ROOT
 
 
 def made_up(n_queries=40, seed=0, sizes=(2, 25)):
@@ -335,18 +332,6 @@ def test_on_the_command_line(client, tmp_path):
         "train", *files, "--cluster", "here", "--model", "x.rg", cwd=tmp_path, status=2
     )
     assert "'local', an address as tcp://host:8786" in complaint
-
-
-def test_the_example_of_the_documentation(client, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rankgrove.rankers.files.connected", lambda *_: nullcontext(client))
-    for i in range(3):
-        rg.write_letor(DATA.select(np.arange(DATA.n_queries)[i::3]), f"part{i + 1}.txt")
-    rg.write_letor(VALID, "vali.txt")
-    text = (ROOT / "docs" / "scale.md").read_text()
-    (code, *_) = re.findall(r"```python\n(.*?)```", text, re.S)
-    exec(code, {"__name__": "__main__"})
-    assert rg.load("web.rg").best_round_ >= 1
 
 
 @pytest.mark.parametrize("max_bins", [2, 5, 255])

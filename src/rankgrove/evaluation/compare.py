@@ -168,6 +168,7 @@ def compare(
     convention : what the measure's name does not say
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
     n_samples, seed : of the randomisation test
+    n_threads : threads to use; None: all cores
 
     Examples
     --------

@@ -232,6 +232,7 @@ def statistics_from_data(
     source : the data it was trained on
     objective, measure : what responses are of, as in :class:`Trada`
     l2 : added to the sum of second derivatives of a node
+    n_threads : threads to use; None: all cores
 
     Returns
     -------

@@ -1,0 +1,195 @@
+"""The pages of the site: docs/, files elsewhere in the repository, and the reference of all names.
+
+The text is written for readers of the repository; here its links are made those of the site.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import rankgrove as rg
+
+ROOT = Path(__file__).resolve().parents[1]
+# Files outside docs/ that are pages of the site.
+OUTSIDE = {
+    "README.md": "index.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
+# The navigation: captions, and their pages in order. A page of docs/ belongs in here.
+NAVIGATION = {
+    "Begin": ["index", "tutorial"],
+    "How-tos": [
+        "howto/little-data",
+        "howto/ndcg-differs",
+        "howto/lightgbm-model",
+        "howto/own-measure",
+        "howto/cluster",
+        "howto/scikit-learn",
+    ],
+    "Rankers": [
+        "lambdamart",
+        "mart",
+        "nets",
+        "svm",
+        "adaptation",
+        "trada",
+        "combining",
+        "bagging",
+    ],
+    "Measures, data, scale": ["measures", "data", "scale"],
+    "Proof": ["results", "papers", "benchmarks"],
+    "Inside": ["design", "contributing", "changelog"],
+    "API reference": ["api/index"],
+}
+GROUPS = {
+    "Rankers": "What learns to rank, and what is made of trained rankers.",
+    "Working with rankers": "Loading, combining, adapting, pruning, checking.",
+    "Data": "Reading, writing, folding and generating judged data.",
+    "Measures and evaluation": "Measures, figures, and whether a difference is one.",
+    "Tuning": "Parameters, and how much a figure hangs on the training data.",
+    "Modules": "Plots, and the bridge to PyTorch.",
+    "Errors": "All are of one kind, `rg.RankgroveError`.",
+}
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
+WIDE = ("papers.md", "results.md")  # pages of wide tables, without a column of contents
+
+
+def site_path(path: str) -> str:
+    """Return where a file of the repository is in the site."""
+    return OUTSIDE.get(path, path.removeprefix("docs/"))
+
+
+def relinked(text: str, source: str) -> str:
+    """Return a page whose links to files of the repository lead to pages of the site.
+
+    source : path of the page's file, from the root of the repository
+    """
+    folder = (ROOT / source).parent
+    up = "../" * site_path(source).count("/")
+
+    def link(found: re.Match[str]) -> str:
+        text, target, place = found.groups()
+        if not target or ":" in target:
+            return found[0]
+        path = (folder / target).resolve()
+        if re.fullmatch(r"[\w./-]+\.md", text):  # a file's name says little in a site
+            text = title_of(path)
+        return f"[{text}]({up}{site_path(path.relative_to(ROOT).as_posix())}{place})"
+
+    return LINK.sub(link, text)
+
+
+def title_of(path: Path) -> str:
+    """Return the first heading of a page."""
+    return path.read_text().split("\n", 1)[0].removeprefix("# ")
+
+
+def group_of(name: str) -> str:
+    """Return the group of the reference that a public name belongs to."""
+    from rankgrove.rankers.base import Ranker
+
+    value = getattr(rg, name)
+    if inspect.ismodule(value):
+        return "Modules"
+    if isinstance(value, type) and issubclass(value, Exception):
+        return "Errors"
+    if isinstance(value, type) and issubclass(value, Ranker):
+        return "Rankers"
+    package = value.__module__.split(".")[1]
+    if package == "data":
+        return "Data"
+    if package in ("measures", "evaluation"):
+        return "Measures and evaluation"
+    return "Tuning" if package == "experiments" else "Working with rankers"
+
+
+def names_by_group() -> dict[str, list[str]]:
+    """Return all public names, the version apart."""
+    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name in rg.__all__:
+        if not name.startswith("__"):
+            found[group_of(name)].append(name)
+    return found
+
+
+def page_of(group: str) -> str:
+    """Return the name of a group's page."""
+    return group.lower().replace(",", "").replace(" ", "-")
+
+
+def api_pages() -> dict[str, str]:
+    """Return the reference: a page with all names, and one for every group."""
+    start = [
+        "# API reference",
+        "",
+        "`import rankgrove as rg`; names are loaded when first used.",
+        "",
+    ]
+    pages = {}
+    for group, names in names_by_group().items():
+        page = page_of(group)
+        start += [f"## [{group}]({page}.md)", "", "| | |", "|---|---|"]
+        parts = [f"# {group}", "", GROUPS[group], ""]
+        for name in names:
+            value = getattr(rg, name)
+            first = re.sub(r":\w+:|\|", "", inspect.getdoc(value).split("\n")[0])
+            start.append(
+                f"| {{py:obj}}`rg.{name} <{path_of(name)}>` | {first.replace('``', '`')} |"
+            )
+            parts += [f"## rg.{name}", "", *_directive(name, value)]
+        start.append("")
+        pages[f"api/{page}.md"] = "\n".join(parts)
+    contents = ["```{toctree}", ":hidden:", *map(page_of, GROUPS), "```", ""]
+    return {"api/index.md": "\n".join([*start, *contents])} | pages
+
+
+def path_of(name: str) -> str:
+    """Return the name by which the reference knows a public thing."""
+    value = getattr(rg, name)
+    return value.__name__ if inspect.ismodule(value) else f"rankgrove.{name}"
+
+
+def _directive(name: str, value: object) -> list[str]:
+    """Return the block that fills in a docstring, and those of its parts."""
+    if inspect.ismodule(value):
+        names = ", ".join(getattr(value, "__all__", ["lambda_loss"]))
+        lines = [
+            f".. automodule:: {value.__name__}",
+            f"   :members: {names}",
+            "   :imported-members:",
+        ]
+    elif isinstance(value, type) and not issubclass(value, Exception):
+        lines = [f".. autoclass:: rankgrove.{name}", "   :members:"]
+        lines += ["   :inherited-members: BaseEstimator, tuple, dict, Mapping, Protocol, ABC"]
+    elif isinstance(value, type):
+        lines = [f".. autoexception:: rankgrove.{name}"]
+    else:
+        lines = [f".. autofunction:: rankgrove.{name}"]
+    return ["```{eval-rst}", *lines, "```", ""]
+
+
+def contents() -> str:
+    """Return the navigation as the site's generator wants it, hidden on the page."""
+    parts = []
+    for caption, pages in NAVIGATION.items():
+        own = ["Start <self>" if page == "index" else page for page in pages]
+        parts += ["```{toctree}", ":hidden:", f":caption: {caption}", "", *own, "```", ""]
+    return "\n".join(parts)
+
+
+def all_pages() -> dict[str, str]:
+    """Return the text of every page of the site by its path."""
+    pages = {}
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        source = path.relative_to(ROOT).as_posix()
+        pages[site_path(source)] = relinked(path.read_text(), source)
+    for source, page in OUTSIDE.items():
+        pages[page] = relinked((ROOT / source).read_text(), source)
+    pages["index.md"] += "\n" + contents()
+    for page in WIDE:
+        pages[page] = f"---\nhide-toc: true\n---\n{pages[page]}"
+    return pages | api_pages()
