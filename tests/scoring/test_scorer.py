@@ -94,6 +94,20 @@ def test_rounding_does_not_leave_out_the_winner(single):
     assert found.scores.tolist() == scores.tolist()
 
 
+def test_who_is_behind_may_still_win():
+    # The remaining trees make up for 1 with 1.5, all of what they have.
+    trees = make_ensemble(np.random.default_rng(0), [2] * 64, 1, [0.5], missing="left")
+    right, left = (trees.leaf_ptr[:-1] + ~side for side in (trees.right, trees.left))
+    value = np.zeros(128)
+    value[right[0]], value[left[32:]] = 1.0, 1.5 / 32
+    object.__setattr__(trees, "value", value)
+    features = np.zeros((200, 1), np.float32)
+    features[150] = 1.0
+    found = Scorer(trees).top(features, 1)
+    assert found.rows.tolist() == [0]
+    assert found.scores.tolist() == [1.5]
+
+
 def test_one_scorer_for_several_threads():
     rng = np.random.default_rng(1)
     trees = make_ensemble(rng, [31] * 60, 8, rng.normal(size=99))
