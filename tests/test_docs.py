@@ -17,7 +17,7 @@ from tests.documentation import PAGES, examples, name_of, run
 from tests.reference import svm as naive
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("lightgbm")
+lightgbm = pytest.importorskip("lightgbm")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,9 @@ def made():
     names |= {"X": train.X, "y": train.y, "qid": train.qid, "scores": names["test"].column(3)}
     for letter, trees in zip("abc", (3, 5, 7), strict=True):
         names[letter] = rg.LambdaMART(n_trees=trees, n_leaves=5).fit(train)
-    return names
+    for name, trees in (("old", 3), ("new", 20)):
+        names[name] = rg.LambdaMART(n_trees=trees, n_leaves=5).fit(train, valid=names["vali"])
+    return names | {"lightgbm": lightgbm, "sizes": np.diff(train.query_ptr)}
 
 
 @pytest.fixture
@@ -43,6 +45,13 @@ def names(made, tmp_path, monkeypatch):
         rg.write_letor(made["train"].select(queries[i::3]), f"part{i + 1}.txt")
     for letter in "abc":
         made[letter].save(f"{letter}.rg")
+    for name, letter in (("web", "a"), ("other", "b"), ("best", "c")):
+        made[letter].save(f"{name}.rg")
+    names = [f"feature{i}" for i in range(1, made["train"].n_features + 1)]
+    (tmp_path / "names.txt").write_text("\n".join(names) + "\n")
+    data = lightgbm.Dataset(made["X"], made["y"], group=made["sizes"])
+    options = {"objective": "lambdarank", "verbose": -1, "min_data_in_leaf": 5}
+    lightgbm.train(options, data, 3).save_model("lightgbm.txt")
     for name, column in (("bm25", 1), ("new", 3)):
         np.savetxt(f"{name}.txt", made["vali"].column(column))
     (tmp_path / "space.toml").write_text("n_leaves = [7, 15]\nlearning_rate = [0.05, 0.1]\n")
