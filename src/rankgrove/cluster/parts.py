@@ -185,7 +185,7 @@ class Parts:
             try:
                 return job.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                if job.done():
+                if job.status == "error":  # its own
                     raise
                 workers = threads_of_workers(self._client)
                 for i, actor in enumerate(self._actors):
@@ -219,7 +219,7 @@ class Parts:
                 try:
                     return self._futures[i].result(timeout=LOOK_SECONDS)
                 except TimeoutError:
-                    if self._futures[i].done():
+                    if self._futures[i].status == "error":  # its own
                         raise
                     if not self._is_held(self._futures[i]):
                         self._start(i, self._least_loaded())
@@ -266,8 +266,8 @@ class Parts:
             try:
                 return future.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                if future.done():
-                    raise
+                if future.done():  # just then, or it is its own
+                    return future.result()
                 if self._client.status in ("closed", "closing"):
                     raise gone(self._client) from None
                 if self._actors[i]._address not in threads_of_workers(self._client):
