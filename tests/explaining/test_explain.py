@@ -54,7 +54,8 @@ def models():
 
 
 KINDS = """LambdaMART;MART;submodel;base scores;on an SVM;SVM;SVM, steps;SVM, percentile
-SVM, standard;SVMAcc;AdaRank;CoordinateAscent;SmoothRank;CRR;linear net;mean;minmax;combined;stacked;Trada"""
+SVM, standard;SVMAcc;AdaRank;CoordinateAscent;SmoothRank;CRR;linear net
+mean;minmax;combined;stacked;Trada"""
 
 
 @pytest.mark.parametrize("kind", KINDS.replace("\n", ";").split(";"))

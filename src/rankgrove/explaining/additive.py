@@ -71,7 +71,9 @@ def taken_apart(model: Any, at: Context) -> Sum:
 
 def _refuse(what: str, reason: str) -> NoReturn:
     article = "An" if what[0] in "AEIOU" else "A"
-    raise DataError(f"{article} {what} cannot be explained as a sum over features: {reason}. {_REMEDY}.")
+    raise DataError(
+        f"{article} {what} cannot be explained as a sum over features: {reason}. {_REMEDY}."
+    )
 
 
 def _boosted(model: BoostedRanker, at: Context) -> Sum:
