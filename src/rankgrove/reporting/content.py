@@ -23,9 +23,7 @@ from rankgrove.reporting.reasons import are_sums, reasons
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import System
 
-# A query's values are kept as whole numbers of so many parts: enough that queries won and lost are
-# as many here as in the tests of significance.
-SCALE = 1_000_000
+SCALE = 10_000  # a query's values are kept as whole numbers of so many parts
 MOST_POINTS = 250  # of a line
 N_FEATURES = 12  # of importance
 
