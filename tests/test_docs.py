@@ -6,6 +6,7 @@ import json
 import tomllib
 from contextlib import nullcontext
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,9 +30,7 @@ def made():
     names |= {"X": train.X, "y": train.y, "qid": train.qid, "scores": names["test"].column(3)}
     for letter, trees in zip("abc", (3, 5, 7), strict=True):
         names[letter] = rg.LambdaMART(n_trees=trees, n_leaves=5).fit(train)
-    for name, trees in (("old", 3), ("new", 20)):
-        names[name] = rg.LambdaMART(n_trees=trees, n_leaves=5).fit(train, valid=names["vali"])
-    return names | {"lightgbm": lightgbm, "sizes": np.diff(train.query_ptr)}
+    return names
 
 
 @pytest.fixture
@@ -45,17 +44,37 @@ def names(made, tmp_path, monkeypatch):
         rg.write_letor(made["train"].select(queries[i::3]), f"part{i + 1}.txt")
     for letter in "abc":
         made[letter].save(f"{letter}.rg")
-    for name, letter in (("web", "a"), ("other", "b"), ("best", "c")):
-        made[letter].save(f"{name}.rg")
-    names = [f"feature{i}" for i in range(1, made["train"].n_features + 1)]
-    (tmp_path / "names.txt").write_text("\n".join(names) + "\n")
-    data = lightgbm.Dataset(made["X"], made["y"], group=made["sizes"])
-    options = {"objective": "lambdarank", "verbose": -1, "min_data_in_leaf": 5}
-    lightgbm.train(options, data, 3).save_model("lightgbm.txt")
     for name, column in (("bm25", 1), ("new", 3)):
         np.savetxt(f"{name}.txt", made["vali"].column(column))
     (tmp_path / "space.toml").write_text("n_leaves = [7, 15]\nlearning_rate = [0.05, 0.1]\n")
     return {"rg": rg, "model": made["a"], "__name__": "__main__"} | made
+
+
+def before_formats(names):
+    train = names["train"]
+    names["X"], names["sizes"] = np.asarray(train.X), np.diff(train.query_ptr)
+    names["lightgbm"] = lightgbm
+    names["onnxruntime"] = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    lines = [f"feature_{k}\n" for k in range(train.n_features)]
+    Path("names.txt").write_text("".join(lines))
+    sets = lightgbm.Dataset(names["X"], train.y, group=names["sizes"])
+    lightgbm.train({"objective": "lambdarank", "verbose": -1}, sets, 5).save_model("lightgbm.txt")
+
+
+def before_trained(names):
+    """Two models are there, as files and by name."""
+    for name, file, trees in (("old", "web.rg", 3), ("new", "best.rg", 6)):
+        names[name] = rg.LambdaMART(n_trees=trees).fit(names["train"], valid=names["vali"])
+        names[name].save(file)
+
+
+BEFORE = {
+    "explaining.md": before_trained,
+    "formats.md": before_formats,
+    "report.md": before_trained,
+    "scoring.md": before_trained,
+}
 
 
 def after_lambdamart(names, printed):
@@ -117,12 +136,16 @@ WRITTEN = {
     "adaptation.md": ["small.rg"],
     "bagging.md": ["bag.rg", "trials.jsonl", "tuning.png", "small.rg", "pruning.png"],
     "combining.md": ["best.rg", "curve.png", "combined.txt"],
+    "explaining.md": ["why.png", "feature.png"],
+    "formats.md": ["web.rg", "web.onnx", "web.json"],
     "howto/cluster.md": ["web.rg"],
     "howto/lightgbm-model.md": ["lightgbm.txt"],
     "howto/little-data.md": ["big.rg", "adapted.rg", "tuned.rg"],
     "lambdamart.md": ["web.rg"],
     "mart.md": ["mcrank.rg"],
     "nets.md": ["net.rg", "stack.rg", "optimum.png"],
+    "report.md": ["report.html", "learning.png"],
+    "scoring.md": ["top.run"],
     "svm.md": ["map.rg", "acc.rg", "weights.png"],
     "trada.md": ["new.rg"],
     "tutorial.md": ["web.rg", "plain.rg", "names.txt", "trials.jsonl"],
@@ -148,6 +171,7 @@ def test_examples_run(page, names, tmp_path, monkeypatch, request, capsys):
     if name == "nets.md":  # data of which small nets learn much
         parts = [rg.make_artificial(60, n_docs=12, n_features=6, seed=seed) for seed in (1, 2, 3)]
         names |= dict(zip(("train", "vali", "test"), parts, strict=True))
+    BEFORE.get(name, lambda _: None)(names)
     with sklearn.config_context():
         for example in examples(page):
             if example.language in ("python", "sh"):

@@ -1,4 +1,4 @@
-"""Build the site: ``python -m tools.site`` writes build/site, which is read without a network."""
+"""Build the site: ``python -m tools.site`` writes build/docs/site, to be read without a network."""
 
 from __future__ import annotations
 

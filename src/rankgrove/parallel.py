@@ -10,7 +10,9 @@ entered by two Python threads at once.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -21,16 +23,36 @@ import numpy as np
 
 from rankgrove.errors import ParameterError
 
+QUOTA_FILE = "/sys/fs/cgroup/cpu.max"
+
 _entry = threading.RLock()
 _pool: ThreadPoolExecutor | None = None
 
 
 def available_threads() -> int:
-    """Return the number of threads used where ``n_threads`` is None."""
+    """Return the number of threads used where ``n_threads`` is None.
+
+    The cores this process may run on; fewer where its container has a quota of their time.
+    """
     try:
-        return len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on this platform
-        return os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+    return min(cores, quota_of_cores(QUOTA_FILE) or cores)
+
+
+@functools.cache
+def quota_of_cores(path: str) -> int | None:
+    """Return how many cores' time a container may use (cgroup v2), rounded up; None: no limit.
+
+    More threads than that are halted until the next period, all of them at once.
+    """
+    try:
+        with open(path) as file:
+            quota, period = file.read().split()
+        return max(1, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):  # not on this platform, or "max"
+        return None
 
 
 def thread_count(n_threads: int | None) -> int:

@@ -63,7 +63,7 @@ def test_every_command_takes_it(folder, model):
 
 def test_converting_as_a_user_does(folder):
     out, complaints = run_apart("convert", "xgb.json", "web.rg", cwd=folder)
-    assert (out, complaints) == ("", "")
+    assert (out, complaints) == ("written to web.rg\n", "")
     words = "convert web.rg web.json --to elasticsearch --features names.txt --name ranker"
     _, complaints = run(*words.split(), cwd=folder, status=2)
     assert "takes 0 for a missing value" in complaints

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rankgrove as rg
+from rankgrove.evaluation.compare import paired
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 
 
@@ -128,3 +129,11 @@ def test_bad_input(systems):
     empty = rg.QueryDataset(None, [0, 0], qid=[1, 1])
     with pytest.raises(rg.DataError, match="no query"):
         rg.compare({"a": [1, 2], "b": [2, 1]}, empty, "map")
+
+
+def test_rounding_is_no_win():
+    one = np.array([0.1 + 0.2, 0.5, 0.25, 0.0, 1.0])
+    other = np.array([0.3, 0.5, 0.5, 0.0, 1.0 - 1e-9])
+    assert one[0] > other[0]
+    assert paired(one, other)[:4].tolist() == [0.0, 0.0, -0.25, 0.0]
+    assert paired(one, other)[4] > 0

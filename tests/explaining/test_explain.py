@@ -40,6 +40,10 @@ def models():
         "SVM, percentile": rg.SVMMap(scaling="percentile").fit(DATA),
         "SVM, standard": rg.SVMMap(scaling="standard").fit(DATA),
         "SVMAcc": rg.SVMAcc().fit(DATA),
+        "AdaRank": rg.AdaRank(n_rounds=5).fit(DATA),
+        "CoordinateAscent": rg.CoordinateAscent(n_restarts=1).fit(DATA),
+        "SmoothRank": rg.SmoothRank(scaling="query").fit(DATA),
+        "CRR": rg.CRR(n_epochs=2).fit(DATA),
         "linear net": rg.RankNet(hidden=(), n_epochs=2).fit(DATA),
         "mean": rg.BaggedRanker(small(), n_models=3, combine="mean").fit(DATA),
         "minmax": rg.BaggedRanker(small(), n_models=3).fit(DATA),
@@ -50,7 +54,8 @@ def models():
 
 
 KINDS = """LambdaMART;MART;submodel;base scores;on an SVM;SVM;SVM, steps;SVM, percentile
-SVM, standard;SVMAcc;linear net;mean;minmax;combined;stacked;Trada"""
+SVM, standard;SVMAcc;AdaRank;CoordinateAscent;SmoothRank;CRR;linear net
+mean;minmax;combined;stacked;Trada"""
 
 
 @pytest.mark.parametrize("kind", KINDS.replace("\n", ";").split(";"))

@@ -50,8 +50,9 @@ def check(tree: Tree, leaf_of: np.ndarray, X: np.ndarray) -> None:
 
 
 def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "REGION_NS", -1)
-    monkeypatch.setattr(rows_module, "SERIAL_ROWS", 0)
+    monkeypatch.setattr(rows_module, "worth_a_region", lambda nanoseconds, n_threads: True)
+    monkeypatch.setattr(rows_module, "parts_for", lambda n_rows, n_threads: n_threads)
+    monkeypatch.setattr(rows_module, "timed", lambda step, n_rows, n_threads, work: step(n_threads))
 
 
 @pytest.fixture(params=["serial", "parallel"])

@@ -197,7 +197,8 @@ def compare(
         else [(name, names[0]) for name in names[1:]]
     )
     contrasts = [
-        _contrast(a, b, per_query[a] - per_query[b], n_samples, seed, n_threads) for a, b in pairs
+        _contrast(a, b, paired(per_query[a], per_query[b]), n_samples, seed, n_threads)
+        for a, b in pairs
     ]
     one = next(iter(found.values()))
     (measure_name,) = one.measures
@@ -227,6 +228,18 @@ def _common(found: dict[str, Evaluation]) -> tuple[np.ndarray, dict[str, np.ndar
         for name, table in zip(found, tables, strict=True)
     }
     return np.array(ids), values_of
+
+
+def paired(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Return every query's difference; 0 where nothing but rounding tells the values apart.
+
+    Different rankings can have the same value by sums in another order: no win, and no rank among
+    the differences.
+    """
+    difference = ours - theirs
+    larger = np.maximum(np.abs(ours), np.abs(theirs))
+    difference[np.abs(difference) <= 1e-13 * larger] = 0.0
+    return difference
 
 
 def _contrast(

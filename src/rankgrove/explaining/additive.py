@@ -16,8 +16,8 @@ from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.linear import LinearRanker
 from rankgrove.rankers.linear_data import scaled_rows
+from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.stacking import StackedRanker
 from rankgrove.rankers.submodel import SubmodelRanker
@@ -70,7 +70,10 @@ def taken_apart(model: Any, at: Context) -> Sum:
 
 
 def _refuse(what: str, reason: str) -> NoReturn:
-    raise DataError(f"A {what} cannot be explained as a sum over features: {reason}. {_REMEDY}.")
+    article = "An" if what[0] in "AEIOU" else "A"
+    raise DataError(
+        f"{article} {what} cannot be explained as a sum over features: {reason}. {_REMEDY}."
+    )
 
 
 def _boosted(model: BoostedRanker, at: Context) -> Sum:
@@ -93,7 +96,7 @@ def _boosted(model: BoostedRanker, at: Context) -> Sum:
     return below.times(model.submodel_weight_).plus(found)
 
 
-def _linear(model: LinearRanker, at: Context) -> Sum:
+def _linear(model: LinearPredictor, at: Context) -> Sum:
     """Take w (x - mean of x) of every feature, as scaled; with thresholds, its step's value."""
     own = model.linear_
     known = at.all_data if at.background is None else at.background
@@ -197,7 +200,7 @@ def _column_means(terms: np.ndarray) -> np.ndarray:
 
 _WAYS: dict[type, Any] = {
     BoostedRanker: _boosted,
-    LinearRanker: _linear,
+    LinearPredictor: _linear,
     NetRanker: _net,
     CombinedRanker: _combined,
     BaggedRanker: _bag,

@@ -18,7 +18,7 @@ from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
-from rankgrove.rankers.linear import LinearRanker
+from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.validation import check_integer, counted, refuse
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
@@ -136,7 +136,7 @@ def partial_dependence(
 def _refuse_by_query(model: Ranker) -> None:
     """Refuse models that bring values or scores to a scale of the query."""
     what = None
-    if isinstance(model, LinearRanker) and model.linear_.scaling in BY_QUERY:
+    if isinstance(model, LinearPredictor) and model.linear_.scaling in BY_QUERY:
         what = f"features (scaling={model.linear_.scaling!r})"
     elif isinstance(model, BaggedRanker) and model.combine != "mean":
         what = f"its models' scores (combine={model.combine!r})"

@@ -13,9 +13,8 @@ import numpy as np
 
 from rankgrove.growth import _leaf_kernels as kernels
 from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.growth.regions import parts_for
 from rankgrove.parallel import threads
-
-SERIAL_ROWS = 1 << 14  # fewer rows are not worth a parallel region
 
 
 def add_leaf_values(
@@ -27,7 +26,7 @@ def add_leaf_values(
     numbers gives the same scores.
     """
     with threads(n_threads) as most:
-        n_parts = 1 if scores.size < SERIAL_ROWS else most
+        n_parts = parts_for(scores.size, most)
         run_parts(kernels.add_values_part, kernels.add_values, n_parts, scores, values, leaf_of)
 
 

@@ -19,24 +19,17 @@ from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
 from rankgrove.growth.frontier import Leaf, Search
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords
-from rankgrove.growth.leaves import SERIAL_ROWS, leaf_sums
+from rankgrove.growth.leaves import leaf_sums
 from rankgrove.growth.partition import leaf_dtype, leaves_of
 from rankgrove.growth.quantise import Layout, largest_magnitude, magnitudes, quantise
+from rankgrove.growth.regions import parts_for, timed, worth_a_region
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
 
-# A parallel region must save this much: it costs a tenth of it on an idle machine, and up to a
-# hundred times as much where another process holds a core and all threads wait for one.
-REGION_NS = 100_000
 # What the steps of a split cost, roughly: to weigh them against a region, no more.
 BYTE_NS = 0.5  # of a row, added to a histogram
 ROW_NS = 1.0  # divided, or copied to its place
 FEATURE_NS = 450.0  # of a child, searched
-
-
-def worth_a_region(nanoseconds: float, n_threads: int) -> bool:
-    """Return whether so much work is done sooner by several threads."""
-    return nanoseconds * (1 - 1 / n_threads) > REGION_NS
 
 
 class HeldRows:
@@ -87,7 +80,7 @@ class HeldRows:
 
     @property
     def _n_parts(self) -> int:
-        return 1 if self.n_chosen < SERIAL_ROWS else self.n_threads
+        return parts_for(self.n_chosen, self.n_threads)
 
     def largest(self) -> list[float]:
         """Return the largest magnitudes."""
@@ -95,8 +88,13 @@ class HeldRows:
 
     def magnitudes(self, exponents: list[int]) -> list[int]:
         """Return the sums of magnitudes, in units of ``2**-exponent``."""
-        both = zip(self._values, exponents, strict=True)
-        return [magnitudes(v, self._chosen, k, self._n_parts) for v, k in both]
+        both = list(zip(self._values, exponents, strict=True))
+
+        def sums(n_parts: int) -> list[int]:
+            return [magnitudes(v, self._chosen, k, n_parts) for v, k in both]
+
+        work = ROW_NS * self.n_chosen * len(both)
+        return timed(sums, self.n_chosen, self.n_threads, work)
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
         """Fill the packed sums of the rows; all of them are in the root."""

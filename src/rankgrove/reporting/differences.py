@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankgrove.evaluation.compare import Comparison
+from rankgrove.evaluation.compare import Comparison, paired
 from rankgrove.validation import check_choice
 
 
@@ -44,7 +44,7 @@ def differences(
     system = others[0] if system is None else system
     for given in (system, against):
         check_choice("system", "differences", given, names)
-    values = comparison.per_query[system] - comparison.per_query[against]
+    values = paired(comparison.per_query[system], comparison.per_query[against])
     order = np.argsort(-values, kind="stable")
     return Differences(
         system, against, comparison.measure_name, comparison.query_ids[order], values[order]

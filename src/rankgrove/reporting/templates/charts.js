@@ -192,9 +192,14 @@ function axes(picture, box, x, y, xLabel) {
 }
 function xTicks(picture, x, bottom, about, top) {
   const places = x.ticks(about), texts = x.log ? places.map(short) : tickTexts(places);
-  places.forEach((v, k) => picture.append(
-    svg("line", { class: top === undefined ? "axis" : "grid", x1: x(v), x2: x(v), y1: top ?? bottom, y2: bottom + (top === undefined ? 4 : 0) }),
-    svg("text", { x: x(v), y: bottom + 17, "text-anchor": "middle" }, texts[k])));
+  let end = -Infinity; // of the last text: one that would touch it is left out
+  places.forEach((v, k) => {
+    picture.append(svg("line", { class: top === undefined ? "axis" : "grid", x1: x(v), x2: x(v), y1: top ?? bottom, y2: bottom + (top === undefined ? 4 : 0) }));
+    const half = 3.6 * texts[k].length;
+    if (x(v) - half < end + 4) return;
+    end = x(v) + half;
+    picture.append(svg("text", { x: x(v), y: bottom + 17, "text-anchor": "middle" }, texts[k]));
+  });
 }
 
 // Lines over a common x. A series has model or paint, name, x, y; perhaps dash, step, band, best, markers.
