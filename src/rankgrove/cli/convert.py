@@ -100,3 +100,4 @@ def convert(
         shift=shift,
         missing=missing.value,
     )
+    typer.echo(f"written to {out}")

@@ -110,15 +110,15 @@ def encode(
     form = FORMATS[to]
     writer = _writer(form, model)
     notes: list[str] = []
+    if isinstance(model, Ensemble) and model.n_columns > 1 and not form.columns:
+        raise ParameterError(
+            f"The trees give {model.n_columns} scores a row, one a class, and {form.program} "
+            f"takes one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
+            "rg.LambdaMART, which give one."
+        )
     if form.zero:
         model = _with_zero_for_missing(model, form, zero)
     if isinstance(model, Ensemble):
-        if model.n_columns > 1 and not form.columns:
-            raise ParameterError(
-                f"The trees give {model.n_columns} scores a row, one a class, and {form.program} "
-                f"takes one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
-                "rg.LambdaMART, which give one."
-            )
         if form.positive if shift is None else shift:
             model, note = _shifted(model)
             notes.append(note)
