@@ -299,10 +299,9 @@ def test_data_that_says_nothing_is_refused(train, ranker):
     else:
         with pytest.raises(rg.DataError, match="same value in all rows"):
             made(ranker).fit(flat)
-    if ranker is not rg.CRR:
-        weighted = rg.QueryDataset(train.X, train.y, train.qid, weight=np.ones(train.n_rows))
-        with pytest.raises(rg.DataError, match="weights of rows"):
-            made(ranker).fit(weighted)
+    weighted = rg.QueryDataset(train.X, train.y, train.qid, weight=np.ones(train.n_rows))
+    with pytest.raises(rg.DataError, match="weights of rows"):
+        made(ranker).fit(weighted)
 
 
 @pytest.mark.parametrize("ranker", EVERY)

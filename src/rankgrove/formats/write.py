@@ -125,9 +125,17 @@ def encode(
     elif shift:
         raise ParameterError("Only scores of trees have a least value: shift is for them.")
     elif form.positive:
-        notes.append(f"{form.program} refuses scores below 0, and this model may give such.")
+        notes.append(
+            f"{form.program} refuses scores below 0, and this model may give such: see that its "
+            "features and weights do not, or take trees, whose scores are shifted."
+        )
     if isinstance(model, Linear) and to != "onnx" and model.raw_weights()[1]:
-        notes.append(f"{form.program} has no intercept: all scores are lower by the same number.")
+        intercept = model.raw_weights()[1]
+        side = "lower" if intercept > 0 else "higher"
+        notes.append(
+            f"{form.program} has no intercept: all scores are {side} by {abs(intercept):.9g}, and "
+            "rank alike."
+        )
     written = writer(model, labels)
     if isinstance(written, tuple):
         written, more = written

@@ -97,14 +97,14 @@ def convert(
 def _format(path: Path, to: str | None) -> str:
     if to is not None:
         check_choice("to", "convert", to, [*FORMATS, OURS])
-        if to == "xgboost" and path.suffix == ".ubj":
+        if to == "xgboost" and path.suffix.lower() == ".ubj":
             raise ParameterError(
                 f"XGBoost models are written as JSON, and XGBoost takes {path} for UBJ by its "
                 "ending: let it end in .json."
             )
         return to
-    if path.suffix in ENDINGS:
-        return ENDINGS[path.suffix]
+    if path.suffix.lower() in ENDINGS:
+        return ENDINGS[path.suffix.lower()]
     known = ", ".join(f"{ending} ({name})" for ending, name in ENDINGS.items())
     raise ParameterError(
         f"The ending of {path} does not say which format is meant: give to= (--to), one of "
