@@ -18,7 +18,7 @@ import logging
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ import numpy as np
 
 from benchmarks.timing import best_times
 from benchmarks.weblike import weblike
-from rankgrove.model.ensemble import Ensemble, unknown_statistics
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.rankers.load import load
 from rankgrove.scoring.score import score
 from rankgrove.scoring.scorer import Scorer
 
@@ -56,7 +57,8 @@ def main() -> None:
 
 def compare(stem: Path, given: argparse.Namespace) -> None:
     X = weblike(-(-given.docs // 120), seed=2)[0][: given.docs]
-    trees = ensemble_of(lightgbm_model(stem, given.trees, given.leaves))
+    lightgbm_model(stem, given.trees, given.leaves)
+    trees = load(stem.with_suffix(".lightgbm.txt")).ensemble_
     pairs = {"batch": X.shape[0] * trees.n_trees, "query": QUERY * trees.n_trees}
     times: dict[tuple[str, int], dict[str, float]] = {}
     contenders = {"rankgrove": ours(trees), **peers(stem, given, trees)}
@@ -178,48 +180,6 @@ def lightgbm_model(stem: Path, n_trees: int, n_leaves: int) -> Any:
         }
         lightgbm.train(parameters, data, n_trees).save_model(path)
     return lightgbm.Booster(model_file=path)
-
-
-def ensemble_of(booster: Any) -> Ensemble:
-    """Return LightGBM's trees as an ensemble; its data has no missing values."""
-    parts: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right")}
-    values: list[float] = []
-    node_ptr, leaf_ptr = [0], [0]
-    dump = booster.dump_model()
-    for tree in dump["tree_info"]:
-        nodes, leaves = list(_nodes(tree["tree_structure"])), {}
-        number = {node["split_index"]: i for i, node in enumerate(nodes)}
-        for node in nodes:
-            parts["feature"].append(node["split_feature"])
-            parts["threshold"].append(node["threshold"])
-            for side in ("left", "right"):
-                child = node[f"{side}_child"]
-                if "split_index" in child:
-                    parts[side].append(number[child["split_index"]])
-                else:
-                    parts[side].append(~len(leaves))
-                    leaves[len(leaves)] = child["leaf_value"]
-        values += leaves.values() if nodes else [tree["tree_structure"]["leaf_value"]]
-        node_ptr.append(len(parts["feature"]))
-        leaf_ptr.append(len(values))
-    n_nodes = node_ptr[-1]
-    return Ensemble(
-        n_features=dump["max_feature_idx"] + 1,
-        node_ptr=np.array(node_ptr),
-        leaf_ptr=np.array(leaf_ptr),
-        **{name: np.array(part) for name, part in parts.items()},
-        missing_left=np.ones(n_nodes, bool),
-        gain=np.zeros(n_nodes),
-        value=np.array(values),
-        **unknown_statistics(n_nodes, len(values)),
-    )
-
-
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if "split_index" in node:
-        yield node
-        yield from _nodes(node["left_child"])
-        yield from _nodes(node["right_child"])
 
 
 # -- peers ----------------------------------------------------------------------------------------

@@ -46,6 +46,28 @@ def test_rank_scores_as_the_library_does(folder):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_the_first_documents_of_every_query(folder, model):
+    words = ["rank", "test.txt", "--model", model, "--format", "trec"]
+    every, _ = run(*words, cwd=folder)
+    some, complaints = run_apart(*words, "--top", "3", cwd=folder)
+    wanted = [line for line in every.splitlines() if int(line.split()[3]) <= 3]
+    assert some.splitlines() == wanted
+    assert complaints == ""  # queries are short: no tree was left out
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_scores_are_explained(folder, model):
+    query = (folder / "test.txt").read_text().split()[1].removeprefix("qid:")
+    words = ["explain", model, "test.txt", "--query", query, "--above", "1", "--below", "2"]
+    if model == "rank.xml":  # RankLib's files have no counts
+        _, complaints = run(*words, cwd=folder, status=2)
+        assert "--background" in complaints
+        words += ["--background", "train.txt"]
+    out, _ = run(*words, cwd=folder)
+    assert "difference" in out
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_every_command_takes_it(folder, model):
     out, _ = run("evaluate", "test.txt", "--model", model, "-m", "ndcg@10", cwd=folder)
     assert "ndcg@10" in out
@@ -98,6 +120,8 @@ def test_data_with_more_features_than_ranklibs_trees_know(folder):
         ("gone.rg m.txt", "there is no such file"),
         ("lgb.txt lgb.txt", "would overwrite"),
         ("lgb.txt m.json", "does not say which format"),
+        ("lgb.txt m.ubj", "does not say which format"),
+        ("lgb.txt m.ubj --to xgboost", "let it end in .json"),
         ("train.txt m.rg", "train.txt is not a rankgrove model, nor one of LightGBM"),
         ("lgb.txt m.xml --features train.txt", "the model has 5 features"),
         ("lgb.txt nowhere/m.rg", "in a folder that exists"),

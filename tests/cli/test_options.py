@@ -48,6 +48,7 @@ def test_files_that_count_from_0(folder):
         ["evaluate", "--model", "m0.rg"],
         ["evaluate", "--feature", "1"],
         ["compare", *systems],
+        ["combine", "m0.rg", "m1.rg"],
     ):
         out, _ = run(words[0], "test0.txt", "--zero-based", *words[1:], cwd=folder)
         assert out == run(words[0], "test.txt", *words[1:], cwd=folder)[0]

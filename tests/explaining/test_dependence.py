@@ -24,8 +24,10 @@ def by_copies(model, data, settings):
 
 
 @pytest.fixture(scope="module")
-def models():
+def models(tmp_path_factory):
     trees = rg.LambdaMART(n_trees=12, min_leaf=5).fit(DATA)
+    file = tmp_path_factory.mktemp("models") / "lightgbm.txt"
+    rg.convert(trees, file)
     return {
         "trees": trees,
         "mart": rg.MART(n_trees=5).fit(DATA),
@@ -34,6 +36,7 @@ def models():
         "net": rg.RankNet(hidden=(4,), n_epochs=1).fit(DATA),
         "svm": rg.SVMMap().fit(DATA),
         "bag": rg.BaggedRanker(rg.MART(n_trees=3), n_models=2, combine="mean").fit(DATA),
+        "foreign": rg.load(file),
     }
 
 
@@ -48,11 +51,12 @@ def test_means_of_changed_copies(models, kind):
         np.testing.assert_array_equal(found.quantiles[:, g], np.quantile(scores, found.levels))
 
 
+@pytest.mark.parametrize("kind", ["trees", "submodel", "bag", "foreign"])
 @pytest.mark.parametrize("feature", range(1, 7))
-def test_the_quick_walk_is_exact(models, feature):
-    model = models["trees"]
+def test_the_quick_walk_is_exact(models, kind, feature):
+    model = models[kind]
     for grid in (None, 7, "thresholds"):
-        if grid == "thresholds" and feature - 1 not in model.ensemble_.feature:
+        if grid == "thresholds" and feature - 1 not in model._one_ensemble().feature:
             with pytest.raises(rg.DataError, match="no tree looks at"):
                 rg.partial_dependence(model, DATA, feature, grid)
             continue

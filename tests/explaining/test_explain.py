@@ -23,9 +23,17 @@ def small(**settings):
     return rg.LambdaMART(n_trees=8, min_leaf=5, **settings)
 
 
+def read_back(model, folder, to, **settings):
+    """Return the model as another library's, read from that library's file."""
+    rg.convert(model, folder / to, to, **settings)
+    return rg.load(folder / to)
+
+
 @pytest.fixture(scope="module")
-def models():
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
     trees = small().fit(DATA)
+    lightgbm = read_back(trees, folder, "lightgbm")
     mart = rg.MART(n_trees=6).fit(DATA)
     svm = rg.SVMMap().fit(DATA)
     shifted = OTHER.with_base_score(np.linspace(-1, 1, OTHER.n_rows))
@@ -50,12 +58,16 @@ def models():
         "combined": rg.CombinedRanker([trees, svm]).fit(OTHER),
         "stacked": rg.StackedRanker([trees, svm], hidden=(), n_epochs=2).fit(OTHER),
         "Trada": rg.Trada(trees, beta=3.0).fit(OTHER),
+        "LightGBM": lightgbm,
+        "on LightGBM": small(submodel=lightgbm).fit(OTHER),
+        "with LightGBM": rg.CombinedRanker([lightgbm, mart]).fit(OTHER),
+        "XGBoost": read_back(trees, folder, "xgboost"),
     }
 
 
 KINDS = """LambdaMART;MART;submodel;base scores;on an SVM;SVM;SVM, steps;SVM, percentile
 SVM, standard;SVMAcc;AdaRank;CoordinateAscent;SmoothRank;CRR;linear net
-mean;minmax;combined;stacked;Trada"""
+mean;minmax;combined;stacked;Trada;LightGBM;on LightGBM;with LightGBM;XGBoost"""
 
 
 @pytest.mark.parametrize("kind", KINDS.replace("\n", ";").split(";"))
@@ -70,7 +82,8 @@ def test_sums_to_the_bit(models, kind):
         for i in range(len(found.documents)):
             listed = [found.base[i], *found.contributions[i], found.rounding[i]]
             assert math.fsum(listed) == found.scores[i]
-        limit = 1e-6 if kind == "stacked" else 1e-13  # a stack sees float32 scores
+        single = kind in ("stacked", "XGBoost")  # float32 scores, or sums
+        limit = 1e-6 if single else 1e-13
         assert np.abs(found.rounding).max() <= limit * (1 + np.abs(found.scores).max())
         if kind != "base scores":
             assert np.unique(found.base).size == 1
@@ -218,6 +231,20 @@ def test_unknown_counts_are_filled_or_refused(models):
     np.testing.assert_allclose(
         rg.explain(model, DATA, DATA.query_ids[0]).contributions, known.contributions, atol=1e-14
     )
+
+
+def test_models_of_ranklib_need_a_background(models, tmp_path):
+    """Its files have no counts, and do not say how many features there are."""
+    few = np.array(DATA.X)[:, :3]
+    trees = small().fit(rg.QueryDataset(few, DATA.y, DATA.qid))
+    own = read_back(trees, tmp_path, "ranklib", missing="zero")
+    with pytest.raises(rg.DataError, match="background"):
+        rg.explain(own, DATA)
+    found = rg.explain(own, DATA, background=DATA)
+    assert found.contributions.shape == (DATA.n_rows, DATA.n_features)
+    assert not found.contributions[:, 3:].any()
+    wanted = rg.explain(trees, rg.QueryDataset(few, DATA.y, DATA.qid))
+    np.testing.assert_allclose(found.contributions[:, :3], wanted.contributions, atol=1e-6)
 
 
 def test_files_and_search_results(models, tmp_path):

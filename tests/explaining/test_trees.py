@@ -7,6 +7,7 @@ import math
 import lightgbm
 import numpy as np
 import pytest
+import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,57 +87,38 @@ def test_deep_chains_stay_exact():
         np.testing.assert_allclose(base + found.sum(axis=1), score(own, x), atol=1e-11)
 
 
-def from_lightgbm(model, n_features):
-    """Return a LightGBM model as our ensemble, counts included."""
-    trees = []
-    for one in model.dump_model()["tree_info"]:
-        nodes, leaves = [], []
-
-        def walk(part, nodes=nodes, leaves=leaves):
-            if "leaf_value" in part:
-                leaves.append((part["leaf_value"], part.get("leaf_count", 1)))
-                return ~(len(leaves) - 1)
-            at = len(nodes)
-            nodes.append(None)
-            children = walk(part["left_child"]), walk(part["right_child"])
-            names = ("split_feature", "threshold", "default_left", "internal_count")
-            nodes[at] = (*children, *(part[name] for name in names))
-            return at
-
-        walk(one["tree_structure"])
-        left, right, feature, threshold, missing_left, count = np.array(nodes, float).T
-        unknown = np.full(len(nodes) + len(leaves), np.nan)
-        trees.append(
-            Tree(
-                feature=feature.astype(np.int32),
-                threshold=threshold,
-                left=left.astype(np.int32),
-                right=right.astype(np.int32),
-                missing_left=missing_left.astype(bool),
-                gain=np.zeros(len(nodes)),
-                value=np.array([value for value, _ in leaves]),
-                count=np.array([*count, *(n for _, n in leaves)], np.int64),
-                weight=unknown.copy(),
-                mean=unknown.copy(),
-            )
-        )
-    return Ensemble.from_trees(trees, n_features)
-
-
-def test_lightgbm_has_the_same_numbers():
+def some_data(n_features=12):
     rng = np.random.default_rng(1)
-    x = rng.normal(size=(1500, 12)).astype(np.float32)
+    x = rng.normal(size=(1500, n_features)).astype(np.float32)
     x[rng.random(x.shape) < 0.1] = np.nan
     filled = np.nan_to_num(x)
     y = filled[:, 0] * filled[:, 1] + filled[:, 2] + rng.normal(size=1500)
+    return x, y, rg.QueryDataset(x, (y > 0).astype(int), np.arange(1500) // 30)
+
+
+def test_lightgbm_has_the_same_numbers(tmp_path):
+    x, y, data = some_data()
     settings = {"num_leaves": 31, "verbose": -1, "num_threads": 1}
     model = lightgbm.train(settings, lightgbm.Dataset(x.astype(float), y), 40)
-    own = from_lightgbm(model, 12)
+    model.save_model(tmp_path / "lightgbm.txt")
+    own = rg.load(tmp_path / "lightgbm.txt")
     wanted = model.predict(x.astype(float), pred_contrib=True)
     for n_threads in (1, 2):
-        base, found = tree_contributions(own, x, leaf_cover(own, None), n_threads)
-        np.testing.assert_allclose(found, wanted[:, :-1], rtol=1e-10, atol=1e-13)
-        np.testing.assert_allclose(base, wanted[0, -1], rtol=1e-10, atol=1e-15)
+        found = rg.explain(own, data, n_threads=n_threads)
+        np.testing.assert_allclose(found.contributions, wanted[:, :-1], rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(found.base, wanted[:, -1], rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.parametrize("objective", ["reg:squarederror", "rank:ndcg"])
+def test_xgboost_has_the_same_numbers(tmp_path, objective):
+    x, y, data = some_data()
+    given = xgboost.DMatrix(x, data.y if "rank" in objective else y, qid=np.arange(1500) // 30)
+    model = xgboost.train({"objective": objective, "max_depth": 5, "nthread": 1}, given, 20)
+    model.save_model(tmp_path / "xgboost.json")
+    found = rg.explain(rg.load(tmp_path / "xgboost.json"), data)
+    wanted = model.predict(given, pred_contribs=True)
+    np.testing.assert_allclose(found.contributions, wanted[:, :-1], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found.base, wanted[:, -1], rtol=1e-5, atol=1e-5)
 
 
 def test_threads_and_neighbours_do_not_matter():

@@ -200,7 +200,7 @@ def test_missing_values_that_are_not_zero_are_not_lost_unasked(to):
 def test_several_scores_a_row_are_refused(to):
     trees = random_ensemble(5, 4, 8, n_columns=3)
     with pytest.raises(ParameterError, match=r"3 scores a row.*to='lightgbm', to='xgboost' or"):
-        encode(trees, to, LABELS, zero=True)
+        encode(trees, to, LABELS)
 
 
 def test_deep_trees_do_not_overflow():

@@ -299,10 +299,21 @@ def test_data_that_says_nothing_is_refused(train, ranker):
     else:
         with pytest.raises(rg.DataError, match="same value in all rows"):
             made(ranker).fit(flat)
-    if ranker is not rg.CRR:
-        weighted = rg.QueryDataset(train.X, train.y, train.qid, weight=np.ones(train.n_rows))
-        with pytest.raises(rg.DataError, match="weights of rows"):
-            made(ranker).fit(weighted)
+    weighted = rg.QueryDataset(train.X, train.y, train.qid, weight=np.ones(train.n_rows))
+    with pytest.raises(rg.DataError, match="weights of rows"):
+        made(ranker).fit(weighted)
+
+
+@pytest.mark.parametrize("ranker", EVERY)
+def test_weights_of_queries_count_or_are_refused(train, ranker):
+    weight = np.where(np.arange(train.n_queries) % 2, 1.0, 20.0)
+    uneven = rg.QueryDataset(train.X, train.y, train.qid, query_weight=weight)
+    if ranker is rg.CoordinateAscent:
+        with pytest.raises(rg.DataError, match=r"counts all queries alike.*query_weight"):
+            made(ranker).fit(uneven)
+    else:
+        found = [made(ranker).fit(data).predict(train) for data in (train, uneven)]
+        assert not np.array_equal(*found)
 
 
 @pytest.mark.parametrize("ranker", [rg.CoordinateAscent, rg.SmoothRank])

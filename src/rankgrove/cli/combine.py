@@ -17,6 +17,7 @@ from rankgrove.cli.options import (
     LabelColumn,
     QidColumn,
     Threads,
+    ZeroBased,
 )
 from rankgrove.errors import ParameterError
 
@@ -89,6 +90,7 @@ def combine(
     features: FeatureColumns = None,
     base_score: BaseScore = None,
     cache: Cache = False,
+    zero_based: ZeroBased = False,
     threads: Threads = None,
 ) -> None:
     """Combine trained models (or score files) by the weights that are best on judged data.
@@ -127,6 +129,7 @@ def combine(
         features=features,
         base_score=base_score,
         cache=cache,
+        zero_based=zero_based,
         models=trained,
     )
     systems: list[Any] = [*trained, *(read_scores(path, dataset.n_rows) for path in scores)]

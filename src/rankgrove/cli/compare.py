@@ -10,13 +10,13 @@ import typer
 from rankgrove.cli.options import (
     BaseScore,
     Cache,
-    Convention,
     DocidColumn,
     FeatureColumns,
     JsonFile,
     LabelColumn,
     QidColumn,
     Qrels,
+    RunConvention,
     Threads,
     ZeroBased,
 )
@@ -42,7 +42,7 @@ def compare(
     measure: Annotated[
         str, typer.Option("--measure", "-m", help="What to compare by.")
     ] = "ndcg@10",
-    convention: Convention = "",
+    convention: RunConvention = "",
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="Compare every pair, not only with the first.")
     ] = False,

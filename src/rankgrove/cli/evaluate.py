@@ -11,13 +11,13 @@ from rankgrove.cli.options import (
     DEFAULT_MEASURES,
     BaseScore,
     Cache,
-    Convention,
     DocidColumn,
     FeatureColumns,
     JsonFile,
     LabelColumn,
     QidColumn,
     Qrels,
+    RunConvention,
     Threads,
     ZeroBased,
 )
@@ -52,7 +52,7 @@ def evaluate(
             show_default=" ".join(DEFAULT_MEASURES),
         ),
     ] = None,
-    convention: Convention = "",
+    convention: RunConvention = "",
     per_query: Annotated[
         Path | None, typer.Option(help="Also write every query's values to this CSV file.")
     ] = None,

@@ -9,13 +9,12 @@ import typer
 
 DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
 
-Convention = Annotated[
-    str,
-    typer.Option(
-        help="What measures' names do not say: papers, letor, mslr, trec, yahoo, lightgbm "
-        "or sklearn. With --qrels, trec unless said otherwise.",
-        show_default="papers",
-    ),
+_CONVENTION = (
+    "What measures' names do not say: papers, letor, mslr, trec, yahoo, lightgbm or sklearn."
+)
+Convention = Annotated[str, typer.Option(help=_CONVENTION, show_default="papers")]
+RunConvention = Annotated[
+    str, typer.Option(help=_CONVENTION, show_default="papers; with --qrels, trec")
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to use.", show_default="all cores")

@@ -94,7 +94,8 @@ def rank(
         scores = trained.predict(dataset, n_threads=threads)
     else:
         scores, saved = trained.predict_top(dataset, top, n_threads=threads)
-        typer.echo(f"{saved:.0%} of the documents' trees were left out.", err=True)
+        if saved > 0.0:
+            typer.echo(f"{saved:.1%} of the documents' trees were left out.", err=True)
     if form is Form.trec:
         text = "".join(run_lines((dataset, scores), run_name, top))
     else:

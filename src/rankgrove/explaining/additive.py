@@ -16,6 +16,7 @@ from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.combination import CombinedRanker
+from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.net_ranker import NetRanker
@@ -76,7 +77,7 @@ def _refuse(what: str, reason: str) -> NoReturn:
     )
 
 
-def _boosted(model: BoostedRanker, at: Context) -> Sum:
+def _trees(model: BoostedRanker | TreeRanker, at: Context) -> Sum:
     trees = model.ensemble_
     if trees.n_columns != 1:
         _refuse(
@@ -86,11 +87,19 @@ def _boosted(model: BoostedRanker, at: Context) -> Sum:
     cover = leaf_cover(trees, at.background, at.n_threads)
     features = dense(at.data.features, at.data.rows)
     base, parts = tree_contributions(trees, features, cover, at.n_threads)
-    found = Sum(np.full(at.data.n_rows, base), parts)
+    return Sum(np.full(at.data.n_rows, base), parts)
+
+
+def _foreign(model: TreeRanker, at: Context) -> Sum:
+    return _trees(model.widened(at.data), at)
+
+
+def _boosted(model: BoostedRanker, at: Context) -> Sum:
+    found = _trees(model, at)
     if not isinstance(model, SubmodelRanker) or model.submodel_ is None:
         return found
     if isinstance(model.submodel_, str):  # scores that come with the data
-        below = Sum(np.array(at.data.base_score), np.zeros_like(parts))
+        below = Sum(np.array(at.data.base_score), np.zeros_like(found.parts))
     else:
         below = taken_apart(model.submodel_, at)
     return below.times(model.submodel_weight_).plus(found)
@@ -200,6 +209,7 @@ def _column_means(terms: np.ndarray) -> np.ndarray:
 
 _WAYS: dict[type, Any] = {
     BoostedRanker: _boosted,
+    TreeRanker: _foreign,
     LinearPredictor: _linear,
     NetRanker: _net,
     CombinedRanker: _combined,

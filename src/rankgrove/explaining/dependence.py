@@ -17,7 +17,6 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.validation import check_integer, counted, refuse
 
@@ -152,9 +151,9 @@ def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndar
     """Return the values of a grid, ascending, a missing one last."""
     owner = "partial_dependence"
     if isinstance(given, str):
-        trees = _plain_trees(model)
+        trees = model._one_ensemble()
         if given != "thresholds" or trees is None:
-            rule = "values, a number of quantiles, or 'thresholds' for boosted trees"
+            rule = "values, a number of quantiles, or 'thresholds' for one sum of trees"
             refuse("grid", owner, rule, given)
         exact = trees.threshold[trees.feature == column]
         at = exact.astype(np.float32)
@@ -217,11 +216,9 @@ def _along(
 
 
 def _plain_trees(model: Ranker) -> Ensemble | None:
-    """Return the trees whose sum is the score, or None where it is anything else."""
-    if not isinstance(model, BoostedRanker) or getattr(model, "submodel_", None) is not None:
-        return None
-    trees = model.ensemble_
-    return None if trees.n_columns != 1 or trees.single else trees
+    """Return the trees whose float64 sum is the score, or None where it is anything else."""
+    trees = model._one_ensemble()
+    return None if trees is None or trees.single else trees
 
 
 def _walk(

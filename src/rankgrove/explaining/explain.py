@@ -29,9 +29,10 @@ def explain(
 
     For trees these are Shapley values, exact and path-dependent (TreeSHAP), the numbers of
     LightGBM's ``pred_contrib``: conditions on features that are not given are met by as many rows
-    as in training. For linear models it is the weight times the distance from the feature's mean.
-    Submodels, weighted combinations and bags are sums of these. Bags by ``"minmax"`` are explained
-    within the query, its least and largest scores held fixed. Nets with hidden units, McRank and
+    as in training (XGBoost's models know sums of hessians in their place). For linear models it is
+    the weight times the distance from the feature's mean. Submodels, weighted combinations and bags
+    are sums of these. Bags by ``"minmax"`` are explained within the query, its least and largest
+    scores held fixed. Nets with hidden units, McRank and
     bags by ``"borda"`` have no such sum, and are refused.
 
     Parameters

@@ -86,7 +86,7 @@ def leaf_cover(ensemble: Ensemble, background: Any, n_threads: int | None = None
         if ensemble.leaf_count.min(initial=0) >= 0:
             return ensemble.leaf_count.astype(np.float64)
         weight = ensemble.leaf_weight
-        if np.isfinite(weight).all() and weight.min(initial=0.0) >= 0.0:
+        if np.isfinite(weight).all() and weight.min(initial=0.0) >= 0.0 and weight.any():
             return np.array(weight)
         raise DataError(
             "The model does not say how many rows reached its leaves in training, which Shapley "

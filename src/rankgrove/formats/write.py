@@ -110,24 +110,32 @@ def encode(
     form = FORMATS[to]
     writer = _writer(form, model)
     notes: list[str] = []
+    if isinstance(model, Ensemble) and model.n_columns > 1 and not form.columns:
+        raise ParameterError(
+            f"The trees give {model.n_columns} scores a row, one a class, and {form.program} "
+            f"takes one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
+            "rg.LambdaMART, which give one."
+        )
     if form.zero:
         model = _with_zero_for_missing(model, form, zero)
     if isinstance(model, Ensemble):
-        if model.n_columns > 1 and not form.columns:
-            raise ParameterError(
-                f"The trees give {model.n_columns} scores a row, one a class, and {form.program} "
-                f"takes one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
-                "rg.LambdaMART, which give one."
-            )
         if form.positive if shift is None else shift:
             model, note = _shifted(model)
             notes.append(note)
     elif shift:
         raise ParameterError("Only scores of trees have a least value: shift is for them.")
     elif form.positive:
-        notes.append(f"{form.program} refuses scores below 0, and this model may give such.")
+        notes.append(
+            f"{form.program} refuses scores below 0, and this model may give such: see that its "
+            "features and weights do not, or take trees, whose scores are shifted."
+        )
     if isinstance(model, Linear) and to != "onnx" and model.raw_weights()[1]:
-        notes.append(f"{form.program} has no intercept: all scores are lower by the same number.")
+        intercept = model.raw_weights()[1]
+        side = "lower" if intercept > 0 else "higher"
+        notes.append(
+            f"{form.program} has no intercept: all scores are {side} by {abs(intercept):.9g}, and "
+            "rank alike."
+        )
     written = writer(model, labels)
     if isinstance(written, tuple):
         written, more = written

@@ -96,9 +96,15 @@ def convert(
 
 def _format(path: Path, to: str | None) -> str:
     if to is not None:
-        return check_choice("to", "convert", to, [*FORMATS, OURS])
-    if path.suffix in ENDINGS:
-        return ENDINGS[path.suffix]
+        check_choice("to", "convert", to, [*FORMATS, OURS])
+        if to == "xgboost" and path.suffix.lower() == ".ubj":
+            raise ParameterError(
+                f"XGBoost models are written as JSON, and XGBoost takes {path} for UBJ by its "
+                "ending: let it end in .json."
+            )
+        return to
+    if path.suffix.lower() in ENDINGS:
+        return ENDINGS[path.suffix.lower()]
     known = ", ".join(f"{ending} ({name})" for ending, name in ENDINGS.items())
     raise ParameterError(
         f"The ending of {path} does not say which format is meant: give to= (--to), one of "
@@ -156,8 +162,9 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
         if ranker.combine != "mean":
             raise ParameterError(
                 f"The bag brings its models' scores to one scale within every query (combine="
-                f"{ranker.combine!r}), which no format can express. Set combine='mean' (its scores "
-                "change, and often little else), or convert its models_ one by one."
+                f"{ranker.combine!r}), which no format can express. Set combine='mean' (--combine "
+                "mean in training; its scores change, and often little else), or convert its "
+                "models_ one by one."
             )
         shares = weight * ranker.weights_ / ranker.weights_.sum()
         return [p for one, w in zip(ranker.models_, shares, strict=True) for p in _parts(one, w)]

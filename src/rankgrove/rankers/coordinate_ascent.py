@@ -117,6 +117,12 @@ class CoordinateAscent(LinearRoundsRanker):
 
     def _coordinates(self, data: LinearData) -> Coordinates:
         target = parse_measure(self.measure)
+        if data.query_weight is not None:
+            raise DataError(
+                f"{type(self).__name__} counts all queries alike: its exact search adds up changes "
+                "of the measure over them. Leave query_weight out of the data, or take "
+                "rg.SmoothRank or rg.AdaRank, which heed it."
+            )
         prepared = target.prepare(data.labels, data.query_ptr, self.n_threads)
         if prepared.is_fixed.all():
             raise DataError(

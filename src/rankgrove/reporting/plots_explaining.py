@@ -153,10 +153,10 @@ def _colours(figure: Any, axes: Any, result: PartialDependence) -> None:
     for axis, name, grid in zip(
         (axes.xaxis, axes.yaxis), result.features, result.grid, strict=True
     ):
-        ticks = np.unique(np.linspace(0, grid.size - 1, min(grid.size, 8)).round().astype(int))
+        ticks = np.unique(np.linspace(0, grid.size - 1, min(grid.size, 6)).round().astype(int))
         axis.set_ticks(ticks, [_short(value) for value in grid[ticks]])
         axis.set_label_text(name)
 
 
 def _short(value: float) -> str:
-    return "missing" if math.isnan(value) else f"{value:.4g}"
+    return "missing" if math.isnan(value) else f"{value:.3g}"

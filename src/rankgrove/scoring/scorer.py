@@ -9,7 +9,7 @@ import numpy as np
 from rankgrove.errors import DataError
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring.score import EVERY_ROW, check_features, known, lanes_of, plain
-from rankgrove.validation import check_integer, refuse
+from rankgrove.validation import check_integer, counted, refuse
 
 FEW = 256  # documents: so few are scored sooner than it is seen which of them to leave out
 
@@ -56,6 +56,12 @@ class Scorer:
             raise DataError(
                 f"A Scorer gives one score a document; these trees give {ensemble.n_columns}."
             )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self._ensemble.size_text()}, "
+            f"{counted(self.n_features, 'feature')})"
+        )
 
     def predict(self, X: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Return one float64 score a row of features.
@@ -119,9 +125,10 @@ class Scorer:
     def _checked(self, X: Any) -> np.ndarray:
         features = np.asarray(X)
         if features.ndim != 2:
+            got = f"an array of shape {features.shape}" if features.ndim else type(X).__name__
             raise DataError(
-                "A Scorer takes an array of features, a row a document. "
-                f"Got an array of shape {features.shape}."
+                "A Scorer takes an array of features, a row a document, such as data.X of a query. "
+                f"Got {got}."
             )
         check_features(self._ensemble, features)
         return plain(features)

@@ -28,7 +28,9 @@ class Problem(Exception):
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """Return a value as text of a message, cut short."""
+    """Return a value as text of a message, in JSON's words, cut short."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     try:
         text = repr(value)
     except ValueError:  # a whole number of too many digits
