@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from contextlib import nullcontext
 from itertools import permutations
@@ -18,6 +19,7 @@ from tests.reference import svm as naive
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("lightgbm")
+pytest.importorskip("onnxruntime")
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +31,11 @@ def made():
     names |= {"X": train.X, "y": train.y, "qid": train.qid, "scores": names["test"].column(3)}
     for letter, trees in zip("abc", (3, 5, 7), strict=True):
         names[letter] = rg.LambdaMART(n_trees=trees, n_leaves=5).fit(train)
+    watched = {"valid": names["vali"], "valid_measures": ["ndcg@10", "map"]}
+    for name, trees in (("old", 3), ("new", 7)):
+        names[name] = rg.LambdaMART(n_trees=trees, n_leaves=5).fit(train, **watched)
+    names["sizes"] = np.diff(train.query_ptr)
+    names |= {name: sys.modules[name] for name in ("lightgbm", "onnxruntime")}
     return names
 
 
@@ -45,6 +52,7 @@ def names(made, tmp_path, monkeypatch):
         made[letter].save(f"{letter}.rg")
     for name, column in (("bm25", 1), ("new", 3)):
         np.savetxt(f"{name}.txt", made["vali"].column(column))
+    (tmp_path / "names.txt").write_text("".join(f"feature{j}\n" for j in range(20)))
     (tmp_path / "space.toml").write_text("n_leaves = [7, 15]\nlearning_rate = [0.05, 0.1]\n")
     return {"rg": rg, "model": made["a"], "__name__": "__main__"} | made
 
@@ -118,6 +126,13 @@ WRITTEN = {
     "trada.md": ["new.rg"],
     "tutorial.md": ["web.rg", "plain.rg", "names.txt", "trials.jsonl"],
 }
+# Models that a page takes as trained before.
+FOUND = {
+    "explaining.md": ["web.rg"],
+    "formats.md": ["lightgbm.txt"],
+    "report.md": ["web.rg", "best.rg"],
+    "scoring.md": ["web.rg"],
+}
 AFTER = {
     "lambdamart.md": after_lambdamart,
     "svm.md": after_svm,
@@ -139,6 +154,8 @@ def test_examples_run(page, names, tmp_path, monkeypatch, request, capsys):
     if name == "nets.md":  # data of which small nets learn much
         parts = [rg.make_artificial(60, n_docs=12, n_features=6, seed=seed) for seed in (1, 2, 3)]
         names |= dict(zip(("train", "vali", "test"), parts, strict=True))
+    for file in FOUND.get(name, []):
+        rg.convert(names["c"], file)
     with sklearn.config_context():
         for example in examples(page):
             if example.language in ("python", "sh"):
