@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ def _kernel_cache() -> Path:
     Numba recompiles a function when its own file changes, not when a function that it calls does.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted((ROOT / "src").rglob("_*kernel*.py")):
+    for path in sorted((ROOT / "src").rglob("_*.py")):
         digest.update(path.read_bytes())
     return ROOT / ".venv" / "kernels" / digest.hexdigest()
 
@@ -26,6 +27,9 @@ def _kernel_cache() -> Path:
 # The first example may compile a kernel: no deadline says anything about it.
 settings.register_profile("rankgrove", deadline=None)
 settings.load_profile("rankgrove")
+# What a shell starts in the background ignores Ctrl-C, which some tests press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before Numba is imported, and for the commands that tests start.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
 

@@ -1,7 +1,7 @@
 """Reading the documentation: its pages, the examples on them, and running these.
 
 A comment before an example says where it cannot run: ``<!-- not run: why -->``, or that it needs
-something that may be absent: ``<!-- needs torch -->``, a package, a public name or a command.
+a package that may be absent: ``<!-- needs torch -->``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-import rankgrove as rg
-from rankgrove.cli import main
 from tests.command import run_here
 from tests.conftest import ROOT
 
@@ -61,10 +59,9 @@ def examples(page: Path) -> list[Example]:
     return [one for one in found if one.language in ("python", "sh", "json", "toml")]
 
 
-def is_there(what: str) -> bool:
-    """Tell whether a package, a public name or a command exists."""
-    commands = {command.name for command in main.app.registered_commands}
-    return what in rg.__all__ or what in commands or importlib.util.find_spec(what) is not None
+def is_there(package: str) -> bool:
+    """Tell whether a package is installed."""
+    return importlib.util.find_spec(package) is not None
 
 
 def smaller(text: str) -> str:
