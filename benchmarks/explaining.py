@@ -1,10 +1,9 @@
-"""Contributions of features against LightGBM's ``pred_contrib``; partial dependence against copies.
+"""Contributions of features against LightGBM's ``pred_contrib``.
 
     python -m benchmarks.explaining [--trees 200] [--documents 500] [--rounds 5]
 
 Both have as many trees of 31 leaves, trained on the same data, and explain the same documents on
-two threads. Partial dependence has 40 values of one feature over all rows, against setting the
-feature and predicting 40 times.
+two threads.
 """
 
 from __future__ import annotations
@@ -43,24 +42,6 @@ def main() -> None:
         given.rounds,
     )
     print_ratios(best, "rg.explain")
-    feature = int(model.ensemble_.importance("split").argmax())
-    grid = rg.partial_dependence(model, data, feature + 1).grid
-
-    def copies() -> None:
-        changed = np.array(data.X)
-        for value in grid:
-            changed[:, feature] = value
-            model.predict(changed)
-
-    print(f"partial dependence, {grid.size} values, {data.n_rows:,} rows")
-    best = best_times(
-        {
-            "rg.partial_dependence": lambda: rg.partial_dependence(model, data, feature + 1, grid),
-            "predicting copies": copies,
-        },
-        given.rounds,
-    )
-    print_ratios(best, "rg.partial_dependence")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def test_means_of_changed_copies(models, kind):
 
 @pytest.mark.parametrize("kind", ["trees", "submodel", "bag", "foreign"])
 @pytest.mark.parametrize("feature", range(1, 7))
-def test_the_quick_walk_is_exact(models, kind, feature):
+def test_means_and_quantiles_are_exact(models, kind, feature):
     model = models[kind]
     for grid in (None, 7, "thresholds"):
         if grid == "thresholds" and feature - 1 not in model._one_ensemble().feature:

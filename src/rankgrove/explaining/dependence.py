@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove import parallel
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.explaining.explain import check_data, checked_model
 from rankgrove.explaining.trees import dense_blocks
-from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
@@ -193,7 +191,6 @@ def _along(
     n_threads: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return means and quantiles of all rows' scores at every value of a grid."""
-    trees = _plain_trees(model)
     together = max(1, MOST_CELLS // max(1, data.n_rows))
     means, spreads = [], []
     for first in range(0, grid.size, together):
@@ -205,43 +202,14 @@ def _along(
             for j, value in fixed.items():
                 x[:, j] = value
             out = scores[at : at + x.shape[0]]
-            if trees is not None and not np.isnan(part).any():
-                _walk(trees, x, column, part, out, n_threads)
-            else:
-                _copy_by_copy(model, data, at, x, column, part, out, n_threads)
+            _fill(model, data, at, x, column, part, out, n_threads)
             at += x.shape[0]
         means += [math.fsum(one) / len(one) for one in scores.T.tolist()]
         spreads.append(np.quantile(scores, LEVELS, axis=0))
     return np.array(means), np.concatenate(spreads, axis=1)
 
 
-def _plain_trees(model: Ranker) -> Ensemble | None:
-    """Return the trees whose float64 sum is the score, or None where it is anything else."""
-    trees = model._one_ensemble()
-    return None if trees is None or trees.single else trees
-
-
-def _walk(
-    trees: Ensemble,
-    x: np.ndarray,
-    column: int,
-    grid: np.ndarray,
-    out: np.ndarray,
-    n_threads: int | None,
-) -> None:
-    from rankgrove.explaining._dependence_kernels import walk_grid
-
-    own = trees
-    out[...] = own.base
-    arrays = (own.node_ptr, own.leaf_ptr, own.feature, own.threshold, own.left, own.right)
-    parallel.run_pieces(
-        lambda a, b: walk_grid(x, a, b, column, grid, *arrays, own.missing_left, own.value, out),
-        parallel.piece_bounds(np.arange(x.shape[0] + 1), n_threads),
-        n_threads,
-    )
-
-
-def _copy_by_copy(
+def _fill(
     model: Ranker,
     data: QueryDataset,
     first: int,
@@ -251,13 +219,12 @@ def _copy_by_copy(
     out: np.ndarray,
     n_threads: int | None,
 ) -> None:
-    """Score rows of a block again for every value: for models of any kind."""
+    """Score the rows of a block, which is ours to change, for every value."""
     rows = slice(first, first + x.shape[0])
     base = None if data.base_score is None else data.base_score[rows]
     for g, value in enumerate(grid.tolist()):
-        changed = x.copy()
-        changed[:, column] = value
+        x[:, column] = value
         as_data = QueryDataset.from_parts(
-            changed, data.y[rows], np.array(["all"]), np.zeros(x.shape[0], int), base_score=base
+            x, data.y[rows], np.array(["all"]), np.zeros(x.shape[0], int), base_score=base
         )
         out[:, g] = model.predict(as_data, n_threads=n_threads)
