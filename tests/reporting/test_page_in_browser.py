@@ -63,6 +63,12 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
 
+    def settle(self):
+        """Wait until events that the browser sends with the next frame (scroll, toggle) are over."""
+        self.page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+
     def ids(self):
         return self.page.locator("#query-list tbody td:first-child").all_inner_texts()
 
@@ -184,16 +190,20 @@ def test_tooltips_and_numbers(visit):
     page = visit.page
     chart = page.locator("#learning-charts svg[role=img]").first
     chart.scroll_into_view_if_needed()
+    visit.settle()  # scrolling hides the tip
     chart.hover()
-    assert page.locator("#tip").is_visible()
-    assert "many: 0." in page.locator("#tip").inner_text()
+    tip = page.locator("#tip")
+    playwright.expect(tip).to_be_visible()
+    playwright.expect(tip).to_contain_text("many: 0.")
     page.locator("#learning-charts details summary").first.click()
-    assert page.locator("#learning-charts details table tbody tr").count() == 30
+    rows = page.locator("#learning-charts details table tbody tr")
+    playwright.expect(rows).to_have_count(30)  # filled once the browser says that it is open
 
 
 def test_a_press_on_the_differences_opens_a_query(visit):
     area = visit.page.locator("#wins svg[role=img] rect").last
     area.scroll_into_view_if_needed()
+    visit.settle()
     box = area.bounding_box()
     visit.page.mouse.click(box["x"] + box["width"] - 1, box["y"] + 20)
     shown = visit.page.locator("#query-list tbody tr[aria-selected=true] td").nth(4).inner_text()
