@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+import rankgrove as rg
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
 
@@ -19,12 +20,23 @@ class Tiny(Study):
         return small if small < 10 else max(12, small // 50)
 
 
-def run_twice(experiment, tmp_path):
+def tiny_collection(folder, name="mine", n_queries=12):
+    """Write a collection of five parts; return its folder."""
+    folder.mkdir(exist_ok=True)
+    for k in range(1, 6):
+        part = rg.make_artificial(n_queries, n_docs=12, n_features=8, seed=k)
+        qid = [f"{name}{k}q{q}" for q in part.qid]
+        rg.write_letor(rg.QueryDataset(part.X, part.y.clip(0, 2), qid), folder / f"S{k}.txt")
+    return folder
+
+
+def run_twice(experiment, tmp_path, data=None):
     """Run an experiment, and again from what it kept; return its findings."""
     path = tmp_path / "results.jsonl"
-    first = experiment.run(Tiny("small", ResultStore(path, {"a": 1})))
+    given = {} if data is None else {"data": data}
+    first = experiment.run(Tiny("small", ResultStore(path, {"a": 1}), **given))
     assert "|" in first.text
-    again = Tiny("small", ResultStore(path, {"a": 1}), say=lambda text: pytest.fail(text))
+    again = Tiny("small", ResultStore(path, {"a": 1}), say=lambda text: pytest.fail(text), **given)
     assert experiment.run(again).text == first.text
     for figure in first.figures.values():
         assert figure.lines

@@ -1,4 +1,4 @@
-"""The experiments of the BL-MART paper run end to end on a part of MQ2008, and only once."""
+"""The experiments of the BL-MART paper run end to end on a small collection, and only once."""
 
 from __future__ import annotations
 
@@ -6,29 +6,40 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import ganjisaffar2011, ganjisaffar2011_tuning
-from tests.experiments.running import run_twice
+from rankgrove.experiments.ganjisaffar2011_setting import SETTINGS, setting_of, the_collection
+from rankgrove.experiments.sources import Collection, Sources
+from rankgrove.experiments.spaces import PRESETS
+from tests.experiments.running import Tiny, run_twice, tiny_collection
 
 EXPERIMENTS = [*ganjisaffar2011.EXPERIMENTS, *ganjisaffar2011_tuning.EXPERIMENTS]
 
 
-@pytest.fixture
-def small_folds(data_dir, monkeypatch):
-    """Give the experiments the first queries of every part, in one fold."""
-    folder = data_dir / "mq2008"
-    parts = [rg.read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
-    folds = list(rg.letor_folds([part.select(range(15)) for part in parts]))[:1]
-    for module in (ganjisaffar2011, ganjisaffar2011_tuning):
-        monkeypatch.setattr(module, "mq2008_folds", lambda _: folds)
-
-
-@pytest.mark.usefixtures("small_folds")
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
-    found = run_twice(experiment, tmp_path)
-    assert "MQ2008" in found.text
+    folder = tiny_collection(tmp_path / "mine", name="mine")
+    found = run_twice(experiment, tmp_path, Sources.of(folder))
+    assert "mine" in found.text
 
 
 def test_absent_data_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("RANKGROVE_DATA", str(tmp_path))
-    with pytest.raises(rg.DataError, match=r"'mq2008'.*set RANKGROVE_DATA"):
-        ganjisaffar2011.mq2008_folds(None)
+    with pytest.raises(rg.DataError, match=r"'mq2008'.*set RANKGROVE_DATA.*--data"):
+        the_collection(Tiny("small", None))
+
+
+def test_settings_are_of_the_papers_grid_and_collections():
+    for setting in SETTINGS.values():
+        grid = PRESETS[setting.grid]
+        for parameters in (setting.randomised, setting.plain):
+            assert {
+                name: value in grid[name] for name, value in parameters.items()
+            } == dict.fromkeys(grid, True)
+        assert setting.plain["query_fraction"] == setting.plain["feature_fraction"] == 1.0
+        over = setting.paper["BL-MART with overfitting"]
+        assert over == {m: max(row[m] for row in setting.paper.values()) for m in over}
+
+
+def test_an_unknown_collection_has_no_figures_of_the_paper():
+    setting = setting_of(Collection("mine", ()))
+    assert setting.paper == {}
+    assert setting.randomised == SETTINGS["MQ2007"].randomised

@@ -10,6 +10,7 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import yue2007
+from rankgrove.experiments.sources import Sources
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
 
@@ -41,7 +42,7 @@ def test_a_table_counts_wins_and_tests_them():
 def test_small_trials(data_dir, monkeypatch, tmp_path):
     # a part of the real runs, three systems: every cell is kept, and a second run computes nothing
     monkeypatch.setenv("RANKGROVE_DATA", str(data_dir))
-    data = yue2007.trec_runs()
+    data = Sources().trec("trec-web2012").read()
     assert (data.n_queries, data.n_features, data.n_rows) == (50, 8, 105_636)
     rows = np.concatenate(
         [np.arange(a, a + 60) for a in data.query_ptr[:-1]]
@@ -50,7 +51,11 @@ def test_small_trials(data_dir, monkeypatch, tmp_path):
     part = rg.QueryDataset(
         data.X[rows], data.y[rows], data.qid[rows], feature_names=data.feature_names
     )
-    monkeypatch.setattr(yue2007, "trec_runs", lambda: part)
+    monkeypatch.setattr(
+        yue2007,
+        "base_functions",
+        lambda _, without=None: part if without is None else yue2007._without(part, without),
+    )
     monkeypatch.setattr(yue2007, "SYSTEMS", {k: yue2007.SYSTEMS[k] for k in ("SVM-map", "SVM-roc")})
     path = tmp_path / "results.jsonl"
     found = yue2007.run_trials(small_study(path))

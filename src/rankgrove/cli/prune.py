@@ -49,6 +49,7 @@ def prune(
             "nothing; 1 is careful, with a tolerance above 0."
         ),
     ] = 0.0,
+    keep: Annotated[float, typer.Option(help="Share of the trees that stay in any case.")] = 0.1,
     plot: PlotFile = None,
     curve: Annotated[Path | None, typer.Option(help="CSV file of trees against measures.")] = None,
     convention: Convention = "papers",
@@ -100,6 +101,7 @@ def prune(
         measure or None,
         tolerance,
         margin=margin,
+        keep=keep,
         convention=convention,
         n_threads=threads,
     )

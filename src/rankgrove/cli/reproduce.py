@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankgrove.cli.options import Threads
 from rankgrove.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.experiments.sources import Sources
+    from rankgrove.experiments.study import Experiment, Findings
 
 
 def reproduce(
@@ -17,12 +21,28 @@ def reproduce(
         str | None,
         typer.Argument(help="An experiment or a paper; nothing lists them.", show_default=False),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of your own data in place of MQ2008, OHSUMED and the TREC runs: a "
+            "collection in LETOR form, TREC runs and qrels, or a folder that holds such by name.",
+            show_default="$RANKGROVE_DATA",
+        ),
+    ] = None,
     scale: Annotated[
         str, typer.Option(help="small (minutes at the most) or full (the paper's sizes).")
     ] = "small",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for results, tables and plots; an interrupted run goes on."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Work side by side: local, or the address of a Dask scheduler (whose workers "
+            "must see the data under the same path).",
+            metavar="tcp://HOST:PORT",
+        ),
     ] = None,
     threads: Threads = None,
 ) -> None:
@@ -33,13 +53,13 @@ def reproduce(
     rankgrove reproduce
 
     rankgrove reproduce wu2010-table1 --scale small --out results
+
+    rankgrove reproduce ganjisaffar2011 --data MQ2007 --scale full --out results --cluster local
     """
     from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
+    from rankgrove.experiments.sources import Sources
     from rankgrove.experiments.store import ResultStore
     from rankgrove.experiments.study import Study
-    from rankgrove.files import write_atomically
-    from rankgrove.reporting.figure import save_figure
-    from rankgrove.reporting.plots import curves
     from rankgrove.validation import check_choice
 
     if which is None:
@@ -53,25 +73,60 @@ def reproduce(
         if out.exists() and not out.is_dir():
             raise ParameterError(f"--out must be a folder. {out} is a file.")
         out.mkdir(parents=True, exist_ok=True)
-    for one in wanted:
-        path = None if out is None else out / f"{one.name}-{scale}.jsonl"
-        store = ResultStore(path, {"experiment": one.name, "scale": scale})
+    sources = Sources() if data is None else Sources.of(data)
+    for one in _able(wanted, sources):
+        about = {"experiment": one.name, "scale": scale}
+        name = f"{one.name}-{scale}"
+        if sources.own is not None:
+            about["data"] = sources.own.about()
+            name = f"{one.name}-{sources.own.name}-{scale}"
+        store = ResultStore(None if out is None else out / f"{name}.jsonl", about)
         began = time.monotonic()
-        study = Study(scale, store, threads, lambda text: typer.echo(f"  {text}", err=True))
+        study = Study(scale, store, threads, _tell, sources, cluster)
         typer.echo(f"{one.name}: {one.shows}", err=True)
         found = one.run(study)
-        title = f"## {one.shows} ({one.name}, {scale})"
+        title = f"## {one.shows} ({name})"
         typer.echo(f"{title}\n\n{found.text}\n")
         typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)
         if out is not None:
-            write_atomically(out / f"{one.name}-{scale}.md", f"{title}\n\n{found.text}\n")
-            for name, plot in found.figures.items():
-                figure = curves(
-                    plot.lines,
-                    plot.x_label,
-                    plot.y_label,
-                    plot.title,
-                    log_x=plot.log_x,
-                    log_y=plot.log_y,
-                )
-                save_figure(figure, out / f"{name}-{scale}.png")
+            _write(out, name, name.removeprefix(one.name), title, found)
+
+
+def _tell(text: str) -> None:
+    typer.echo(f"  {text}", err=True)
+
+
+def _able(wanted: list[Experiment], sources: Sources) -> list[Experiment]:
+    """Return the experiments that can run on the user's own data; all, where there is none."""
+    from rankgrove.experiments.catalogue import EXPERIMENTS
+    from rankgrove.experiments.sources import Collection
+
+    if sources.own is None:
+        return wanted
+    form = "letor" if isinstance(sources.own, Collection) else "trec"
+    able = [one for one in wanted if one.takes == form]
+    if not able:
+        names = ", ".join(one.name for one in EXPERIMENTS if one.takes == form)
+        what = "a collection in LETOR form" if form == "letor" else "TREC runs"
+        raise ParameterError(
+            f"{', '.join(one.name for one in wanted)}: not on {what}, which --data gives. These "
+            f"run on it: {names}. Leave --data out for the others."
+        )
+    for one in wanted:
+        if one not in able:
+            typer.echo(f"{one.name}: left out, it does not run on {sources.own.name}", err=True)
+    return able
+
+
+def _write(out: Path, name: str, ending: str, title: str, found: Findings) -> None:
+    """Write an experiment's tables and plots; a plot's name has the same ending."""
+    from rankgrove.files import write_atomically
+    from rankgrove.reporting.figure import save_figure
+    from rankgrove.reporting.plots import curves
+
+    write_atomically(out / f"{name}.md", f"{title}\n\n{found.text}\n")
+    for figure, plot in found.figures.items():
+        drawn = curves(
+            plot.lines, plot.x_label, plot.y_label, plot.title, log_x=plot.log_x, log_y=plot.log_y
+        )
+        save_figure(drawn, out / f"{figure}{ending}.png")

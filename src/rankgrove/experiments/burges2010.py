@@ -7,19 +7,16 @@ The overview has no tables of its own; the order of its systems on artificial da
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from rankgrove.data.concatenate import concatenate
-from rankgrove.data.folds import Fold, letor_folds
-from rankgrove.data.letor import read_letor
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_artificial
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments import wu2010
-from rankgrove.experiments.data_folder import data_folder
+from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     Experiment,
     Findings,
@@ -81,17 +78,19 @@ def table_1(study: Study) -> Findings:
     """LambdaRank and RankNet beside McRank and LambdaMART on artificial data."""
     text = []
     seeds = range(study.size(1, 3))
-    for labels in wu2010.LABELS:
-        trees = {
-            name: study.cell(f"{labels} {name}", partial(wu2010.fitted, study, name, labels))
-            for name in wu2010.SYSTEMS
+    cells = study.cells(
+        wu2010.tree_tasks()
+        | {
+            f"{labels} {name} seed {s}": (_net, name, labels, s)
+            for labels in wu2010.LABELS
+            for name in NETS
+            for s in seeds
         }
-        values = {name: one["values"] for name, one in trees.items()}
+    )
+    for labels in wu2010.LABELS:
+        values = {name: cells[f"{labels} {name}"]["values"] for name in wu2010.SYSTEMS}
         for name in NETS:
-            parts = [
-                study.cell(f"{labels} {name} seed {s}", partial(_net, study, name, labels, s))
-                for s in seeds
-            ]
+            parts = [cells[f"{labels} {name} seed {s}"] for s in seeds]
             values[name] = _mean_over_seeds([part["values"] for part in parts])
         text += [
             f"Labels {labels}, test NDCG and share of pairs in the right order, in percent (half "
@@ -174,13 +173,18 @@ def four_measures(study: Study) -> Findings:
         "queries; a row a measure that LambdaRank was trained for and its rate and epoch chosen "
         "by, the best of a column in bold. p: paired t-test over queries, of means over seeds."
     ]
+    cells = study.cells(
+        {
+            f"{variant}, {goal}, seed {seed}": (_trained_for, hidden, seed, goal)
+            for variant, hidden in VARIANTS.items()
+            for seed in seeds
+            for goal in GOALS
+        }
+    )
     for variant in VARIANTS:
-        parts: dict[str, list[dict[str, list[float]]]] = {goal: [] for goal in GOALS}
-        for seed in seeds:
-            work = _Goals(study, VARIANTS[variant], seed)
-            for goal in GOALS:
-                key = f"{variant}, {goal}, seed {seed}"
-                parts[goal].append(study.cell(key, partial(work.trained_for, goal)))
+        parts = {
+            goal: [cells[f"{variant}, {goal}, seed {seed}"] for seed in seeds] for goal in GOALS
+        }
         text += [f"### LambdaRank, {variant}", *_square(parts)]
     return Findings("\n\n".join(text), {})
 
@@ -224,41 +228,55 @@ def _sizes(study: Study) -> tuple[int, int]:
     return study.size(500, 5000), study.size(1000, 10_000)
 
 
-class _Goals:
-    """The nets of one seed: all goals have the same data, and begin with the same RankNet."""
+def _trained_for(
+    study: Study, hidden: tuple[int, ...], seed: int, goal: str
+) -> dict[str, list[float]]:
+    """Train for a measure; return the values of the test queries by all."""
+    n_train, n_test = _sizes(study)
+    n_epochs = study.size(30, 100)
+    start = _begun(n_train, hidden, n_epochs, seed, study.n_threads) if hidden else None
+    model = best_net(
+        LambdaRank,
+        *_training(n_train, seed),
+        goal,
+        start=start,
+        measure=goal,
+        **_options(hidden, n_epochs, seed, study.n_threads),
+    )
+    test = make_artificial(n_test, seed=300)  # one test set: seeds are averaged
+    # queries that some measure leaves out are left out of all
+    found = evaluate(model, test, GOALS)
+    kept = ~np.any([np.isnan(found.per_query[m]) for m in GOALS], axis=0)
+    return {m: found.per_query[m][kept].tolist() for m in GOALS}
 
-    def __init__(self, study: Study, hidden: tuple[int, ...], seed: int) -> None:
-        self._study, self._seed = study, seed
-        self._options: dict[str, Any] = {
-            "hidden": hidden,
-            "n_epochs": study.size(30, 100),
-            "random_state": seed,
-            "n_threads": study.n_threads,
-        }
 
-    @cached_property
-    def _data(self) -> tuple[QueryDataset, QueryDataset, QueryDataset]:
-        n_train, n_test = _sizes(self._study)
-        train = make_artificial(n_train, seed=100 + self._seed)
-        valid = make_artificial(n_train // 2, seed=200 + self._seed)
-        return train, valid, make_artificial(n_test, seed=300)  # one test set: seeds are averaged
+def _options(
+    hidden: tuple[int, ...], n_epochs: int, seed: int, n_threads: int | None
+) -> dict[str, Any]:
+    return {
+        "hidden": hidden,
+        "n_epochs": n_epochs,
+        "random_state": seed,
+        "n_threads": n_threads,
+    }
 
-    @cached_property
-    def _start(self) -> NetRanker | None:
-        if not self._options["hidden"]:
-            return None
-        return best_net(RankNet, *self._data[:2], "pairs", **self._options)
 
-    def trained_for(self, goal: str) -> dict[str, list[float]]:
-        """Train for a measure; return the values of the test queries by all."""
-        train, valid, test = self._data
-        model = best_net(
-            LambdaRank, train, valid, goal, start=self._start, measure=goal, **self._options
-        )
-        # queries that some measure leaves out are left out of all
-        found = evaluate(model, test, GOALS)
-        kept = ~np.any([np.isnan(found.per_query[m]) for m in GOALS], axis=0)
-        return {m: found.per_query[m][kept].tolist() for m in GOALS}
+@lru_cache(maxsize=1)
+def _training(n_train: int, seed: int) -> tuple[QueryDataset, QueryDataset]:
+    """Return training and validation data, the same for all goals; made once a process."""
+    return (
+        make_artificial(n_train, seed=100 + seed),
+        make_artificial(n_train // 2, seed=200 + seed),
+    )
+
+
+@lru_cache(maxsize=1)
+def _begun(
+    n_train: int, hidden: tuple[int, ...], n_epochs: int, seed: int, n_threads: int | None
+) -> NetRanker:
+    """Return the RankNet that all goals begin with; trained once a process."""
+    options = _options(hidden, n_epochs, seed, n_threads)
+    return best_net(RankNet, *_training(n_train, seed), "pairs", **options)
 
 
 # -- LETOR's collections --------------------------------------------------------------------------
@@ -277,24 +295,31 @@ def letor(study: Study) -> Findings:
     """RankNet and LambdaRank beside LambdaMART on the folds of MQ2008 and OHSUMED."""
     text = []
     seeds = range(study.size(1, 3))
-    for collection in ("mq2008", "ohsumed"):
-        folder = data_folder(collection)
-        parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
-        folds = list(letor_folds(parts))[: study.size(1, 5)]
+    for collection in study.data.collections("mq2008", "ohsumed"):
+        numbers = collection.numbers(study.size(1, 5))
+        found = study.cells(
+            {
+                f"{collection.name}, fold {k}, {name}, seed {s}": (
+                    _one_fold,
+                    name,
+                    collection,
+                    k,
+                    s,
+                )
+                for k in numbers
+                for name in (TREES, *LETOR_NETS)
+                for s in seeds
+            }
+        )
         values: dict[str, dict[str, list[float]]] = {}
         means: dict[str, list[float]] = {}
         for name in (TREES, *LETOR_NETS):
-            cells = [
-                [
-                    study.cell(
-                        f"{collection}, fold {k}, {name}, seed {s}",
-                        partial(_one_fold, study, name, fold, s),
-                    )
-                    for s in seeds
-                ]
-                for k, fold in enumerate(folds, 1)
+            by_fold = [
+                _mean_over_seeds(
+                    [found[f"{collection.name}, fold {k}, {name}, seed {s}"] for s in seeds]
+                )
+                for k in numbers
             ]
-            by_fold = [_mean_over_seeds(of_fold) for of_fold in cells]
             values[name] = {m: [v for one in by_fold for v in one[m]] for m in LETOR_MEASURES}
             # LETOR's tables are means over folds of means over queries
             means[name] = [
@@ -310,10 +335,8 @@ def letor(study: Study) -> Findings:
             ]
             for name in values
         ]
-        total = concatenate(parts)
         text += [
-            f"### {collection.upper()}: {total.n_queries} queries, {total.n_rows:,} documents, "
-            f"{total.n_features} features, {len(folds)} of 5 folds, {len(seeds)} seeds",
+            f"### {collection.described(numbers)}, {len(seeds)} seeds",
             markdown(["system", *LETOR_MEASURES, "p, ndcg@10", "p, map"], rows),
         ]
     text.append(
@@ -323,7 +346,10 @@ def letor(study: Study) -> Findings:
     return Findings("\n\n".join(text), {})
 
 
-def _one_fold(study: Study, name: str, fold: Fold, seed: int) -> dict[str, list[float]]:
+def _one_fold(
+    study: Study, name: str, collection: Collection, k: int, seed: int
+) -> dict[str, list[float]]:
+    fold = collection.fold(k)
     assert fold.valid is not None  # LETOR's folds have one
     common: dict[str, Any] = {"random_state": seed, "n_threads": study.n_threads}
     model: Any
@@ -364,7 +390,8 @@ EXPERIMENTS = (
     Experiment(
         "burges2010-letor",
         "burges2010",
-        "RankNet and LambdaRank beside LambdaMART on MQ2008 and OHSUMED",
+        "RankNet and LambdaRank beside LambdaMART on LETOR's collections",
         letor,
+        takes="letor",
     ),
 )

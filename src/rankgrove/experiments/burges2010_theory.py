@@ -8,7 +8,7 @@ lambdas make the time of a query all but linear in its documents.
 from __future__ import annotations
 
 import time
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,12 @@ def local_optimality(study: Study) -> Findings:
     """Test nets for local optimality of a measure: untrained, RankNet, LambdaRank for it."""
     rows = []
     lines: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    cells = study.cells(
+        {f"{goal} {name}": (_tested, name, goal) for goal in GOALS for name in SYSTEMS}
+    )
     for goal in GOALS:
         for name in SYSTEMS:
-            one = study.cell(f"{goal} {name}", partial(_tested, study, name, goal))
+            one = cells[f"{goal} {name}"]
             rows.append(
                 [
                     goal,
@@ -142,8 +145,8 @@ COMBINED = (
 def stacking(study: Study) -> Findings:
     """Combine rankers exactly, by interpolation and by LambdaRank on their scores."""
     text = []
-    for data in ("artificial", "web-like"):
-        found = study.cell(data, partial(_combined, study, data))
+    cells = study.cells({data: (_combined, data) for data in ("artificial", "web-like")})
+    for data, found in cells.items():
         best = max(PARTS, key=lambda name: exact_mean(np.array(found[name]["test"])))
         rows = [
             [
@@ -222,15 +225,11 @@ FORMS = ("factorised", "pairs")
 def factorised(study: Study) -> Findings:
     """Time epochs of RankNet by documents a query, with one update a query and one a pair."""
     sizes = [10, 20, 40, 80] if study.scale == "small" else [10, 20, 40, 80, 160, 320]
-    seconds = {
-        form: np.array(
-            [
-                study.cell(f"{form}, {n_docs} documents", partial(_timed, study, form, n_docs))
-                for n_docs in sizes
-            ]
-        )
-        for form in FORMS
-    }
+    alone = replace(study, cluster=None)  # times of work side by side would not compare
+    cells = alone.cells(
+        {f"{form}, {n} documents": (_timed, form, n) for form in FORMS for n in sizes}
+    )
+    seconds = {form: np.array([cells[f"{form}, {n} documents"] for n in sizes]) for form in FORMS}
     rows = [
         [n, *(f"{1e6 * seconds[form][k]:.1f}" for form in FORMS), f"{ratio:.0f}"]
         for k, (n, ratio) in enumerate(

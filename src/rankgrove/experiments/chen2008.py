@@ -9,7 +9,7 @@ other four folds' queries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,15 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_domains
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.evaluation.significance import paired_t
-from rankgrove.experiments.study import Curves, Experiment, Findings, Study, markdown, p_value
+from rankgrove.experiments.study import (
+    Curves,
+    Experiment,
+    Findings,
+    Study,
+    Task,
+    markdown,
+    p_value,
+)
 from rankgrove.measures.base import exact_mean
 from rankgrove.measures.ndcg import DCG
 from rankgrove.random import generator
@@ -133,12 +141,20 @@ def pooled_values(
     study: Study, name: str, size: int, shift: Shift | None = None, **settings: Any
 ) -> list[float]:
     """Return the DCG of all target queries under a method, fold after fold."""
-    found: list[float] = []
-    for k in range(FOLDS):
-        mark = "" if shift is None else f"{'/'.join(map(str, shift))} "
-        key = f"{mark}{name}, {size} queries, fold {k + 1}"
-        found += study.cell(key, partial(_one, study, shift, size, k, settings))
-    return found
+    cells = study.cells(tasks(name, [size], shift, **settings))
+    return [value for values in cells.values() for value in values]
+
+
+def tasks(
+    name: str, seen: Sequence[int], shift: Shift | None = None, **settings: Any
+) -> dict[str, Task]:
+    """Return the pieces of work of a method by key: every number of queries, every fold."""
+    mark = "" if shift is None else f"{'/'.join(map(str, shift))} "
+    return {
+        f"{mark}{name}, {size} queries, fold {k + 1}": (_one, shift, size, k, settings)
+        for size in seen
+        for k in range(FOLDS)
+    }
 
 
 def _one(
@@ -160,6 +176,7 @@ def _one(
 
 def curve(study: Study, name: str, **settings: Any) -> list[float]:
     """Return the mean DCG of a method by number of target queries."""
+    study.cells(tasks(name, sizes(study), **settings))  # all at once: a cluster works on them all
     return [mean(pooled_values(study, name, size, **settings)) for size in sizes(study)]
 
 
@@ -309,6 +326,10 @@ def compared(
     study: Study, size: int, shift: Shift | None = None, methods: Sequence[str] = tuple(METHODS)
 ) -> dict[str, list[float]]:
     """Return all methods' values."""
+    every: dict[str, Task] = {}
+    for name in methods:
+        every |= tasks(name, [size], shift, **METHODS[name])
+    study.cells(every)
     return {name: pooled_values(study, name, size, shift, **METHODS[name]) for name in methods}
 
 

@@ -9,23 +9,22 @@ judgement, as a market is.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from rankgrove.data.concatenate import concatenate
-from rankgrove.data.letor import read_letor
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.chen2008 import FOLDS, LEAVES, RATE, samples
-from rankgrove.experiments.data_folder import data_folder
+from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import Experiment, Findings, Study, markdown, mean_cell, p_value
 from rankgrove.rankers.adapting import adapt_with
 from rankgrove.rankers.mart import MART
 
 # Of every collection: the target queries that models see, a few and all of four folds.
-COLLECTIONS: dict[str, tuple[int | None, ...]] = {"mq2008": (50, None), "ohsumed": (15, None)}
+FEW_AND_ALL: tuple[int | None, ...] = (50, None)
+COLLECTIONS = {"MQ2008": FEW_AND_ALL, "OHSUMED": (15, None)}
 MEASURE = "ndcg@10"
 OURS = "Trada, responses"
 ADDED: dict[str, Any] = {"n_leaves": LEAVES, "learning_rate": RATE}
@@ -59,21 +58,21 @@ def short_and_long(data: QueryDataset) -> tuple[QueryDataset, QueryDataset]:
 def letor(study: Study) -> Findings:
     """Adapt a model of queries with short lists to those with long ones."""
     text = []
-    for name, sizes in COLLECTIONS.items():
-        folder = data_folder(name)
-        parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
-        source, target = short_and_long(concatenate(parts))
+    for collection in study.data.collections(*(name.lower() for name in COLLECTIONS)):
+        source, target = short_and_long(collection.whole())
+        sizes = COLLECTIONS.get(collection.name, FEW_AND_ALL)
         rows: list[list[str]] = [[method] for method in METHODS]
         header = ["method"]
         for size in sizes:
-            found = _all_methods(study, name, source, target, size)
+            found = _all_methods(study, collection, target, size)
             header += [f"{size or 'all'} queries", f"p against {OURS}"]
             for row in rows:
                 values = found[row[0]]
                 row += [mean_cell(values), "" if row[0] == OURS else p_value(found[OURS], values)]
         text.append(
-            f"### {name.upper()}: {source.n_queries} source queries ({source.n_rows:,} documents), "
-            f"{target.n_queries} target queries ({target.n_rows:,}), {FOLDS} folds of the target"
+            f"### {collection.name}: {source.n_queries} source queries ({source.n_rows:,} "
+            f"documents), {target.n_queries} target queries ({target.n_rows:,}), {FOLDS} folds of "
+            "the target"
         )
         text.append(markdown(header, rows))
     text.append("NDCG@10 in percent, with the half width of the 95 % interval; p: paired t-test.")
@@ -81,42 +80,49 @@ def letor(study: Study) -> Findings:
 
 
 def _all_methods(
-    study: Study, name: str, source: QueryDataset, target: QueryDataset, size: int | None
+    study: Study, collection: Collection, target: QueryDataset, size: int | None
 ) -> dict[str, list[float]]:
     """Return every method's values of all target queries, fold after fold."""
-    found: dict[str, list[float]] = {method: [] for method in METHODS}
-    for k, (train, test) in enumerate(samples(target, size or target.n_queries)):
-        for method, options in METHODS.items():
-            found[method] += study.cell(
-                f"{name}, {size or 'all'} queries, {method}, fold {k + 1}",
-                partial(_one, study, source, train, test, options),
+    n = size or target.n_queries
+    cells = study.cells(
+        {
+            f"{collection.name}, {size or 'all'} queries, {method}, fold {k + 1}": (
+                _one,
+                collection,
+                n,
+                k,
+                method,
             )
+            for k in range(FOLDS)
+            for method in METHODS
+        }
+    )
+    found: dict[str, list[float]] = {method: [] for method in METHODS}
+    for values, method in zip(cells.values(), list(METHODS) * FOLDS, strict=True):
+        found[method] += values
     return found
 
 
 @lru_cache(maxsize=1)
-def _base(n_trees: int, n_threads: int | None, source: QueryDataset) -> MART:
-    """Return the base model of a source; made once a process."""
-    return MART(n_trees=n_trees, n_leaves=LEAVES, learning_rate=RATE, n_threads=n_threads).fit(
-        source
-    )
+def _domains(
+    collection: Collection, n_trees: int, n_threads: int | None
+) -> tuple[QueryDataset, QueryDataset, MART]:
+    """Return source, target and the source's model; made once a process."""
+    source, target = short_and_long(collection.whole())
+    base = MART(n_trees=n_trees, n_leaves=LEAVES, learning_rate=RATE, n_threads=n_threads)
+    return source, target, base.fit(source)
 
 
-def _one(
-    study: Study,
-    source: QueryDataset,
-    train: QueryDataset,
-    test: QueryDataset,
-    options: dict[str, Any],
-) -> list[float]:
-    base = _base(study.size(100, 300), study.n_threads, source)
-    settings = {"method": "trada", **options}
-    method = settings.pop("method")
-    if method == "combine":
+def _one(study: Study, collection: Collection, size: int, k: int, method: str) -> list[float]:
+    source, target, base = _domains(collection, study.size(100, 300), study.n_threads)
+    train, test = list(samples(target, size))[k]
+    settings = {"method": "trada", **METHODS[method]}
+    way = settings.pop("method")
+    if way == "combine":
         settings["source"] = source
-    if method != "base":
+    if way != "base":
         settings["n_threads"] = study.n_threads
-    model = adapt_with(method, base, train, **settings)
+    model = adapt_with(way, base, train, **settings)
     values = evaluate(model, test, MEASURE, "letor").per_query[MEASURE]
     return [float(value) for value in values]
 
@@ -125,7 +131,8 @@ EXPERIMENTS = (
     Experiment(
         "chen2008-letor",
         "chen2008",
-        "tree adaptation on MQ2008 and OHSUMED, from short lists to long ones",
+        "tree adaptation on LETOR's collections, from short lists to long ones",
         letor,
+        takes="letor",
     ),
 )

@@ -7,20 +7,18 @@ system is one line of SYSTEMS.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankgrove.data.folds import Fold, letor_folds
-from rankgrove.data.letor import read_letor
 from rankgrove.evaluation.evaluate import evaluate
-from rankgrove.experiments.data_folder import data_folder
+from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     Experiment,
     Findings,
     Study,
     markdown,
+    mean_and_reach,
     p_value,
     per_query,
     pooled,
@@ -110,32 +108,42 @@ SYSTEMS: dict[str, Callable[[Study], Any]] = {
 
 # measure -> one value a query
 Values = dict[str, list[float]]
+# our name of a system -> measure -> one value a fold
+Published = dict[str, dict[str, list[float]]]
 
 
-def run_collection(collection: str, study: Study) -> Findings:
-    """Train every system on every fold; return the tables."""
-    folder = data_folder(collection)
-    parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
-    folds = list(letor_folds(parts))[: study.size(1, 5)]
-    found: dict[str, list[Values]] = {}
-    for name in SYSTEMS:
-        found[name] = [
-            study.cell(f"fold {k}, {name}", partial(_one_fold, study, name, fold))
-            for k, fold in enumerate(folds, 1)
-        ]
-    n_queries = sum(fold.test.n_queries for fold in folds)
+def run(study: Study) -> Findings:
+    """Train every system on every fold of every collection; return the tables."""
     text = [
-        f"{collection.upper()}, {len(folds)} of 5 folds, {n_queries} test queries. LETOR's "
-        f"measures, means over folds; rounds and C by {DECIDES.upper()} on the validation part.",
-        _systems(found, collection),
-        _tests(found),
+        "LETOR's measures, means over folds (half width of the 95 % interval over test queries); "
+        f"rounds and C by {DECIDES.upper()} on the validation part."
     ]
-    if collection == "mq2008":
-        text.append(_by_fold(found))
+    for collection in study.data.collections("mq2008", "ohsumed"):
+        numbers = collection.numbers(study.size(1, 5))
+        cells = study.cells(
+            {
+                f"{collection.name}, fold {k}, {name}": (_one_fold, name, collection, k)
+                for k in numbers
+                for name in SYSTEMS
+            }
+        )
+        found = {
+            name: [cells[f"{collection.name}, fold {k}, {name}"] for k in numbers]
+            for name in SYSTEMS
+        }
+        published = _published(study) if collection.name == "MQ2008" else {}
+        text += [
+            f"### {collection.described(numbers)}",
+            _systems(found, published),
+            _tests(found),
+        ]
+        if published:
+            text.append(_by_fold(found, published))
     return Findings("\n\n".join(text), {})
 
 
-def _one_fold(study: Study, name: str, fold: Fold) -> Values:
+def _one_fold(study: Study, name: str, collection: Collection, k: int) -> Values:
+    fold = collection.fold(k)
     model = SYSTEMS[name](study).set_params(n_threads=study.n_threads)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
     return per_query(evaluate(model, fold.test, MEASURES, "letor"))
@@ -145,19 +153,17 @@ def _fold_means(cells: list[Values], measure: str) -> list[float]:
     return [exact_mean(np.array(cell[measure])) for cell in cells]
 
 
-def _systems(found: dict[str, list[Values]], collection: str) -> str:
+def _systems(found: dict[str, list[Values]], published: Published) -> str:
     """Return the table of all systems, best MAP first, and the published ones after them."""
-    rows = []
-    for name, cells in found.items():
-        means = [exact_mean(np.array(_fold_means(cells, m))) for m in MEASURES]
-        rows.append([name, *(f"{value:.4f}" for value in means)])
+    rows = [
+        [name, *(mean_and_reach([cell[m] for cell in cells]) for m in MEASURES)]
+        for name, cells in found.items()
+    ]
     rows.sort(key=lambda row: row[-1], reverse=True)
-    if collection == "mq2008":
-        n_folds = len(next(iter(found.values())))
-        for file in PUBLISHED.values():
-            figures = _published(file)
-            means = [exact_mean(np.array(figures[m][:n_folds])) for m in MEASURES]
-            rows.append([f"{file} (published)", *(f"{value:.4f}" for value in means)])
+    n_folds = len(next(iter(found.values())))
+    for name, figures in published.items():
+        means = [exact_mean(np.array(figures[m][:n_folds])) for m in MEASURES]
+        rows.append([f"{PUBLISHED[name]} (published)", *(f"{value:.4f}" for value in means)])
     return markdown(["", *(m.upper() for m in MEASURES)], rows)
 
 
@@ -179,13 +185,13 @@ def _tests(found: dict[str, list[Values]]) -> str:
     return f"p of the paired t-test over test queries, against:\n\n{markdown(header, rows)}"
 
 
-def _by_fold(found: dict[str, list[Values]]) -> str:
+def _by_fold(found: dict[str, list[Values]], published: Published) -> str:
     """Return the MAP of every fold beside the publishers' own, and how sure the difference is."""
     rows = []
-    for name, file in PUBLISHED.items():
+    for name, figures in published.items():
         for m in ("map", "ndcg@1") if name in found else ():
             ours = _fold_means(found[name], m)
-            theirs = _published(file)[m][: len(ours)]
+            theirs = figures[m][: len(ours)]
             p = p_value(ours, theirs) if len(ours) > 1 else ""
             cells = [f"{a:.4f} / {b:.4f}" for a, b in zip(ours, theirs, strict=True)]
             rows.append([f"{name}, {m.upper()}", *cells, p])
@@ -194,22 +200,18 @@ def _by_fold(found: dict[str, list[Values]]) -> str:
     return markdown(header, rows)
 
 
-def _published(file: str) -> dict[str, list[float]]:
-    path = data_folder("letor4-baselines") / f"{file}.MQ2008.txt"
-    return published_figures(path.read_text().splitlines())
+def _published(study: Study) -> Published:
+    """Return the publishers' figures of MQ2008 by our name, where their files are there."""
+    files = {name: study.data.baseline(f"{file}.MQ2008.txt") for name, file in PUBLISHED.items()}
+    return {name: published_figures(lines) for name, lines in files.items() if lines is not None}
 
 
 EXPERIMENTS = (
     Experiment(
-        "classical-mq2008",
+        "classical-letor",
         "classical",
-        "RankBoost, AdaRank and all other rankers on MQ2008 beside the publishers' figures",
-        partial(run_collection, "mq2008"),
-    ),
-    Experiment(
-        "classical-ohsumed",
-        "classical",
-        "the same rankers on OHSUMED",
-        partial(run_collection, "ohsumed"),
+        "RankBoost, AdaRank and all other rankers on LETOR's collections",
+        run,
+        takes="letor",
     ),
 )

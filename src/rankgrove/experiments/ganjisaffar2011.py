@@ -1,93 +1,59 @@
 """Ganjisaffar, Caruana and Lopes 2011 (BL-MART): bags of LambdaMART on a LETOR collection.
 
-The paper's collections are MQ2007, TD2004 and MSLR-WEB10K; the experiments run on MQ2008. As in the
-paper, the parameters of single models and of a bag's models are the best by validation data of a
-grid (Table 3; ``ganjisaffar2011-tuning``). LETOR's measures; folds as published. A bag's models are
-trained once: without overfitting they are cut at their best round, with it they keep the trees
-after it (section 3.5.2).
+The paper's collections are MQ2007, TD2004 and MSLR-WEB10K; the experiments run on MQ2008, or on
+what the user has. The collection's own measures; folds as published. A bag's models are trained
+once: without overfitting they are cut at their best round, with it they keep the trees after it
+(section 3.5.2).
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rankgrove.bagging.aggregate import aggregate
 from rankgrove.bagging.sample import sampled_queries
-from rankgrove.data.folds import Fold, letor_folds
-from rankgrove.data.letor import read_letor
+from rankgrove.data.folds import Fold
 from rankgrove.data.queries import QueryDataset
-from rankgrove.evaluation.evaluate import evaluate
-from rankgrove.experiments.data_folder import data_folder
+from rankgrove.evaluation.evaluate import confidence_interval, evaluate
+from rankgrove.experiments.ganjisaffar2011_peer import NAMES as LIGHTGBM
+from rankgrove.experiments.ganjisaffar2011_peer import has_lightgbm, lightgbm_scores
+from rankgrove.experiments.ganjisaffar2011_setting import (
+    BAG,
+    BAG_OVER,
+    DECIDES,
+    FRACTION,
+    MEASURES,
+    PLAIN,
+    RANDOM,
+    TITLES,
+    Setting,
+    base_ranker,
+    fitted_bag,
+    n_models,
+    setting_of,
+    the_collection,
+)
+from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     Curves,
     Experiment,
     Findings,
     Study,
+    Task,
     markdown,
     p_value,
     per_query,
 )
 from rankgrove.measures.base import exact_mean
-from rankgrove.random import derive_seed, generator
-from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.random import generator
 
-MEASURES = ["ndcg@1", "ndcg@3", "meanndcg", "map"]
-DECIDES = "ndcg@3"  # on validation data, as in the paper
-N_MODELS, TOLERANCE, FRACTION = 45, 0.02, 0.67
-# The best by validation NDCG@3, mean of five folds, of 100 configurations of the paper's grid: of
-# those that see all queries and features, and of all (docs/results.md).
-TUNED_PLAIN: dict[str, Any] = {
-    "n_leaves": 15,
-    "min_leaf": 0.0012,
-    "learning_rate": 0.05,
-    "query_fraction": 1.0,
-    "feature_fraction": 1.0,
-}
-TUNED: dict[str, Any] = {
-    "n_leaves": 4,
-    "min_leaf": 0.0012,
-    "learning_rate": 0.1,
-    "query_fraction": 0.3,
-    "feature_fraction": 0.3,
-}
-# Table 4(b) of the paper, on MQ2007: for the order of the systems, not for the level.
-PAPER = {
-    "LambdaMART": (0.4147, 0.4119, 0.5011, 0.4660),
-    "LambdaMART with randomisation": (0.4137, 0.4157, 0.5035, 0.4684),
-    "BL-MART without overfitting": (0.4197, 0.4217, 0.5079, 0.4726),
-    "BL-MART with overfitting": (0.4200, 0.4224, 0.5093, 0.4731),
-}
-PLAIN, RANDOM, BAG, BAG_OVER = PAPER
-LIGHTGBM, LIGHTGBM_BAG = "LightGBM with randomisation", "LightGBM bagged"
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 45)
 N_DRAWS = 20  # random choices of so many models from the bag, for Figure 4
 
-
-def mq2008_folds(study: Study) -> list[Fold]:
-    """Return the folds of MQ2008: all five, or two of them at small scale."""
-    folder = data_folder("mq2008")
-    parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
-    return list(letor_folds(parts))[: study.size(2, 5)]
-
-
-def base_ranker(study: Study, seed: int, randomised: bool = True) -> LambdaMART:
-    """Return LambdaMART with the tuned parameters."""
-    return LambdaMART(
-        "ndcg@10",
-        n_trees=study.size(200, 2000),
-        early_stopping=study.size(40, 250),
-        random_state=seed,
-        n_threads=study.n_threads,
-        **(TUNED if randomised else TUNED_PLAIN),
-    )
-
-
-def _values(scorer: Any, data: QueryDataset) -> dict[str, list[float]]:
-    return per_query(evaluate(scorer, data, MEASURES, "letor"))
+# A system's cells: fold by fold, every seed's
+Cells = dict[str, list[list[dict[str, Any]]]]
 
 
 # -- Table 4 and Figure 4 -------------------------------------------------------------------------
@@ -95,94 +61,115 @@ def _values(scorer: Any, data: QueryDataset) -> dict[str, list[float]]:
 
 def table_4(study: Study) -> Findings:
     """Single models and bags, with and without overfitting, and LightGBM bagged the same way."""
-    n_seeds = study.size(1, 3)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for k, fold in enumerate(mq2008_folds(study), 1):
-        plain = study.cell(f"fold {k}, plain", partial(_single, study, fold, 0, False))
-        found.setdefault(PLAIN, []).extend([plain] * n_seeds)
-        for seed in range(n_seeds):
-            key = f"fold {k}, seed {seed}"
-            one = study.cell(f"{key}, randomised", partial(_single, study, fold, seed, True))
-            found.setdefault(RANDOM, []).append(one)
-            bags = study.cell(f"{key}, bag", partial(_bag, study, fold, seed))
-            found.setdefault(BAG, []).append(bags["best"])
-            found.setdefault(BAG_OVER, []).append(bags["over"])
-            if _has_lightgbm():
-                peer = study.cell(f"{key}, LightGBM", partial(_lightgbm, study, fold, seed))
-                found.setdefault(LIGHTGBM, []).append(peer["single"])
-                found.setdefault(LIGHTGBM_BAG, []).append(peer["bag"])
+    collection = the_collection(study)
+    setting = setting_of(collection)
+    numbers, seeds = collection.numbers(study.size(2, 5)), range(study.size(1, 3))
+    found = _all_systems(study, collection, numbers, seeds)
+    beside = f"; in brackets the paper's figures, of {setting.paper_of}" if setting.paper else ""
     text = [
-        f"MQ2008, {len(mq2008_folds(study))} folds, {n_seeds} seeds, bags of "
-        f"{study.size(9, N_MODELS)} models on {FRACTION:.0%} of the training queries; LETOR's "
-        "measures, means over queries; in brackets the paper's figures, of MQ2007.",
-        _systems(found),
+        f"{collection.described(numbers)}, {len(seeds)} seeds, bags of {n_models(study, setting)} "
+        f"models on {FRACTION:.0%} of the training queries; the measures of convention "
+        f"{setting.convention!r}, means over queries{beside}.",
+        _systems(found, setting),
         _tests(found),
         _trees(found),
     ]
     return Findings("\n\n".join(text), {"ganjisaffar2011-figure4": _figure_4(found)})
 
 
-def _by_query(cells: list[dict[str, Any]], measure: str, n_seeds: int) -> np.ndarray:
+def _all_systems(study: Study, collection: Collection, numbers: range, seeds: range) -> Cells:
+    tasks: dict[str, Task] = {}
+    for k in numbers:
+        tasks[f"fold {k}, plain"] = (_single, collection, k, 0, False)
+        for seed in seeds:
+            key = f"fold {k}, seed {seed}"
+            tasks[f"{key}, randomised"] = (_single, collection, k, seed, True)
+            tasks[f"{key}, bag"] = (_bag, collection, k, seed)
+            if has_lightgbm():
+                tasks[f"{key}, LightGBM"] = (_lightgbm, collection, k, seed)
+    cells = study.cells(tasks)
+    found: Cells = {PLAIN: [[cells[f"fold {k}, plain"]] for k in numbers]}
+    found[RANDOM] = [[cells[f"fold {k}, seed {s}, randomised"] for s in seeds] for k in numbers]
+    for name, part in ((BAG, "best"), (BAG_OVER, "over")):
+        found[name] = [[cells[f"fold {k}, seed {s}, bag"][part] for s in seeds] for k in numbers]
+    if has_lightgbm():
+        for name, part in zip(LIGHTGBM, ("single", "bag"), strict=True):
+            found[name] = [
+                [cells[f"fold {k}, seed {s}, LightGBM"][part] for s in seeds] for k in numbers
+            ]
+    return found
+
+
+def _by_query(cells: list[list[dict[str, Any]]], measure: str) -> np.ndarray:
     """Return every test query's mean over the seeds."""
-    folds = [cells[i : i + n_seeds] for i in range(0, len(cells), n_seeds)]
-    means = [np.mean([cell["values"][measure] for cell in fold], axis=0) for fold in folds]
+    means = [np.mean([cell["values"][measure] for cell in fold], axis=0) for fold in cells]
     return np.concatenate(means)
 
 
-def _systems(found: dict[str, list[dict[str, Any]]]) -> str:
+def _systems(found: Cells, setting: Setting) -> str:
     rows = []
-    n_seeds = _n_seeds(found)
     for name, cells in found.items():
         row = [name]
-        for i, measure in enumerate(MEASURES):
-            mean = exact_mean(_by_query(cells, measure, n_seeds))
-            paper = f" ({PAPER[name][i]:.4f})" if name in PAPER else ""
-            row.append(f"{mean:.4f}{paper}")
+        for measure in MEASURES:
+            values = _by_query(cells, measure)
+            paper = setting.paper.get(name, {}).get(measure)
+            beside = "" if paper is None else f" ({paper:.4f})"
+            row.append(f"{exact_mean(values):.4f}{beside}")
         rows.append(row)
-    return markdown(["", "NDCG@1", "NDCG@3", "Mean NDCG", "MAP"], rows)
+    low, high = confidence_interval(_by_query(found[BAG_OVER], "map"))
+    reach = f"Half width of the 95 % interval of MAP over queries: {(high - low) / 2:.4f}."
+    return f"{markdown(['', *TITLES], rows)}\n\n{reach}"
 
 
-def _n_seeds(found: dict[str, list[dict[str, Any]]]) -> int:
-    """Return the number of seeds: a plain model's cell is the same for all of a fold."""
-    plain = found[PLAIN]
-    n = 1
-    while n < len(plain) and plain[n] is plain[0]:
-        n += 1
-    return n
-
-
-def _tests(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Return the paired t-tests, over queries, of the bag with overfitting against the others."""
-    n_seeds = _n_seeds(found)
+def _tests(found: Cells) -> str:
+    """Return differences and paired t-tests, over queries, of the bag against the others."""
     rows = []
     for name, cells in found.items():
         if name == BAG_OVER:
             continue
         row = [name]
         for measure in MEASURES:
-            ours = _by_query(found[BAG_OVER], measure, n_seeds)
-            row.append(p_value(ours.tolist(), _by_query(cells, measure, n_seeds).tolist()))
+            ours, other = (_by_query(one, measure) for one in (found[BAG_OVER], cells))
+            p = p_value(ours.tolist(), other.tolist())
+            row.append(f"{exact_mean(ours) - exact_mean(other):+.4f} ({p})")
         rows.append(row)
-    title = f"p of the paired t-test over queries, {BAG_OVER} against each:"
-    return f"{title}\n\n{markdown(['', 'NDCG@1', 'NDCG@3', 'Mean NDCG', 'MAP'], rows)}"
+    title = f"{BAG_OVER} less each, and p of the paired t-test over queries:"
+    return f"{title}\n\n{markdown(['', *TITLES], rows)}"
 
 
-def _trees(found: dict[str, list[dict[str, Any]]]) -> str:
+def _trees(found: Cells) -> str:
     sizes = [
-        f"{name} {np.mean([cell['trees'] for cell in cells]):,.0f}" for name, cells in found.items()
+        f"{name} {np.mean([cell['trees'] for fold in cells for cell in fold]):,.0f}"
+        for name, cells in found.items()
     ]
     return f"Trees of a model, mean: {', '.join(sizes)}."
 
 
-def _single(study: Study, fold: Fold, seed: int, randomised: bool) -> dict[str, Any]:
-    model = base_ranker(study, seed, randomised)
+def _values(scorer: Any, data: QueryDataset, setting: Setting) -> dict[str, list[float]]:
+    return per_query(evaluate(scorer, data, MEASURES, setting.convention))
+
+
+def _single(
+    study: Study, collection: Collection, k: int, seed: int, randomised: bool
+) -> dict[str, Any]:
+    return _single_on(study, setting_of(collection), collection.fold(k), seed, randomised)
+
+
+def _single_on(
+    study: Study, setting: Setting, fold: Fold, seed: int, randomised: bool
+) -> dict[str, Any]:
+    model = base_ranker(study, setting, seed, randomised)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
-    return {"values": _values(model, fold.test), "trees": model.ensemble_.n_trees}
+    return {"values": _values(model, fold.test, setting), "trees": model.ensemble_.n_trees}
 
 
-def _bag(study: Study, fold: Fold, seed: int) -> dict[str, Any]:
+def _bag(study: Study, collection: Collection, k: int, seed: int) -> dict[str, Any]:
+    return _bag_on(study, setting_of(collection), collection.fold(k), seed)
+
+
+def _bag_on(study: Study, setting: Setting, fold: Fold, seed: int) -> dict[str, Any]:
     """Train a bag; return its figures with the trees after the best rounds, and without them."""
-    over = fitted_bag(study, fold.train, fold.valid, seed)
+    over = fitted_bag(study, setting, fold.train, fold.valid, seed)
     best = [model.truncated(model.best_round_) for model in over.models_]
     result = {}
     for name, models in (("over", over.models_), ("best", best)):
@@ -190,27 +177,22 @@ def _bag(study: Study, fold: Fold, seed: int) -> dict[str, Any]:
         for part, data in (("valid", fold.valid), ("test", fold.test)):
             assert data is not None
             columns = np.array([model.predict(data) for model in models])
-            curves[part] = _growing(columns, data, seed)
+            curves[part] = _growing(columns, data, setting, seed)
             if part == "test":
-                values = _values(_together(columns, data), data)
+                values = _values(_together(columns, data), data, setting)
         trees = sum(model.ensemble_.n_trees for model in models)
         result[name] = {"values": values, "trees": trees, "map": curves}
     return result
 
 
-def fitted_bag(
-    study: Study, train: QueryDataset, valid: QueryDataset | None, seed: int
-) -> BaggedRanker:
-    """Train a bag that tolerates overfitting."""
-    bag = BaggedRanker(
-        base_ranker(study, 0),
-        study.size(9, N_MODELS),
-        FRACTION,
-        overfitting_tolerance=TOLERANCE,
-        random_state=seed,
-        n_threads=study.n_threads,
-    )
-    return bag.fit(train, valid=valid, valid_measures=DECIDES)
+def _lightgbm(study: Study, collection: Collection, k: int, seed: int) -> dict[str, Any]:
+    setting, fold = setting_of(collection), collection.fold(k)
+    (single, trees), (columns, total) = lightgbm_scores(study, setting, fold, seed)
+    bag = _together(columns, fold.test)
+    return {
+        "single": {"values": _values(single, fold.test, setting), "trees": trees},
+        "bag": {"values": _values(bag, fold.test, setting), "trees": total},
+    }
 
 
 def _together(columns: np.ndarray, data: QueryDataset) -> np.ndarray:
@@ -219,100 +201,28 @@ def _together(columns: np.ndarray, data: QueryDataset) -> np.ndarray:
     return data.ungrouped(aggregate(grouped, data.query_ptr, "minmax", np.ones(len(columns))))
 
 
-def _growing(columns: np.ndarray, data: QueryDataset, seed: int) -> list[float]:
+def _growing(columns: np.ndarray, data: QueryDataset, setting: Setting, seed: int) -> list[float]:
     """Return the mean MAP of so many models of the bag, drawn at random (Figure 4)."""
     means = []
     for n in (count for count in COUNTS if count <= len(columns)):
         rng = generator(seed, "figure 4", n)
         n_draws = 1 if n == len(columns) else N_DRAWS
-        drawn = [
-            evaluate(
-                _together(columns[rng.permutation(len(columns))[:n]], data), data, "map", "letor"
-            ).mean["map"]
-            for _ in range(n_draws)
-        ]
+        drawn = []
+        for _ in range(n_draws):
+            scores = _together(columns[rng.permutation(len(columns))[:n]], data)
+            drawn.append(evaluate(scores, data, "map", setting.convention).mean["map"])
         means.append(exact_mean(np.array(drawn)))
     return means
 
 
-def _figure_4(found: dict[str, list[dict[str, Any]]]) -> Curves:
+def _figure_4(found: Cells) -> Curves:
     lines = {}
     for name in (BAG, BAG_OVER):
         for part in ("valid", "test"):
-            mean = np.mean([cell["map"][part] for cell in found[name]], axis=0)
+            curves = [cell["map"][part] for fold in found[name] for cell in fold]
+            mean = np.mean(curves, axis=0)
             lines[f"{name}, {part}"] = (np.array(COUNTS[: mean.size]), mean)
-    return Curves(lines, "number of models", "MAP (LETOR)", "Models in the bag against MAP")
-
-
-# -- LightGBM, bagged the same way ----------------------------------------------------------------
-
-
-def _has_lightgbm() -> bool:
-    try:
-        import lightgbm  # noqa: F401
-    except (ImportError, OSError):
-        return False
-    return True
-
-
-def _lightgbm(study: Study, fold: Fold, seed: int) -> dict[str, Any]:
-    """Train LightGBM with the same parameters, once on all queries and as a bag on the samples."""
-    train, valid, test = fold.train, fold.valid, fold.test
-    assert valid is not None
-    single, trees = _lightgbm_scores(study, train, valid, test, seed)
-    columns, total = [], 0
-    for model in range(study.size(9, N_MODELS)):
-        seen = sampled_queries(train.query_keys, FRACTION, seed, model)
-        own = derive_seed(seed, "bagged model", model) % (1 << 31)
-        scores, n = _lightgbm_scores(study, train.select(seen), valid, test, own)
-        columns.append(scores)
-        total += n
-    bag = _together(np.array(columns), test)
-    return {
-        "single": {"values": _values(single, test), "trees": trees},
-        "bag": {"values": _values(bag, test), "trees": total},
-    }
-
-
-def _lightgbm_scores(
-    study: Study, train: QueryDataset, valid: QueryDataset, test: QueryDataset, seed: int
-) -> tuple[np.ndarray, int]:
-    import lightgbm as lgb
-
-    base = base_ranker(study, seed)
-    parameters = {
-        "objective": "lambdarank",
-        "metric": "ndcg",
-        "eval_at": [3],
-        "num_leaves": base.n_leaves,
-        "min_data_in_leaf": max(1, round(base.min_leaf * train.n_rows)),
-        "min_sum_hessian_in_leaf": 0.0,
-        "learning_rate": base.learning_rate,
-        "bagging_fraction": base.query_fraction,
-        "bagging_freq": 1,
-        "bagging_by_query": True,
-        "feature_fraction_bynode": base.feature_fraction,
-        "lambdarank_truncation_level": 15,
-        "seed": seed,
-        "deterministic": True,
-        "num_threads": study.n_threads or 0,
-        "verbose": -1,
-    }
-    sets = [_lightgbm_data(lgb, data) for data in (train, valid)]
-    model = lgb.train(
-        parameters,
-        sets[0],
-        base.n_trees,
-        valid_sets=[sets[1]],
-        callbacks=[lgb.early_stopping(base.early_stopping or 1, verbose=False)],
-    )
-    scores = np.asarray(model.predict(test.X, num_threads=study.n_threads or 0))
-    return scores, model.best_iteration
-
-
-def _lightgbm_data(lgb: Any, data: QueryDataset) -> Any:
-    order = np.arange(data.n_rows) if data.order is None else data.order
-    return lgb.Dataset(data.X[order], data.y[order], group=np.diff(data.query_ptr))
+    return Curves(lines, "number of models", "MAP", "Models in the bag against MAP")
 
 
 # -- Table 5: variance ----------------------------------------------------------------------------
@@ -320,23 +230,24 @@ def _lightgbm_data(lgb: Any, data: QueryDataset) -> Any:
 
 def table_5(study: Study) -> Findings:
     """Train on random samples of the queries; mean and variance of every measure."""
-    fold = mq2008_folds(study)[0]
+    collection = the_collection(study)
     n_samples = study.size(3, 10)
-    found: dict[str, list[dict[str, float]]] = {}
-    for sample in range(n_samples):
-        cell = study.cell(f"sample {sample}", partial(_of_a_sample, study, fold, sample))
-        for name, means in cell.items():
-            found.setdefault(name, []).append(means)
+    cells = study.cells(
+        {f"sample {sample}": (_of_a_sample, collection, sample) for sample in range(n_samples)}
+    )
+    found = {
+        name: [cell[name] for cell in cells.values()] for name in (PLAIN, RANDOM, BAG, BAG_OVER)
+    }
     rows = []
-    for name, cells in found.items():
+    for name, of_samples in found.items():
         row = [name]
         for measure in MEASURES:
-            values = np.array([cell[measure] for cell in cells])
+            values = np.array([cell[measure] for cell in of_samples])
             row += [f"{exact_mean(values):.4f}", f"{1e6 * values.var(ddof=1):.1f}"]
         rows.append(row)
     header = [""]
-    for name in ("NDCG@1", "NDCG@3", "Mean NDCG", "MAP"):
-        header += [name, "variance x 10^6"]
+    for title in TITLES:
+        header += [title, "variance x 10^6"]
     reductions = []
     for measure in MEASURES:
         before, after = (
@@ -344,8 +255,8 @@ def table_5(study: Study) -> Findings:
         )
         reductions.append(f"{measure} {100 * (after / before - 1):+.1f} %")
     text = [
-        f"MQ2008, fold 1: {n_samples} random samples of {FRACTION:.0%} of the training queries; "
-        "test figures, mean and variance over the samples.",
+        f"{collection.name}, fold 1: {n_samples} random samples of {FRACTION:.0%} of the training "
+        "queries; test figures, mean and variance over the samples.",
         markdown(header, rows),
         f"Variance of {BAG_OVER} against {RANDOM}: {', '.join(reductions)} (paper, on MSLR-WEB10K: "
         "ndcg@1 -67.3 %, ndcg@3 -18.8 %, meanndcg -40.2 %, map -57.1 %).",
@@ -353,15 +264,17 @@ def table_5(study: Study) -> Findings:
     return Findings("\n\n".join(text), {})
 
 
-def _of_a_sample(study: Study, fold: Fold, sample: int) -> dict[str, dict[str, float]]:
+def _of_a_sample(study: Study, collection: Collection, sample: int) -> dict[str, dict[str, float]]:
+    setting, fold = setting_of(collection), collection.fold(1)
     seen = sampled_queries(fold.train.query_keys, FRACTION, 1000, sample)
     part = Fold(fold.train.select(seen), fold.valid, fold.test)
+    bags = _bag_on(study, setting, part, sample)
     cells = {
-        PLAIN: _single(study, part, 0, False),
-        RANDOM: _single(study, part, sample, True),
+        PLAIN: _single_on(study, setting, part, 0, False),
+        RANDOM: _single_on(study, setting, part, sample, True),
+        BAG: bags["best"],
+        BAG_OVER: bags["over"],
     }
-    bags = _bag(study, part, sample)
-    cells |= {BAG: bags["best"], BAG_OVER: bags["over"]}
     return {
         name: {m: exact_mean(np.array(cell["values"][m])) for m in MEASURES}
         for name, cell in cells.items()
@@ -369,6 +282,18 @@ def _of_a_sample(study: Study, fold: Fold, sample: int) -> dict[str, dict[str, f
 
 
 EXPERIMENTS = (
-    Experiment("ganjisaffar2011-table4", "ganjisaffar2011", "Table 4 and Figure 4: bags", table_4),
-    Experiment("ganjisaffar2011-table5", "ganjisaffar2011", "Table 5: variance", table_5),
+    Experiment(
+        "ganjisaffar2011-table4",
+        "ganjisaffar2011",
+        "Table 4 and Figure 4: bags",
+        table_4,
+        takes="letor",
+    ),
+    Experiment(
+        "ganjisaffar2011-table5",
+        "ganjisaffar2011",
+        "Table 5: variance",
+        table_5,
+        takes="letor",
+    ),
 )

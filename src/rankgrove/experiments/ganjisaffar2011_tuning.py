@@ -1,80 +1,109 @@
-"""Ganjisaffar, Caruana and Lopes 2011 (BL-MART): tuning and pruning, on MQ2008."""
+"""Ganjisaffar, Caruana and Lopes 2011 (BL-MART): tuning, overfitting and pruning."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankgrove.data.folds import Fold
+from rankgrove.bagging.sample import sampled_queries
 from rankgrove.evaluation.evaluate import evaluate
-from rankgrove.experiments.ganjisaffar2011 import DECIDES, base_ranker, fitted_bag, mq2008_folds
-from rankgrove.experiments.study import Curves, Experiment, Findings, Study, markdown
+from rankgrove.experiments.ganjisaffar2011_setting import (
+    DECIDES,
+    FRACTION,
+    base_ranker,
+    fitted_bag,
+    setting_of,
+    the_collection,
+)
+from rankgrove.experiments.sources import Collection
+from rankgrove.experiments.study import (
+    Curves,
+    Experiment,
+    Findings,
+    Study,
+    markdown,
+    p_value,
+    per_query,
+)
 from rankgrove.experiments.tune import tune
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.pruning import prune
 
 # -- pruning --------------------------------------------------------------------------------------
 
+HELD = ("ndcg@3", "map")
+# What is pruned -> tolerance, margin, share of the trees that stay in any case.
+PRUNINGS = {
+    "bag": ((0.0, 0.0, 0.6), (0.0, 0.0, 0.1), (0.01, 1.0, 0.1), (0.0, 0.0, 0.0), (0.01, 1.0, 0.0)),
+    "single": ((0.0, 0.0, 0.1), (0.01, 1.0, 0.1)),
+}
+
 
 def pruning(study: Study) -> Findings:
     """Prune bags and single models on the validation data; test figures before and after."""
+    collection = the_collection(study)
+    numbers = collection.numbers(study.size(2, 5))
+    cells = study.cells(
+        {f"fold {k}, {what}": (_pruned, collection, k, what) for what in PRUNINGS for k in numbers}
+    )
     rows = []
-    settings = [("bag", t, m) for t, m in ((0.0, 0.0), (0.005, 0.0), (0.01, 1.0))]
-    settings += [("single", 0.0, 0.0), ("single", 0.01, 1.0)]
-    folds = mq2008_folds(study)
-    for what, tolerance, margin in settings:
-        cells = [
-            study.cell(
-                f"fold {k}, {what}, tolerance {tolerance}, margin {margin}",
-                partial(_pruned, study, fold, what, tolerance, margin),
-            )
-            for k, fold in enumerate(folds, 1)
-        ]
-        gone = 1 - sum(cell["left"] for cell in cells) / sum(cell["trees"] for cell in cells)
-        row = [what, f"{tolerance:g}", f"{margin:g}", f"{gone:.0%}"]
-        for part in ("valid", "test"):
-            for measure in ("ndcg@3", "map"):
-                before, after = (
-                    exact_mean(np.array([cell[part][when][measure] for cell in cells]))
-                    for when in ("before", "after")
-                )
-                row.append(f"{before:.4f} -> {after:.4f}")
-        rows.append(row)
-    header = ["model", "tolerance", "margin", "trees gone"]
-    header += [f"{part} {m}" for part in ("valid", "test") for m in ("NDCG@3", "MAP")]
+    for what, ways in PRUNINGS.items():
+        for i, (tolerance, margin, keep) in enumerate(ways):
+            whole = [cells[f"fold {k}, {what}"]["before"] for k in numbers]
+            left = [cells[f"fold {k}, {what}"]["after"][i] for k in numbers]
+            gone = 1 - sum(one["trees"] for one in left) / sum(one["trees"] for one in whole)
+            row = [what, f"{tolerance:g}", f"{margin:g}", f"{keep:g}", f"{gone:.0%}"]
+            for part in ("valid", "test"):
+                for measure in HELD:
+                    before, after = (
+                        [v for one in found for v in one[part][measure]] for found in (whole, left)
+                    )
+                    means = [exact_mean(np.array(values)) for values in (before, after)]
+                    p = f" ({p_value(after, before)})" if part == "test" else ""
+                    row.append(f"{means[0]:.4f} -> {means[1]:.4f}{p}")
+            rows.append(row)
+    header = ["model", "tolerance", "margin", "keep", "trees gone"]
+    header += [f"{part} {m.upper()}" for part in ("valid", "test") for m in HELD]
     text = (
-        f"MQ2008, {len(folds)} folds: pruned so that NDCG@3 and MAP of the validation data hold; "
-        "means over folds, LETOR's measures. The paper names 40-80 % of the trees as removable.\n\n"
-        f"{markdown(header, rows)}"
+        f"{collection.described(numbers)}: pruned so that NDCG@3 and MAP of the validation data "
+        "hold; means over queries, in brackets p of the paired t-test over test queries. The "
+        f"paper names 40-80 % of the trees as removable.\n\n{markdown(header, rows)}"
     )
     return Findings(text, {})
 
 
-def _pruned(study: Study, fold: Fold, what: str, tolerance: float, margin: float) -> dict[str, Any]:
-    assert fold.valid is not None
+def _pruned(study: Study, collection: Collection, k: int, what: str) -> dict[str, Any]:
+    setting, (train, valid, test) = setting_of(collection), collection.fold(k)
+    assert valid is not None
     if what == "bag":
-        model: Any = fitted_bag(study, fold.train, fold.valid, 0)
+        model: Any = fitted_bag(study, setting, train, valid, 0)
     else:
-        model = base_ranker(study, 0).fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
-    measures = ["ndcg@3", "map"]
-    found = prune(
-        model,
-        fold.valid,
-        measures,
-        tolerance,
-        margin=margin,
-        convention="letor",
-        n_threads=study.n_threads,
-    )
-    result: dict[str, Any] = {"trees": found.n_trees[0], "left": found.n_trees[1]}
-    for part, data in (("valid", fold.valid), ("test", fold.test)):
-        result[part] = {
-            when: evaluate(one, data, measures, "letor").mean
-            for when, one in (("before", model), ("after", found.ranker))
+        model = base_ranker(study, setting, 0)
+        model.fit(train, valid=valid, valid_measures=DECIDES)
+
+    def figures(ranker: Any, n_trees: int) -> dict[str, Any]:
+        found = {
+            part: per_query(evaluate(ranker, data, HELD, setting.convention))
+            for part, data in (("valid", valid), ("test", test))
         }
-    return result
+        return {"trees": n_trees, **found}
+
+    after, before = [], 0
+    for tolerance, margin, keep in PRUNINGS[what]:
+        found = prune(
+            model,
+            valid,
+            HELD,
+            tolerance,
+            margin=margin,
+            keep=keep,
+            convention=setting.convention,
+            n_threads=study.n_threads,
+        )
+        before = found.n_trees[0]
+        after.append(figures(found.ranker, found.n_trees[1]))
+    return {"before": figures(model, before), "after": after}
 
 
 # -- Figure 1 and Table 3: tuning -----------------------------------------------------------------
@@ -82,24 +111,28 @@ def _pruned(study: Study, fold: Fold, what: str, tolerance: float, margin: float
 
 def tuning(study: Study) -> Findings:
     """Random configurations of the paper's grid: the best, and how far the choice overfits."""
+    collection = the_collection(study)
+    setting, numbers = setting_of(collection), collection.numbers(study.size(2, 5))
     path = study.store.path
     found = tune(
-        base_ranker(study, 0),
-        mq2008_folds(study),
-        "small",
+        base_ranker(study, setting, 0),
+        [collection.fold(k) for k in numbers],
+        setting.grid,
         search="random",
         n_trials=study.size(8, 100),
+        n_seeds=study.size(1, 3),
         measures=DECIDES,
-        convention="letor",
+        convention=setting.convention,
         store=None if path is None else path.with_name(f"{path.stem}-trials.jsonl"),
+        cluster=study.cluster,
         n_threads=study.n_threads,
     )
     m, valid, test = found.best_of()
     top = int(np.argmax(test))
     nested = [value for _, value in found.nested()]
     text = [
-        f"MQ2008, {len(found.trials)} of the 1,008 configurations, {found.n_folds} folds. The best "
-        "by validation NDCG@3 (Table 3's layout):",
+        f"{collection.described(numbers)}: {len(found.trials)} configurations of the paper's grid, "
+        f"{study.size(1, 3)} seeds. The best by validation NDCG@3 (Table 3's layout):",
         found.table(5),
         f"Expected test NDCG@3 of the best of m configurations (Figure 1): {test[0]:.4f} for one, "
         f"highest, {test[top]:.4f}, for {m[top]}, {test[-1]:.4f} for all {m[-1]}; on the "
@@ -113,7 +146,99 @@ def tuning(study: Study) -> Findings:
     return Findings("\n\n".join(text), {"ganjisaffar2011-figure1": figure})
 
 
+# -- Figure 2: a run of 2,000 trees ---------------------------------------------------------------
+
+
+def figure_2(study: Study) -> Findings:
+    """Train far beyond the best round; training and validation figures, tree by tree."""
+    collection = the_collection(study)
+    found = study.cell("fold 1", _long_run, collection)
+    valid = np.array(found["valid"])
+    best = int(valid.argmax())
+    marks = [r for r in (1, 10, 50, 100, 200, 500, 1000, 2000) if r <= valid.size]
+    rows = [
+        [name, *(f"{values[r - 1]:.4f}" for r in marks), f"{max(values):.4f}"]
+        for name, values in (("training", found["train"]), ("validation", found["valid"]))
+    ]
+    text = (
+        f"{collection.name}, fold 1, {DECIDES.upper()} after so many trees (Figure 2):\n\n"
+        + markdown(["", *(str(r) for r in marks), "highest"], rows)
+        + f"\n\nThe validation figure is highest, {valid[best]:.4f}, after {best + 1:,} trees; "
+        f"after {valid.size:,} it is {valid[-1]:.4f}, {100 * (1 - valid[-1] / valid[best]):.1f} % "
+        "less. In the paper it is highest after a few hundred trees, and falls little up to 2,000."
+    )
+    x = np.arange(1, valid.size + 1)
+    lines = {"training": (x, np.array(found["train"])), "validation": (x, valid)}
+    figure = Curves(lines, "trees", "NDCG@3", "Figures while boosting goes on")
+    return Findings(text, {"ganjisaffar2011-figure2": figure})
+
+
+def _long_run(study: Study, collection: Collection) -> dict[str, list[float]]:
+    setting, fold = setting_of(collection), collection.fold(1)
+    model = base_ranker(study, setting, 0, early_stopping=None)
+    model.fit(fold.train, valid={"train": fold.train, "valid": fold.valid}, valid_measures=DECIDES)
+    (train,), (valid,) = (list(model.history_[part].values()) for part in ("train", "valid"))
+    return {"train": train, "valid": valid}
+
+
+# -- Figure 3: how two models' scores are distributed ---------------------------------------------
+
+BINS = 40
+
+
+def figure_3(study: Study) -> Findings:
+    """Train two models on different samples; the distributions of their validation scores."""
+    collection = the_collection(study)
+    found = study.cell("fold 1", _two_models, collection)
+    edges = np.array(found["edges"])
+    rows, lines = [], {}
+    for k, one in enumerate(found["models"], 1):
+        rows.append([f"model {k}", *(f"{value:.3f}" for value in one["quantiles"]), one["spread"]])
+        lines[f"model {k}"] = ((edges[:-1] + edges[1:]) / 2, np.array(one["shares"]))
+    first, second = (one["spread"] for one in found["models"])
+    text = (
+        f"{collection.name}, fold 1: validation scores of two models of different random samples "
+        "(Figure 3), and the mean over queries of the highest less the lowest score:\n\n"
+        + markdown(["", "least", "5 %", "50 %", "95 %", "largest", "reach in a query"], rows)
+        + f"\n\nThe reaches differ by a factor of {max(first, second) / min(first, second):.2f}: "
+        "an average of plain scores would count one model that much more than the other, which is "
+        "why scores are scaled within queries (section 3.5.1)."
+    )
+    figure = Curves(lines, "score", "share of documents", "Scores of two models")
+    return Findings(text, {"ganjisaffar2011-figure3": figure})
+
+
+def _two_models(study: Study, collection: Collection) -> dict[str, Any]:
+    setting, fold = setting_of(collection), collection.fold(1)
+    assert fold.valid is not None
+    columns = []
+    for sample in range(2):
+        seen = sampled_queries(fold.train.query_keys, FRACTION, 0, sample)
+        model = base_ranker(study, setting, sample)
+        model.fit(fold.train.select(seen), valid=fold.valid, valid_measures=DECIDES)
+        columns.append(fold.valid.grouped(model.predict(fold.valid)))
+    edges = np.linspace(min(map(np.min, columns)), max(map(np.max, columns)), BINS + 1)
+    starts = fold.valid.query_ptr[:-1]
+    models = []
+    for scores in columns:
+        reach = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+        models.append(
+            {
+                "quantiles": np.quantile(scores, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist(),
+                "spread": round(exact_mean(reach), 3),
+                "shares": (np.histogram(scores, edges)[0] / scores.size).tolist(),
+            }
+        )
+    return {"edges": edges.tolist(), "models": models}
+
+
+def _experiment(name: str, shows: str, run: Any) -> Experiment:
+    return Experiment(f"ganjisaffar2011-{name}", "ganjisaffar2011", shows, run, takes="letor")
+
+
 EXPERIMENTS = (
-    Experiment("ganjisaffar2011-pruning", "ganjisaffar2011", "Section 5: pruned bags", pruning),
-    Experiment("ganjisaffar2011-tuning", "ganjisaffar2011", "Table 3 and Figure 1: tuning", tuning),
+    _experiment("pruning", "Section 5: pruned bags", pruning),
+    _experiment("tuning", "Table 3 and Figure 1: tuning", tuning),
+    _experiment("figure2", "Figure 2: 2,000 trees, training and validation figures", figure_2),
+    _experiment("figure3", "Figure 3: distributions of two models' scores", figure_3),
 )

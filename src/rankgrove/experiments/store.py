@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,9 @@ class ResultStore:
     Examples
     --------
     >>> store = ResultStore(None, {"study": "example"})
-    >>> store.cell("sum", lambda: 1 + 1)
-    2
-    >>> store.cell("sum", lambda: 1 / 0)  # known already
-    2
+    >>> store.put("sum", 1 + 1)
+    >>> "sum" in store, store["sum"]
+    (True, 2)
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
@@ -46,10 +45,7 @@ class ResultStore:
     def __contains__(self, key: str) -> bool:
         return key in self._known
 
-    def cell(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return the result of a key, computing and keeping it where it is not known yet."""
-        if key not in self._known:
-            self.put(key, compute())
+    def __getitem__(self, key: str) -> Any:
         return self._known[key]
 
     def put(self, key: str, value: Any) -> None:

@@ -251,7 +251,7 @@ class _Runner:
             if bar is not None:
                 bar.close()
         per_trial = len(self.folds) * self.n_seeds
-        found = [self.store.cell(_key(task), lambda: None) for task in tasks]
+        found = [self.store[_key(task)] for task in tasks]
         return [
             _trial(parameters, found[i * per_trial : (i + 1) * per_trial])
             for i, parameters in enumerate(wanted)

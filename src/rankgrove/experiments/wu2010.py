@@ -6,7 +6,6 @@ presets. The adaptation experiments run on two generated domains instead of mark
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from rankgrove.experiments.study import (
     Experiment,
     Findings,
     Study,
+    Task,
     first_round_at,
     markdown,
     mean_cell,
@@ -49,11 +49,9 @@ LEAVES, RATE = 20, 0.15
 def table_1(study: Study) -> Findings:
     """LambdaMART and McRank on artificial data: NDCG, and trees against NDCG@10."""
     text, figures = [], {}
+    cells = study.cells(tree_tasks())
     for labels in LABELS:
-        found = {
-            name: study.cell(f"{labels} {name}", partial(fitted, study, name, labels))
-            for name in SYSTEMS
-        }
+        found = {name: cells[f"{labels} {name}"] for name in SYSTEMS}
         rows = [
             [
                 measure,
@@ -73,6 +71,11 @@ def table_1(study: Study) -> Findings:
         text.append(_trees_needed(found))
         figures[f"wu2010-figure2-{labels}"] = _figure_2(labels, found)
     return Findings("\n\n".join(text), figures)
+
+
+def tree_tasks() -> dict[str, Task]:
+    """Return the pieces of work of Table 1 by key: every system on both kinds of labels."""
+    return {f"{labels} {name}": (fitted, name, labels) for labels in LABELS for name in SYSTEMS}
 
 
 def fitted(study: Study, name: str, labels: str) -> dict[str, Any]:
@@ -145,10 +148,8 @@ STEPS: dict[str, dict[str, Any]] = {
 
 def figure_3(study: Study) -> Findings:
     """The exact line search against the Newton step, and the weights it chooses (Figure 4)."""
-    found = {
-        name: study.cell(f"steps {name}", partial(_stepped, study, options))
-        for name, options in STEPS.items()
-    }
+    cells = study.cells({f"steps {name}": (_stepped, STEPS[name]) for name in STEPS})
+    found = {name: cells[f"steps {name}"] for name in STEPS}
     rounds = study.size(60, 200)
     marks = [r for r in (10, 25, 50, 100, 200, 300) if r <= rounds]
     rows = [
@@ -215,11 +216,12 @@ def tables_2_to_4(study: Study) -> Findings:
     """A background model adapted to a related domain, by size of the in-domain data."""
     sizes = [100, 300, 1000] if study.scale == "small" else [100, 300, 1000, 3000]
     seeds = range(study.size(1, 3))
+    cells = study.cells(
+        {f"adapt {size} seed {s}": (_adapted, size, s) for size in sizes for s in seeds}
+    )
     rows = []
     for size in sizes:
-        parts = [
-            study.cell(f"adapt {size} seed {s}", partial(_adapted, study, size, s)) for s in seeds
-        ]
+        parts = [cells[f"adapt {size} seed {s}"] for s in seeds]
         values = {name: pooled([part[name] for part in parts]) for name in ADAPTED}
         for measure in MEASURES:
             smart = values["LambdaSMART"][measure]

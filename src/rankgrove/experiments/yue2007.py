@@ -9,21 +9,27 @@ trials that tested it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from rankgrove.data.concatenate import concatenate
-from rankgrove.data.folds import Fold, letor_folds, random_trials
-from rankgrove.data.letor import read_letor
+from rankgrove.data.folds import random_trials
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import dataset_from_runs
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.evaluation.significance import wilcoxon_signed_rank
-from rankgrove.experiments.data_folder import data_folder
-from rankgrove.experiments.study import Curves, Experiment, Findings, Study, markdown
+from rankgrove.experiments.sources import Collection, TrecRuns
+from rankgrove.experiments.study import (
+    Curves,
+    Experiment,
+    Findings,
+    Study,
+    markdown,
+    mean_and_reach,
+    p_value,
+    per_query,
+)
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.linear import LinearRanker
 from rankgrove.rankers.svm import SVMMap, SVMMrr, SVMNdcg, SVMRoc
@@ -61,31 +67,36 @@ Values = dict[str, float]
 # -- the trials on TREC runs ----------------------------------------------------------------------
 
 
-def trec_runs() -> QueryDataset:
-    """Return the documents that any of eight Indri runs found, with the runs' scores."""
-    folder = data_folder("trec-web2012")
-    runs = sorted(folder.glob("*.results-*.txt.gz"))
-    names = [run.name.removesuffix(".txt.gz").replace("results-", "") for run in runs]
-    (qrels,) = folder.glob("qrels.*")
-    return dataset_from_runs(dict(zip(names, runs, strict=True)), qrels)
+@lru_cache(maxsize=2)
+def base_functions(runs: TrecRuns, without: str | None = None) -> QueryDataset:
+    """Return the documents that any run found, with the runs' scores; read once a process."""
+    data = runs.read()
+    return data if without is None else _without(data, without)
+
+
+def _sizes(data: QueryDataset) -> tuple[int, int, int]:
+    """Return the numbers of training, validation and test queries: 10, 5 and 35 of 50."""
+    n_train, n_valid = max(1, data.n_queries // 5), max(1, data.n_queries // 10)
+    return n_train, n_valid, data.n_queries - n_train - n_valid
 
 
 def run_trials(study: Study) -> Findings:
     """Run the trials with all runs, and without the best one; return the tables."""
-    data = trec_runs()
+    runs = study.data.trec("trec-web2012")
+    data = base_functions(runs)
     base = {
         name: _values(evaluate(data.column(name), data, "map"), "map")
         for name in data.feature_names
     }
     ranked = sorted(base, key=lambda name: -exact_mean(np.array(list(base[name].values()))))
     n_trials = study.size(2, N_TRIALS)
+    n_train, n_valid, n_test = _sizes(data)
     text = [
         f"{data.n_queries} queries, {data.n_rows:,} documents, {data.n_features} base functions, "
-        f"{n_trials} trials of 10 training, 5 validation and {data.n_queries - 15} test queries."
+        f"{n_trials} trials of {n_train} training, {n_valid} validation and {n_test} test queries."
     ]
     for without, tables in [(None, "6, 7, 9 and 10"), (ranked[0], "8 and 11")]:
-        chosen = data if without is None else _without(data, without)
-        found = _all_trials(study, chosen, n_trials)
+        found = _all_trials(study, runs, without, n_trials)
         title = "all base functions" if without is None else f"all but the best, {without}"
         text += [
             f"### Trained on {title} (the paper's tables {tables})",
@@ -96,21 +107,22 @@ def run_trials(study: Study) -> Findings:
         "MAP: mean over queries. W/L: queries for which SVM-map has the higher, the lower value. "
         "p: two-tailed Wilcoxon signed-rank test; ** where p < .05."
     )
-    return Findings("\n\n".join(text), {"yue2007-figure2": _figure_2(study, data)})
+    return Findings("\n\n".join(text), {"yue2007-figure2": _figure_2(study, runs)})
 
 
-def _figure_2(study: Study, data: QueryDataset) -> Curves:
+def _figure_2(study: Study, runs: TrecRuns) -> Curves:
     """What SVM-map makes of every base function, trained on all queries (Figure 2's form)."""
-    found = study.cell("figure 2", partial(_steps, study, data))
+    found = study.cell("figure 2", _steps, runs)
     return Curves(
         {name: (np.array(x), np.array(y)) for name, (x, y) in found.items()},
         "value of the base function, from its least (0) to its largest (1)",
         "added to the score",
-        "SVM-map's step functions of eight base functions",
+        f"SVM-map's step functions of {len(found)} base functions",
     )
 
 
-def _steps(study: Study, data: QueryDataset) -> dict[str, Any]:
+def _steps(study: Study, runs: TrecRuns) -> dict[str, Any]:
+    data = base_functions(runs)
     model = SVMMap(C=100.0, thresholds=50, n_threads=study.n_threads).fit(data)
     steps = {}
     for name, (at, weights) in zip(data.feature_names, model.linear_.by_feature(), strict=True):
@@ -129,23 +141,33 @@ def _without(data: QueryDataset, name: str) -> QueryDataset:
     )
 
 
-def _all_trials(study: Study, data: QueryDataset, n_trials: int) -> dict[str, Values]:
+def _all_trials(
+    study: Study, runs: TrecRuns, without: str | None, n_trials: int
+) -> dict[str, Values]:
     """Return every system's value of every query: the mean over the trials that tested it."""
     sums: dict[str, dict[str, list[float]]] = {name: {} for name in SYSTEMS}
-    trials = random_trials(data, N_TRIALS, 10, 5, data.n_queries - 15)
-    for t, trial in enumerate(islice(trials, n_trials), 1):
-        for name in SYSTEMS:
-            key = f"{data.n_features} functions, trial {t}, {name}"
-            cell = study.cell(key, partial(_one_trial, study, name, trial))
-            for qid, value in cell["ap"].items():
-                sums[name].setdefault(qid, []).append(value)
+    n_functions = base_functions(runs, without).n_features
+    cells = study.cells(
+        {
+            f"{n_functions} functions, trial {t}, {name}": (_one_trial, runs, without, t, name)
+            for t in range(1, n_trials + 1)
+            for name in SYSTEMS
+        }
+    )
+    for cell, name in zip(cells.values(), list(SYSTEMS) * n_trials, strict=True):
+        for qid, value in cell["ap"].items():
+            sums[name].setdefault(qid, []).append(value)
     return {
         name: {qid: exact_mean(np.array(values)) for qid, values in by_query.items()}
         for name, by_query in sums.items()
     }
 
 
-def _one_trial(study: Study, name: str, trial: Fold) -> dict[str, Any]:
+def _one_trial(
+    study: Study, runs: TrecRuns, without: str | None, t: int, name: str
+) -> dict[str, Any]:
+    data = base_functions(runs, without)
+    (trial,) = islice(random_trials(data, N_TRIALS, *_sizes(data)), t - 1, t)
     ranker, options = SYSTEMS[name]
     model = ranker(C="auto", thresholds=50, n_threads=study.n_threads, **options)
     model.fit(trial.train, valid=trial.valid, valid_measures="map")
@@ -181,47 +203,58 @@ def _mean(values: Values) -> float:
 def run_letor(study: Study) -> Findings:
     """Train on the folds of MQ2008 and OHSUMED; return a table of each."""
     text = []
-    for collection in ("mq2008", "ohsumed"):
-        folder = data_folder(collection)
-        parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
-        folds = list(letor_folds(parts))[: study.size(1, 5)]
+    for collection in study.data.collections("mq2008", "ohsumed"):
+        numbers = collection.numbers(study.size(1, 5))
+        cells = study.cells(
+            {
+                f"{collection.name}, fold {k}, {name}": (_one_fold, name, collection, k)
+                for k in numbers
+                for name in LETOR_SYSTEMS
+            }
+        )
         rows: list[list[object]] = []
+        first: list[float] = []
         for name in LETOR_SYSTEMS:
-            cells = [
-                study.cell(f"{collection}, fold {k}, {name}", partial(_one_fold, study, name, fold))
-                for k, fold in enumerate(folds, 1)
-            ]
-            means = [exact_mean(np.array([cell[m] for cell in cells])) for m in LETOR_MEASURES]
-            rows.append([name, *(f"{value:.4f}" for value in means)])
-        if collection == "mq2008":
-            rows += _published(len(folds))
-        total = concatenate(parts)
+            own = [cells[f"{collection.name}, fold {k}, {name}"]["values"] for k in numbers]
+            every = [value for one in own for value in one["map"]]
+            first = first or every
+            p = "" if name == REFERENCE else p_value(first, every)
+            rows.append([name, *(mean_and_reach([one[m] for one in own]) for m in LETOR_MEASURES)])
+            rows[-1].append(p)
+        if collection.name == "MQ2008":
+            rows += _published(study, len(numbers))
         text += [
-            f"### {collection.upper()}: {total.n_queries} queries, {total.n_rows:,} documents, "
-            f"{total.n_features} features, {len(folds)} of 5 folds",
-            markdown(["Model", *(name.upper() for name in LETOR_MEASURES)], rows),
+            f"### {collection.described(numbers)}",
+            markdown(["Model", *(name.upper() for name in LETOR_MEASURES), "p, MAP"], rows),
         ]
     text.append(
-        "Means over folds of test values, LETOR's measures; C chosen by MAP on the validation part."
+        "Means over folds of test values (half width of the 95 % interval over queries), LETOR's "
+        "measures; C chosen by MAP on the validation part. p: paired t-test over queries against "
+        f"{REFERENCE}."
     )
     return Findings("\n\n".join(text), {})
 
 
-def _one_fold(study: Study, name: str, fold: Fold) -> dict[str, float]:
+def _one_fold(study: Study, name: str, collection: Collection, k: int) -> dict[str, Any]:
+    fold = collection.fold(k)
     ranker, options = LETOR_SYSTEMS[name]
     model = ranker(C="auto", n_threads=study.n_threads, **options)
     model.fit(fold.train, valid=fold.valid, valid_measures="map")
-    return {"C": model.C_, **evaluate(model, fold.test, LETOR_MEASURES, "letor").mean}
+    return {
+        "C": model.C_,
+        "values": per_query(evaluate(model, fold.test, LETOR_MEASURES, "letor")),
+    }
 
 
-def _published(n_folds: int) -> list[list[object]]:
+def _published(study: Study, n_folds: int) -> list[list[object]]:
     """Return the publishers' own figures of other systems, means over the same folds."""
     rows: list[list[object]] = []
     for name in PUBLISHED:
-        path = data_folder("letor4-baselines") / f"{name}.MQ2008.txt"
-        figures = published_figures(path.read_text().splitlines())
-        means = [exact_mean(np.array(figures[m][:n_folds])) for m in LETOR_MEASURES]
-        rows.append([f"{name} (published)", *(f"{value:.4f}" for value in means)])
+        lines = study.data.baseline(f"{name}.MQ2008.txt")
+        if lines is not None:
+            figures = published_figures(lines)
+            means = [exact_mean(np.array(figures[m][:n_folds])) for m in LETOR_MEASURES]
+            rows.append([f"{name} (published)", *(f"{value:.4f}" for value in means), ""])
     return rows
 
 
@@ -258,11 +291,13 @@ EXPERIMENTS = (
         "yue2007",
         "SVM-map against base functions, SVM-roc and four SVM-acc on TREC 2012 web track runs",
         run_trials,
+        takes="trec",
     ),
     Experiment(
         "yue2007-letor",
         "yue2007",
-        "the SVMs on MQ2008 and OHSUMED beside published figures",
+        "the SVMs on LETOR's collections beside published figures",
         run_letor,
+        takes="letor",
     ),
 )

@@ -11,6 +11,7 @@ removal raises it by chance, and a model pruned so is the worse on other queries
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -100,16 +101,20 @@ class Pruner:
         self,
         tolerance: float,
         margin: float = 0.0,
+        keep: float = 0.0,
         callback: Callable[[Pass], Any] | None = None,
     ) -> None:
         """Take trees out until some mean would have fallen by more than `tolerance`.
 
         margin : so many standard errors of the fall are added to it
+        keep : share of the trees that stay in any case
         """
         refused = 0
-        while self.n_trees > 1 and refused < MOST_REFUSED:
+        least = max(1, math.ceil(keep * self.n_trees))
+        while self.n_trees > least and refused < MOST_REFUSED:
             order = self._by_cost()[refused:]
             n = max(1, int(SHARE * self.n_trees)) if not refused else 1
+            n = min(n, self.n_trees - least)
             if not len(order):
                 return
             while n and not self._take_out(order[:n], tolerance, margin):

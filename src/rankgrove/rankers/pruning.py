@@ -71,6 +71,7 @@ def prune(
     tolerance: float = 0.0,
     *,
     margin: float = 0.0,
+    keep: float = 0.1,
     convention: str = "papers",
     n_threads: int | None = None,
     callback: Callable[[Pass], Any] | None = None,
@@ -87,6 +88,8 @@ def prune(
     margin : so many standard errors of the fall are added to it, and a rise counts for nothing.
         On few queries a mean holds by chance while most trees go; with 1 and a tolerance above 0
         pruning ends once more than the tolerance is uncertain
+    keep : share of the trees that stay in any case: judged data of a few hundred queries cannot
+        vouch for a handful of trees, whose mean there may hold by chance
     convention : what the measure's name does not say
     n_threads : threads to use, None for all cores; the result does not depend on it
     callback : called with the number of trees and the mean after every pass; True ends the search
@@ -115,6 +118,7 @@ def prune(
         raise ParameterError(f"{owner}: this {type(model).__name__} is not trained yet.")
     check_real("tolerance", owner, tolerance, low=0.0)
     check_real("margin", owner, margin, low=0.0)
+    check_real("keep", owner, keep, low=0.0, high=1.0)
     given = getattr(model, "measure", "ndcg@10") if measures is None else measures
     listed = [given] if isinstance(given, str | Measure) else list(given)
     prepared = {}
@@ -137,7 +141,7 @@ def prune(
         for one, share in zip(models, shares, strict=True)
     ]
     pruner = Pruner(prepared, parts, scale, n_threads)
-    pruner.run(tolerance, margin, callback)
+    pruner.run(tolerance, margin, keep, callback)
     made = [_pruned(one, part) for one, part in zip(models, parts, strict=True)]
     result = _pruned_bag(model, made, parts) if isinstance(model, BaggedRanker) else made[0]
     result.pruning_ = {

@@ -1,0 +1,51 @@
+"""``rankgrove reproduce`` as a user types it: own data, other data, results that are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.command import run_here as run
+from tests.experiments.running import tiny_collection
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return tiny_collection(tmp_path / "mine")
+
+
+def test_own_data(mine, tmp_path):
+    out = tmp_path / "out"
+    command = ["reproduce", "ganjisaffar2011-figure3", "--data", mine, "--out", out]
+    table, said = run(*command)
+    assert "mine, fold 1: validation scores of two models" in table
+    assert "  fold 1\n" in said
+    names = {path.name for path in out.iterdir()}
+    assert {f"ganjisaffar2011-figure3-mine-small.{e}" for e in ("jsonl", "md", "png")} == names
+    again, said = run(*command)
+    assert again == table
+    assert "  fold 1\n" not in said  # known already
+    with open(mine / "S1.txt", "a") as more:
+        more.write("1 qid:another 1:1\n")
+    _, refused = run(*command, status=2)
+    assert "holds other results: there data was 'mine" in refused
+
+
+def test_what_does_not_run_on_the_data_is_left_out_or_refused(mine):
+    _, refused = run("reproduce", "wu2010", "--data", mine, status=2)
+    assert "not on a collection in LETOR form" in refused
+    assert "ganjisaffar2011-table4" in refused
+    table, said = run("reproduce", "yue2007", "--data", mine)
+    assert "yue2007-trec: left out, it does not run on mine" in said
+    assert "### mine: 60 queries" in table
+
+
+def test_a_folder_without_data(tmp_path):
+    _, refused = run("reproduce", "yue2007", "--data", tmp_path, status=2)
+    assert "holds no data set" in refused
+
+
+def test_a_cluster_that_is_not_there(mine):
+    pytest.importorskip("distributed", reason="dask is not installed")
+    gone = "tcp://127.0.0.1:1"
+    _, refused = run("reproduce", "yue2007-letor", "--data", mine, "--cluster", gone, status=2)
+    assert gone in refused

@@ -1,0 +1,135 @@
+"""Where experiments find judged data: the forms of a collection, its name, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+from rankgrove.experiments.sources import Collection, Sources, TrecRuns
+from tests.experiments.running import tiny_collection
+
+
+def parts(folder):
+    return [rg.read_letor(folder / f"S{k}.txt") for k in range(1, 6)]
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.X, other.X)
+    np.testing.assert_array_equal(one.y, other.y)
+    assert one.query_ids.tolist() == other.query_ids.tolist()
+
+
+def test_five_parts_are_letors_folds(tmp_path):
+    folder = tiny_collection(tmp_path / "mine")
+    (own,) = Sources.of(folder).collections("mq2008", "ohsumed")
+    assert own.name == "mine"
+    for (k, fold), expected in zip(own.folds(), rg.letor_folds(parts(folder)), strict=True):
+        assert own.numbers(2) == range(1, 3)
+        for one, other in zip(fold, expected, strict=True):
+            same(one, other)
+        assert k <= 5
+    assert own.whole().n_queries == 60
+
+
+@pytest.mark.parametrize("name", ["Fold{}", "fold_{}"])
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("train.txt", "vali.txt", "test.txt"),
+        ("trainingset.txt", "validationset.txt", "testset.txt"),
+        ("Train.txt.gz", "valid.gz", "test.txt"),
+    ],
+)
+def test_folders_of_folds(tmp_path, name, files):
+    source = tiny_collection(tmp_path / "mine")
+    data = parts(source)
+    for k in (1, 2):
+        folder = tmp_path / "there" / name.format(k)
+        folder.mkdir(parents=True)
+        for i, file in enumerate(files):
+            text = (source / f"S{1 + (k + i) % 5}.txt").read_bytes()
+            (folder / file).write_bytes(gzip.compress(text) if file.endswith("gz") else text)
+    own = Sources.of(tmp_path / "there").own
+    assert own.name == "there"
+    assert list(own.numbers()) == [1, 2]
+    for k, fold in own.folds():
+        for i, one in enumerate(fold):
+            same(one, data[(k + i) % 5])
+
+
+def test_three_files_are_one_fold(tmp_path):
+    folder = tiny_collection(tmp_path / "mine")
+    for k, role in enumerate(("train", "vali", "test"), 1):
+        (folder / f"S{k}.txt").rename(folder / f"{role}.txt")
+    assert list(Sources.of(folder).own.numbers()) == [1]
+
+
+def test_files_of_a_fold_have_the_same_width(tmp_path):
+    folder = tiny_collection(tmp_path / "mine")
+    (folder / "S5.txt").write_text("1 qid:x 1:1\n0 qid:x 2:1\n")
+    widths = {part.n_features for _, fold in Sources.of(folder).own.folds() for part in fold}
+    assert widths == {8}
+
+
+def test_a_query_in_two_parts_is_refused(tmp_path):
+    folder = tiny_collection(tmp_path / "mine")
+    (folder / "S5.txt").write_bytes((folder / "S1.txt").read_bytes())
+    with pytest.raises(rg.DataError, match="quer"):
+        Sources.of(folder)
+
+
+def test_published_collections_are_known_by_their_sizes(data_dir, tmp_path):
+    (tmp_path / "letor").symlink_to(data_dir / "mq2008")
+    own = Sources.of(tmp_path / "letor").own
+    assert own.name == "MQ2008"
+    assert own.described(range(1, 3)) == (
+        "MQ2008: 784 queries, 15,211 documents, 46 features, 2 of 5 folds"
+    )
+
+
+def test_names_of_several(data_dir):
+    sources = Sources.of(data_dir)
+    assert sources.own is None
+    assert [one.name for one in sources.collections("mq2008", "ohsumed")] == ["MQ2008", "OHSUMED"]
+    assert sources.trec("trec-web2012").read().n_queries == 50
+    assert sources.baseline("RankBoost.MQ2008.txt")
+    assert sources.baseline("nothing.txt") is None
+
+
+def test_trec_runs(tmp_path):
+    (tmp_path / "qrels.txt").write_text("1 0 a 1\n1 0 b 0\n2 0 a 0\n2 0 c 1\n")
+    (tmp_path / "results-bm25.txt").write_text("1 Q0 a 1 3 x\n2 Q0 c 1 4 x\n")
+    (tmp_path / "ql.txt.gz").write_bytes(gzip.compress(b"1 Q0 b 1 3 y\n2 Q0 a 1 4 y\n"))
+    (tmp_path / "README").write_text("not a run")
+    own = Sources.of(tmp_path).own
+    assert isinstance(own, TrecRuns)
+    data = own.read()
+    assert set(data.feature_names) == {"bm25", "ql"}
+    assert data.n_queries == 2
+
+
+def test_only_file_names_travel(tmp_path):
+    own = Sources.of(tiny_collection(tmp_path / "mine")).own
+    assert len(pickle.dumps(own)) < 5000
+    assert pickle.loads(pickle.dumps(own)) == own
+    assert own.about() == own.about()
+    before = own.about()
+    with open(tmp_path / "mine" / "S3.txt", "a") as out:
+        out.write("1 qid:new 1:1\n")
+    assert own.about() != before
+
+
+def test_a_folder_without_data_is_refused(tmp_path):
+    with pytest.raises(rg.DataError, match="There is no folder"):
+        Sources.of(tmp_path / "nowhere")
+    with pytest.raises(rg.DataError, match=r"holds no data set.*S1.txt to S5.txt.*qrels"):
+        Sources.of(tmp_path)
+    folder = tiny_collection(tmp_path / "mine")
+    (folder / "S2.txt").unlink()
+    with pytest.raises(rg.DataError, match="holds no data set"):
+        Sources.of(folder)
+    assert isinstance(Sources.of(tiny_collection(folder)).own, Collection)

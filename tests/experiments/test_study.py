@@ -1,0 +1,83 @@
+"""Cells of a study: computed once, kept as they come, the same on a cluster."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import pytest
+
+from rankgrove.experiments import ganjisaffar2011
+from rankgrove.experiments.sources import Sources
+from rankgrove.experiments.store import ResultStore
+from rankgrove.experiments.study import Study, mean_and_reach
+from tests.experiments.running import Tiny, tiny_collection
+
+distributed = pytest.importorskip("distributed", reason="dask is not installed")
+
+
+def product(study, a, b):
+    return {"product": a * b, "threads": study.n_threads, "scale": study.scale, "pid": os.getpid()}
+
+
+def broken(study, a, b):
+    raise AssertionError("computed again")
+
+
+def tasks(work):
+    return {f"{a} x {b}": (work, a, b) for a in range(3) for b in range(2)}
+
+
+def test_cells_are_computed_once(tmp_path):
+    path = tmp_path / "results.jsonl"
+    said = []
+    study = Study("small", ResultStore(path, {}), 1, said.append)
+    found = study.cells(tasks(product))
+    assert said == list(found) == list(tasks(product))
+    assert found["2 x 1"]["product"] == 2
+    again = Study("small", ResultStore(path, {}), 1, pytest.fail)
+    assert again.cells(tasks(broken)) == found
+    assert again.cell("2 x 1", broken, 2, 1) == found["2 x 1"]
+
+
+def test_what_is_done_is_kept_where_a_cell_fails(tmp_path):
+    path = tmp_path / "results.jsonl"
+    with pytest.raises(AssertionError, match="computed again"):
+        Study("small", ResultStore(path, {})).cells({"a": (product, 1, 2), "b": (broken, 1, 2)})
+    assert len(ResultStore(path, {})) == 1
+
+
+def test_a_study_travels_without_its_results():
+    store = ResultStore(None, {})
+    store.put("a", list(range(10_000)))
+    study = Study("full", store, 3, lambda text: None, cluster="local")
+    there = pickle.loads(pickle.dumps(study))
+    assert (there.scale, there.n_threads, there.cluster, len(there.store)) == ("full", 3, None, 0)
+    assert len(pickle.dumps(study)) < 2000
+
+
+def test_an_experiment_on_a_cluster_has_the_same_table(tmp_path):
+    data = Sources.of(tiny_collection(tmp_path / "mine"))
+    (experiment,) = (e for e in ganjisaffar2011.EXPERIMENTS if e.name.endswith("table4"))
+    alone = experiment.run(Tiny("small", ResultStore(None, {}), 1, data=data))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        path = tmp_path / "results.jsonl"
+        said = []
+        study = Tiny("small", ResultStore(path, {}), 1, said.append, data=data, cluster=client)
+        together = experiment.run(study)
+        pids = {one["pid"] for one in study.cells(tasks(product)).values()}
+    assert together.text == alone.text
+    assert os.getpid() not in pids
+    assert said[0].endswith("pieces of work to the workers")
+    again = Tiny("small", ResultStore(path, {}), 1, pytest.fail, data=data)
+    assert experiment.run(again).text == alone.text
+
+
+def test_a_mean_of_folds_with_the_reach_of_all_queries():
+    assert mean_and_reach([[0.5, 0.5], [0.5]]) == "0.5000 (0.0000)"
+    assert mean_and_reach([[0.0, 1.0, 0.5], [1.0]]).startswith("0.7500 (0.")
