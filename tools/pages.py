@@ -29,6 +29,7 @@ NAVIGATION = {
         "howto/own-measure",
         "howto/cluster",
         "howto/scikit-learn",
+        "howto/reproduce",
     ],
     "Rankers": [
         "lambdamart",

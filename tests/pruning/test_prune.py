@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,15 @@ def test_mistakes(sets, model):
         rg.prune(model, sets[1], "map[relevant=9]")
     with pytest.raises(rg.ParameterError, match="one measure or several"):
         rg.prune(model, sets[1], [])
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.3, 0.5, 1.0])
+def test_a_share_of_the_trees_stays(sets, model, keep):
+    # any fall is tolerated: only `keep` ends it
+    before, after = rg.prune(model, sets[0], "ndcg@10", 1.0, keep=keep).n_trees
+    assert after == max(1, math.ceil(keep * before))
+
+
+def test_a_share_that_is_none_is_refused(sets, model):
+    with pytest.raises(rg.ParameterError, match=r"keep.*1\.5"):
+        rg.prune(model, sets[0], "ndcg@10", keep=1.5)

@@ -124,9 +124,11 @@ def _write(out: Path, name: str, ending: str, title: str, found: Findings) -> No
     from rankgrove.reporting.figure import save_figure
     from rankgrove.reporting.plots import curves
 
-    write_atomically(out / f"{name}.md", f"{title}\n\n{found.text}\n")
+    text = [title, found.text]
     for figure, plot in found.figures.items():
         drawn = curves(
             plot.lines, plot.x_label, plot.y_label, plot.title, log_x=plot.log_x, log_y=plot.log_y
         )
         save_figure(drawn, out / f"{figure}{ending}.png")
+        text.append(f"![{plot.title}]({figure}{ending}.png)")
+    write_atomically(out / f"{name}.md", "\n\n".join(text) + "\n")

@@ -22,6 +22,7 @@ from rankgrove.experiments.study import (
     Findings,
     Study,
     markdown,
+    mean_and_reach,
     mean_cell,
     p_value,
     per_query,
@@ -312,7 +313,7 @@ def letor(study: Study) -> Findings:
             }
         )
         values: dict[str, dict[str, list[float]]] = {}
-        means: dict[str, list[float]] = {}
+        means: dict[str, list[str]] = {}
         for name in (TREES, *LETOR_NETS):
             by_fold = [
                 _mean_over_seeds(
@@ -321,15 +322,11 @@ def letor(study: Study) -> Findings:
                 for k in numbers
             ]
             values[name] = {m: [v for one in by_fold for v in one[m]] for m in LETOR_MEASURES}
-            # LETOR's tables are means over folds of means over queries
-            means[name] = [
-                exact_mean(np.array([exact_mean(np.array(one[m])) for one in by_fold]))
-                for m in LETOR_MEASURES
-            ]
+            means[name] = [mean_and_reach([one[m] for one in by_fold]) for m in LETOR_MEASURES]
         rows = [
             [
                 name,
-                *(f"{value:.4f}" for value in means[name]),
+                *means[name],
                 "" if name == TREES else p_value(values[name]["ndcg@10"], values[TREES]["ndcg@10"]),
                 "" if name == TREES else p_value(values[name]["map"], values[TREES]["map"]),
             ]
@@ -340,8 +337,9 @@ def letor(study: Study) -> Findings:
             markdown(["system", *LETOR_MEASURES, "p, ndcg@10", "p, map"], rows),
         ]
     text.append(
-        "Means over folds of test values, LETOR's measures; rates and epochs chosen on the "
-        f"validation part by NDCG@10. p: paired t-test over queries against {TREES}."
+        "Means over folds of test values (half width of the 95 % interval over queries), LETOR's "
+        "measures; rates and epochs chosen on the validation part by NDCG@10. p: paired "
+        f"t-test over queries against {TREES}."
     )
     return Findings("\n\n".join(text), {})
 

@@ -17,7 +17,7 @@ import numpy as np
 from rankgrove.data.folds import k_fold
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_domains
-from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.evaluation.evaluate import confidence_interval, evaluate
 from rankgrove.evaluation.significance import paired_t
 from rankgrove.experiments.study import (
     Curves,
@@ -37,6 +37,7 @@ from rankgrove.rankers.mart import MART
 
 GRADES = np.array([0.0, 1.0, 3.0, 7.0, 10.0])
 MEASURE = DCG(cutoff=10, gain="identity", discount="ln")
+MEAN = "Mean DCG@10 (half width of the 95 % interval)"
 FOLDS = 5
 LEAVES, RATE, EXTRA = 12, 0.05, 30  # section 5.3 and 5.5.3
 BETAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
@@ -174,10 +175,10 @@ def _one(
     return tested(model, test)
 
 
-def curve(study: Study, name: str, **settings: Any) -> list[float]:
-    """Return the mean DCG of a method by number of target queries."""
+def curve(study: Study, name: str, **settings: Any) -> list[list[float]]:
+    """Return the DCG of all target queries under a method, by number of queries it saw."""
     study.cells(tasks(name, sizes(study), **settings))  # all at once: a cluster works on them all
-    return [mean(pooled_values(study, name, size, **settings)) for size in sizes(study)]
+    return [pooled_values(study, name, size, **settings) for size in sizes(study)]
 
 
 def mean(values: Sequence[float]) -> float:
@@ -185,17 +186,29 @@ def mean(values: Sequence[float]) -> float:
     return exact_mean(np.asarray(values, np.float64))
 
 
-def by_size(study: Study, lines: Mapping[str, Sequence[float]], title: str) -> tuple[str, Curves]:
-    """Return a table of lines by size, and their plot."""
-    x = sizes(study)
-    rows = [[name, *(f"{value:.3f}" for value in line)] for name, line in lines.items()]
-    plot = Curves(
-        {name: (np.array(x), np.array(line)) for name, line in lines.items()},
-        "target queries",
-        "DCG@10",
-        title,
-    )
-    return markdown(["DCG@10", *map(str, x)], rows), plot
+def mean_of(values: Sequence[float]) -> str:
+    """Return the mean and the half width of its 95 % interval, as text."""
+    low, high = confidence_interval(np.asarray(values, np.float64))
+    return f"{mean(values):.3f} ({(high - low) / 2:.2f})"
+
+
+def by_number(
+    x: Sequence[int],
+    lines: Mapping[str, Sequence[Sequence[float]]],
+    x_label: str,
+    title: str,
+) -> tuple[str, Curves]:
+    """Return a table of lines by number, and their plot; every point is many queries' values."""
+    rows = [[name, *map(mean_of, line)] for name, line in lines.items()]
+    means = {name: (np.array(x), np.array([*map(mean, line)])) for name, line in lines.items()}
+    return markdown(["DCG@10", *map(str, x)], rows), Curves(means, x_label, "DCG@10", title)
+
+
+def by_size(
+    study: Study, lines: Mapping[str, Sequence[Sequence[float]]], title: str
+) -> tuple[str, Curves]:
+    """Return a table of lines by number of target queries, and their plot."""
+    return by_number(sizes(study), lines, "target queries", title)
 
 
 # -- the figures ------------------------------------------------------------------------------
@@ -209,7 +222,7 @@ def figure_6(study: Study) -> Findings:
     }
     lines["base"] = curve(study, "base", method="base")
     table, plot = by_size(study, lines, "Splits and responses tuned")
-    title = "Mean DCG@10 by number of target queries, splits and responses tuned (Figure 6):"
+    title = f"{MEAN} by number of target queries, splits and responses tuned (Figure 6):"
     return Findings(f"{title}\n\n{table}", {"chen2008-figure6": plot})
 
 
@@ -231,8 +244,8 @@ def figures_7_and_8(study: Study) -> Findings:
         for p in [p_value(values["R"], values[other])]
     ]
     text = (
-        f"Mean DCG@10 by number of target queries, beta {BETA:g} (Figures 7 and 8). R: responses "
-        "by layer; A: by leaf; S: splits too; T: trimmed.\n\n"
+        f"{MEAN} by number of target queries, beta {BETA:g} (Figures 7 and 8). R: "
+        "responses by layer; A: by leaf; S: splits too; T: trimmed.\n\n"
         f"{table}\n\nR against the others at {size} queries:\n\n"
         + markdown(["", "against", "difference", "p (t-test)"], tests)
     )
@@ -268,12 +281,11 @@ def figures_9_and_10(study: Study) -> Findings:
     }
     grown = {
         name: [
-            mean(pooled_values(study, f"{name} {n} extra", size, extra_trees=n, **options))
-            for n in more
+            pooled_values(study, f"{name} {n} extra", size, extra_trees=n, **options) for n in more
         ]
         for name, options in of_number.items()
     }
-    rows = [[name, *(f"{value:.3f}" for value in line)] for name, line in grown.items()]
+    by_trees, figure_10 = by_number(more, grown, "extra trees", f"{size} target queries")
     p = [
         p_value(
             pooled_values(study, f"R + {EXTRA}", one, **ways[f"R + {EXTRA}"]),
@@ -282,15 +294,9 @@ def figures_9_and_10(study: Study) -> Findings:
         for one in sizes(study)
     ]
     text = (
-        f"Mean DCG@10 by number of target queries (Figure 9):\n\n{table}\n\nR + {EXTRA} against "
+        f"{MEAN} by number of target queries (Figure 9):\n\n{table}\n\nR + {EXTRA} against "
         f"additive, p by size: {', '.join(p)}.\n\nBy number of extra trees, {size} queries "
-        f"(Figure 10):\n\n{markdown(['DCG@10', *map(str, more)], rows)}"
-    )
-    figure_10 = Curves(
-        {name: (np.array(more), np.array(line)) for name, line in grown.items()},
-        "extra trees",
-        "DCG@10",
-        f"{size} target queries",
+        f"(Figure 10):\n\n{by_trees}"
     )
     return Findings(text, {"chen2008-figure9": plot, "chen2008-figure10": figure_10})
 
@@ -336,7 +342,7 @@ def compared(
 def figures_11_and_12(study: Study) -> Findings:
     """Adaptation against the other methods by size, and Table 3."""
     found = {size: compared(study, size) for size in sizes(study)}
-    lines = {name: [mean(values[name]) for values in found.values()] for name in METHODS}
+    lines = {name: [values[name] for values in found.values()] for name in METHODS}
     table, plot = by_size(study, lines, "Adaptation and other methods")
     tests = [
         [f"{ours} vs. {other}", *(_verdict(v[ours], v[other]) for v in found.values())]
@@ -346,8 +352,8 @@ def figures_11_and_12(study: Study) -> Findings:
     ]
     header = ["", *map(str, found)]
     text = (
-        "Mean DCG@10 by number of target queries; ADP, SMALL, ADD and COMB have 30 trees more than "
-        f"the base model (Figures 11 and 12):\n\n{table}\n\nDifference of means, x where the "
+        f"{MEAN} by number of target queries; ADP, SMALL, ADD and COMB have 30 trees more than the "
+        f"base model (Figures 11 and 12):\n\n{table}\n\nDifference of means, x where the "
         f"paired t-test finds p < .05 (Table 3):\n\n{markdown(header, tests)}"
     )
     return Findings(text, {"chen2008-figure11": plot})
@@ -373,15 +379,13 @@ def shifts(study: Study) -> Findings:
         rows.append(
             [
                 name,
-                *(f"{value:.3f}" for value in means.values()),
+                *(mean_of(values) for values in found.values()),
                 best,
                 f"{ours} vs. {rival}: {_verdict(found[ours], found[rival])}",
             ]
         )
     table = markdown(["domain", *METHODS, "best", "best ADP vs. best other"], rows)
-    text = (
-        f"Mean DCG@10 of {size} target queries, by kind of shift (Figure 12's domains):\n\n{table}"
-    )
+    text = f"{MEAN} of {size} target queries, by kind of shift (Figure 12's domains):\n\n{table}"
     return Findings(text, {})
 
 
