@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from tools import results
 
 from rankgrove.experiments.catalogue import EXPERIMENTS
-from tools import results
 
 
 def places():
