@@ -44,6 +44,8 @@ __all__ = [
     "wins_and_losses",
 ]
 
+FEW_POINTS, FEW_LINES = 15, 4
+
 
 def curves(
     lines: Mapping[str, tuple[np.ndarray, np.ndarray]],
@@ -63,7 +65,8 @@ def curves(
     figure = new_figure("Plotting")
     axes = figure.add_subplot()
     for name, (x, y) in lines.items():
-        axes.plot(x, y, label=name, linewidth=1.3)
+        marker = "o" if len(x) <= FEW_POINTS else ""  # where it is known, and where only joined
+        axes.plot(x, y, label=name, linewidth=1.3, marker=marker, markersize=3)
     if log_x:
         axes.set_xscale("log")
     if log_y:
@@ -71,5 +74,10 @@ def curves(
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)
-    axes.legend(loc="best")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(lines) > FEW_LINES:  # no corner would be free
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    else:
+        axes.legend(loc="best")
     return figure
