@@ -71,12 +71,17 @@ class Collection:
         assert fold.valid is not None
         return concatenate([fold.train, fold.valid, fold.test])
 
+    def sizes(self) -> tuple[int, int]:
+        """Return the numbers of documents and of queries."""
+        parts = [part for part in self.fold(1) if part is not None]
+        return sum(part.n_rows for part in parts), sum(part.n_queries for part in parts)
+
     def described(self, numbers: Sequence[int]) -> str:
         """Return name and sizes in words, and how many of the folds are looked at."""
-        data = self.whole()
+        n_rows, n_queries = self.sizes()
         return (
-            f"{self.name}: {data.n_queries:,} queries, {data.n_rows:,} documents, "
-            f"{data.n_features} features, {len(numbers)} of {len(self.files)} folds"
+            f"{self.name}: {n_queries:,} queries, {n_rows:,} documents, "
+            f"{self.fold(1).train.n_features} features, {len(numbers)} of {len(self.files)} folds"
         )
 
     def about(self) -> str:
@@ -127,8 +132,7 @@ class Sources:
             raise DataError(f"There is no folder {path}.")
         if files := _letor_files(path):
             found = Collection(path.resolve().name, files)
-            whole = found.whole()
-            known = PUBLISHED.get((whole.n_rows, whole.n_queries))
+            known = PUBLISHED.get(found.sizes())
             return Sources(path, Collection(known or found.name, files))
         if runs := _trec_files(path):
             return Sources(path, TrecRuns(path.resolve().name, *runs))
