@@ -158,7 +158,7 @@ def _single(
 def _single_on(
     study: Study, setting: Setting, fold: Fold, seed: int, randomised: bool
 ) -> dict[str, Any]:
-    model = base_ranker(study, setting, seed, randomised)
+    model = base_ranker(study, setting.randomised if randomised else setting.plain, seed)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
     return {"values": _values(model, fold.test, setting), "trees": model.ensemble_.n_trees}
 

@@ -52,7 +52,7 @@ def _one(
 ) -> tuple[np.ndarray, int]:
     import lightgbm as lgb
 
-    base = base_ranker(study, setting, seed)
+    base = base_ranker(study, setting.randomised, seed)
     parameters = {
         "objective": "lambdarank",
         "metric": "ndcg",

@@ -7,6 +7,7 @@ is the paper's: lambdas of NDCG without a cutoff, not evened out, and no L2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,22 +141,17 @@ def n_models(study: Study, setting: Setting) -> int:
     return study.size(9, setting.n_models)
 
 
-def base_ranker(
-    study: Study, setting: Setting, seed: int, randomised: bool = True, **other: Any
-) -> LambdaMART:
-    """Return LambdaMART with the tuned parameters."""
-    given: dict[str, Any] = {
-        "n_trees": study.size(200, 2000),
-        "early_stopping": study.size(40, 250),
-        **(setting.randomised if randomised else setting.plain),
-    }
+def base_ranker(study: Study, parameters: Mapping[str, Any], seed: int = 0) -> LambdaMART:
+    """Return the paper's LambdaMART with some parameters of its Table 3."""
     return LambdaMART(
         "ndcg",
         normalise=False,
         l2=0.0,
         random_state=seed,
         n_threads=study.n_threads,
-        **(given | other),
+        n_trees=study.size(200, 2000),
+        early_stopping=study.size(40, 250),
+        **parameters,
     )
 
 
@@ -164,7 +160,7 @@ def fitted_bag(
 ) -> BaggedRanker:
     """Train a bag that tolerates overfitting."""
     bag = BaggedRanker(
-        base_ranker(study, setting, 0),
+        base_ranker(study, setting.randomised),
         n_models(study, setting),
         FRACTION,
         overfitting_tolerance=TOLERANCE,

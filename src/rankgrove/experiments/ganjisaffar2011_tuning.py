@@ -79,7 +79,7 @@ def _pruned(study: Study, collection: Collection, k: int, what: str) -> dict[str
     if what == "bag":
         model: Any = fitted_bag(study, setting, train, valid, 0)
     else:
-        model = base_ranker(study, setting, 0)
+        model = base_ranker(study, setting.randomised)
         model.fit(train, valid=valid, valid_measures=DECIDES)
 
     def figures(ranker: Any, n_trees: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def tuning(study: Study) -> Findings:
     setting, numbers = setting_of(collection), collection.numbers(study.size(2, 5))
     path = study.store.path
     found = tune(
-        base_ranker(study, setting, 0),
+        base_ranker(study, {}),
         [collection.fold(k) for k in numbers],
         setting.grid,
         search="random",
@@ -175,7 +175,7 @@ def figure_2(study: Study) -> Findings:
 
 def _long_run(study: Study, collection: Collection) -> dict[str, list[float]]:
     setting, fold = setting_of(collection), collection.fold(1)
-    model = base_ranker(study, setting, 0, early_stopping=None)
+    model = base_ranker(study, setting.randomised).set_params(early_stopping=None)
     model.fit(fold.train, valid={"train": fold.train, "valid": fold.valid}, valid_measures=DECIDES)
     (train,), (valid,) = (list(model.history_[part].values()) for part in ("train", "valid"))
     return {"train": train, "valid": valid}
@@ -214,7 +214,7 @@ def _two_models(study: Study, collection: Collection) -> dict[str, Any]:
     columns = []
     for sample in range(2):
         seen = sampled_queries(fold.train.query_keys, FRACTION, 0, sample)
-        model = base_ranker(study, setting, sample)
+        model = base_ranker(study, setting.randomised, sample)
         model.fit(fold.train.select(seen), valid=fold.valid, valid_measures=DECIDES)
         columns.append(fold.valid.grouped(model.predict(fold.valid)))
     edges = np.linspace(min(map(np.min, columns)), max(map(np.max, columns)), BINS + 1)
