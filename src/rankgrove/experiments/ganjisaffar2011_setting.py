@@ -96,8 +96,8 @@ MSLR = _figures(
 # its grid: of those that see all queries and features, and of all (docs/results.md).
 SETTINGS = {
     "MQ2008": Setting(
-        _parameters(15, 0.0012, 0.05),
-        _parameters(4, 0.0012, 0.1, 0.3, 0.3),
+        _parameters(7, 0.0012, 0.1),
+        _parameters(10, 0.0012, 0.05, 0.3, 0.5),
         paper=MQ2007,
         paper_of="MQ2007, for the order of the systems, not for the level",
     ),
