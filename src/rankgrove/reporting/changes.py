@@ -32,12 +32,12 @@ def alpha_curves(
     made = []
     for one in systems:
         model = one.model
-        if not isinstance(model, CombinedRanker) or len(model.rankers) != 2:
+        if not isinstance(model, CombinedRanker) or len(model.rankers_) != 2:
             continue
         weights = model.weights_
         if weights.min() < 0.0 or weights.sum() <= 0.0:
             continue
-        first, second = model.rankers
+        first, second = model.rankers_
         names = [type(member).__name__ for member in (first, second)]
         curves = []
         for data_name, data in datasets.items():

@@ -36,7 +36,7 @@ class System:
             return "scores that were given"
         if hasattr(self.model, "summary"):
             return str(self.model.summary()).splitlines()[0]
-        members = getattr(self.model, "rankers", None)
+        members = getattr(self.model, "rankers_", None)
         weights = getattr(self.model, "weights_", None)
         if members is None or weights is None:
             return type(self.model).__name__
