@@ -64,7 +64,7 @@ class Visit:
         self.page.goto(path.as_uri())
 
     def settle(self):
-        """Wait until events that the browser sends with the next frame (scroll, toggle) are over."""
+        """Wait until events that come with the next frame (scroll, toggle) are over."""
         self.page.evaluate(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
