@@ -41,7 +41,8 @@ class System:
         if members is None or weights is None:
             return type(self.model).__name__
         parts = zip(weights.tolist(), members, strict=True)
-        return " + ".join(f"{weight:.4g} {type(one).__name__}" for weight, one in parts)
+        text = " + ".join(f"{weight:.4g} {type(one).__name__}" for weight, one in parts)
+        return text.replace("+ -", "− ")
 
 
 def named_models(models: Any, owner: str) -> dict[str, Any]:
