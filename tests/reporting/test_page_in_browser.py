@@ -158,10 +158,11 @@ def test_models_made_of_others(browser, changed):
     visit.close()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_name_stands_in_one_line(browser, changed, width):
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (700, "print")])
+def test_a_name_stands_in_one_line(browser, changed, width, media):
     visit = Visit(browser, changed[0], viewport={"width": width, "height": 844})
     page = visit.page
+    page.emulate_media(media=media)
     page.locator("#sort-a").click()  # the arrow takes no room from it
     lines = """(node) => {
       const range = document.createRange();
@@ -253,6 +254,21 @@ def test_the_rankings_of_a_query(visit, report):
     assert chosen.count() == 2  # in both rankings
     assert page.locator("#why h4").inner_text().startswith("row ")
     assert page.locator("#why svg g").count() >= 2
+    page.select_option("#pick-a", label="many")
+    page.select_option("#pick-b", label="few")  # another pair: what moved most is shown
+    ranks = [
+        dict(
+            zip(
+                *(one.locator(f".{what}").all_inner_texts() for what in ("doc", "rank")),
+                strict=True,
+            )
+        )
+        for one in page.locator(".ranks").all()
+    ]
+    moves = {d: abs(int(ranks[0].get(d, 99)) - int(ranks[1].get(d, 99))) for d in ranks[0]}
+    near = [d for d in moves if min(int(ranks[0][d]), int(ranks[1].get(d, 99))) <= 10]
+    shown = page.locator(".ranks button[aria-pressed=true] .doc").first.inner_text()
+    assert moves[shown] == max(moves[d] for d in near)
     page.select_option("#pick-b", label="Ideal order")
     labels = page.locator(".ranks").nth(1).locator(".label").all_inner_texts()
     assert labels == sorted(labels, reverse=True)
@@ -331,6 +347,9 @@ def test_it_prints(browser, report):
     background = visit.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert background == "rgb(255, 255, 255)"  # paper is light
     assert len(visit.page.pdf()) > 10_000
+    visit.page.set_viewport_size({"width": 700, "height": 1000})  # about a sheet's
+    head = visit.page.locator("#query-list thead th:visible")
+    assert head.evaluate_all("(all) => all.map((one) => one.clientWidth >= 45)") == [True] * 4
     visit.close()
 
 

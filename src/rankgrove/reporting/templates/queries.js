@@ -26,7 +26,12 @@ function choice(label, id, options, chosen, change) {
 }
 function controls() {
   const models = DATA.models.map((name, k) => [k, name]);
-  const change = (key) => (v) => { view[key] = v; view.page = 0; update(); };
+  const change = (key) => (v) => {
+    view[key] = v;
+    view.page = 0;
+    if (key !== "measure") view.doc = null; // another document may have moved most
+    update();
+  };
   byId("query-controls").replaceChildren(
     choice("Measure", "pick-measure", DATA.measures.map((name, k) => [k, name]), view.measure, change("measure")),
     choice(several ? "Compare" : "Model", "pick-a", models, view.a, change("a")),
