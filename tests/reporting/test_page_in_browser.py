@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import numpy as np
@@ -12,6 +13,7 @@ import rankgrove as rg
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+playwright.expect.set_options(timeout=30_000)  # the machine may be busy
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -74,7 +76,9 @@ class Visit:
     """A page that is open, and what it complained of."""
 
     def __init__(self, browser, path, **how):
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
+        # Smooth scrolling would go on, and move what is pressed, while a test goes on too.
+        usual = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
+        self.context = browser.new_context(**usual | how)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -82,9 +86,10 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.complaints.append("a dialog"))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
+        self.settle()  # charts are drawn anew once their columns are known
 
     def settle(self):
-        """Wait until events that come with the next frame (scroll, toggle) are over."""
+        """Wait until what comes with the next frame (scroll, toggle, resize) is over."""
         self.page.evaluate(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
@@ -93,6 +98,7 @@ class Visit:
         return self.page.locator("#query-list tbody td:first-child").all_inner_texts()
 
     def close(self):
+        self.settle()  # complaints that are on their way arrive first
         self.context.close()
         assert self.complaints == []
         loaded = [url for url in self.requests if not url.startswith("data:")]
@@ -163,6 +169,7 @@ def test_a_name_stands_in_one_line(browser, changed, width, media):
     visit = Visit(browser, changed[0], viewport={"width": width, "height": 844})
     page = visit.page
     page.emulate_media(media=media)
+    visit.settle()
     page.locator("#sort-a").click()  # the arrow takes no room from it
     lines = """(node) => {
       const range = document.createRange();
@@ -279,7 +286,7 @@ def test_by_keyboard(visit):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    assert page.evaluate("location.hash") == "#main"
+    playwright.expect(page).to_have_url(re.compile("#main$"))
     page.locator("#query-list tbody tr").first.focus()
     first, second = visit.ids()[:2]
     page.keyboard.press("ArrowDown")
@@ -348,6 +355,7 @@ def test_it_prints(browser, report):
     assert background == "rgb(255, 255, 255)"  # paper is light
     assert len(visit.page.pdf()) > 10_000
     visit.page.set_viewport_size({"width": 700, "height": 1000})  # about a sheet's
+    visit.settle()
     head = visit.page.locator("#query-list thead th:visible")
     assert head.evaluate_all("(all) => all.map((one) => one.clientWidth >= 45)") == [True] * 4
     visit.close()
