@@ -359,7 +359,7 @@ class RefinedWeights:
 
 
 def refine_weights(
-    model: Ranker | str | Path,
+    model: Any,
     data: QueryDataset,
     measure: str | Measure,
     rounds: int = 3,

@@ -66,7 +66,7 @@ class PrunedRanker:
 
 
 def prune(
-    model: Ranker | str | Path,
+    model: Any,
     data: QueryDataset,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     tolerance: float = 0.0,

@@ -70,8 +70,8 @@ def _cuts(model: Any) -> tuple[str, dict[int, Any]] | None:
     """Return what is counted, and the cut models by size."""
     trees = getattr(model, "ensemble_", None)
     if isinstance(model, BaggedRanker):
-        of = [getattr(one, "ensemble_", None) for one in model.models_]
-        if len(of) < 2 or any(one is None or one.n_columns > 1 for one in of):
+        of: list[Any] = [one.ensemble_ for one in model.models_ if hasattr(one, "ensemble_")]
+        if len(of) < max(2, len(model.models_)) or any(one.n_columns > 1 for one in of):
             return None
         sums = np.cumsum([one.n_trees for one in of])
         cuts = {int(sums[k - 1]): _first_models(model, k) for k in _sizes(len(of)) if sums[k - 1]}
