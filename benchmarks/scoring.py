@@ -47,6 +47,8 @@ def main() -> None:
     parser.add_argument("--models", type=Path, help="folder to keep models in")
     parser.add_argument("--only", default="", help="peers to compare with, as in LightGBM,XGBoost")
     given = parser.parse_args()
+    if given.docs < QUERY:
+        parser.error(f"--docs must be {QUERY} or more, one query of documents. Got {given.docs}.")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     with contextlib.ExitStack() as stack:
@@ -63,7 +65,7 @@ def compare(stem: Path, given: argparse.Namespace) -> None:
     times: dict[tuple[str, int], dict[str, float]] = {}
     contenders = {"rankgrove": ours(trees), **peers(stem, given, trees)}
     check(X, contenders)
-    queries = np.split(X[: 10 * QUERY], 10)
+    queries = cut(X[: 10 * QUERY], QUERY)
     for threads in THREADS:
         # one thread's own time is right on a busy machine too
         clock = time.process_time if threads == 1 else time.perf_counter
@@ -90,6 +92,11 @@ def compare(stem: Path, given: argparse.Namespace) -> None:
     early_exit(trees, X, given.rounds)
 
 
+def cut(X: np.ndarray, size: int) -> list[np.ndarray]:
+    """Return as many queries of `size` documents as there are rows for."""
+    return [X[i : i + size] for i in range(0, len(X) - size + 1, size)]
+
+
 def one_by_one(predict: Predict, queries: list[np.ndarray]) -> None:
     for one in queries:
         predict(one)
@@ -106,7 +113,10 @@ def check(X: np.ndarray, contenders: dict[str, Any]) -> None:
 def early_exit(trees: Ensemble, X: np.ndarray, rounds: int) -> None:
     scorer = Scorer(trees)
     for size, k in ((100, 10), (1000, 10)):
-        queries = np.split(X[:3000], 3000 // size)
+        queries = cut(X[:3000], size)
+        if not queries:
+            print(f"top {k} of {size:,}: needs --docs {size} or more")
+            continue
         saved = np.mean([scorer.top(one, k).saved for one in queries])
         best = best_times(
             {

@@ -11,7 +11,7 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
-from rankgrove.cli.train import parameters
+from rankgrove.cli.params import parameters
 from tests.command import run_here as run
 
 QUICK = "--set n_leaves=4 --set min_leaf=2".split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,6 +201,38 @@ def test_combinations_nest(rankers, vali, tmp_path):
     outer = rg.optimal_combination(inner, rankers[2], vali, "ndcg@5")
     outer.save(tmp_path / "nested.rg")
     assert np.array_equal(rg.load(tmp_path / "nested.rg").predict(vali), outer.predict(vali))
+
+
+def test_model_files_of_rankers(rankers, vali, tmp_path):
+    paths = [tmp_path / "0.rg", str(tmp_path / "1.rg")]
+    for one, path in zip(rankers, paths, strict=False):
+        one.save(path)
+    ranker = rg.CombinedRanker(paths, "ndcg@5").fit(vali)
+    best = rg.optimal_combination(*paths, vali, "ndcg@5")
+    several = rg.interpolate(paths, vali, "ndcg@5")
+    refined = rg.refine_weights(paths[0], vali, "ndcg@5", rounds=1)
+    for path in paths:
+        Path(path).unlink()  # they were read
+    expected = rg.CombinedRanker(rankers[:2], "ndcg@5").fit(vali)
+    assert np.array_equal(ranker.predict(vali), expected.predict(vali))
+    assert ranker.rankers is paths
+    ranker.save(tmp_path / "both.rg")
+    assert np.array_equal(rg.load(tmp_path / "both.rg").predict(vali), expected.predict(vali))
+    exact = rg.optimal_combination(*rankers[:2], vali, "ndcg@5")
+    assert (best.alpha, best.names) == (exact.alpha, ("LambdaMART", "LambdaMART"))
+    assert np.array_equal(best.predict(vali), exact.predict(vali))
+    assert np.array_equal(several.predict(vali), expected.predict(vali))
+    weights = rg.refine_weights(rankers[0], vali, "ndcg@5", rounds=1).weights
+    assert np.array_equal(refined.weights, weights)
+    gone = "and there is no such file. Got"
+    with pytest.raises(rg.ParameterError, match=gone):
+        rg.CombinedRanker(paths).fit(vali)
+    with pytest.raises(rg.ParameterError, match=f"The 'b' parameter of .*{gone}"):
+        rg.optimal_combination(rankers[0], "b.rg", vali, "ndcg@5")
+    with pytest.raises(rg.ParameterError, match=gone):
+        rg.interpolate([rankers[0], "b.rg"], vali, "ndcg@5")
+    with pytest.raises(rg.ParameterError, match=gone):
+        rg.refine_weights("b.rg", vali, "ndcg@5")
 
 
 # -- the trees of one ranker ----------------------------------------------------------------------

@@ -119,6 +119,16 @@ def test_the_table(sets, model, tmp_path):
     assert len(lines) == len(found.passes) + 1
 
 
+def test_the_model_of_a_file(sets, model, tmp_path):
+    model.save(tmp_path / "model.rg")
+    expected = rg.prune(model, sets[1], None, 0.1)
+    for path in (tmp_path / "model.rg", str(tmp_path / "model.rg")):
+        found = rg.prune(path, sets[1], None, 0.1)
+        assert [p.values for p in found.passes] == [p.values for p in expected.passes]
+    with pytest.raises(rg.ParameterError, match=r"model file, and there is no such file. Got 'a'"):
+        rg.prune("a", sets[1])
+
+
 def test_mistakes(sets, model):
     with pytest.raises(rg.ParameterError, match="'tolerance' parameter of prune"):
         rg.prune(model, sets[1], "map", -1.0)

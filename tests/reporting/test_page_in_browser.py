@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import numpy as np
@@ -12,6 +13,7 @@ import rankgrove as rg
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+playwright.expect.set_options(timeout=30_000)  # the machine may be busy
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -50,11 +52,33 @@ def report(tmp_path_factory):
     return path, models, data
 
 
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory):
+    """A report of models that are made of others."""
+    train, test = (rg.make_artificial(40, n_docs=15, n_features=6, seed=seed) for seed in (1, 2))
+    boosted = rg.LambdaMART(n_trees=20).fit(train, valid=test)
+    net = rg.LambdaRank(n_epochs=3).fit(train, valid=test)
+    base = rg.LambdaMART(n_trees=10)
+    bag = rg.BaggedRanker(base, n_models=5, query_fraction=0.5).fit(train, valid=test)
+    models = {
+        "lambdamart": boosted,
+        "bag_of_5": bag,
+        "apart": rg.CombinedRanker([boosted, net]).with_weights(np.array([1.0, -0.2]), test, 0.5),
+        "adapted": rg.Trada(boosted, beta=5).fit(test),
+        "pruned": rg.prune(boosted, test, "ndcg@10", 0.05),
+    }
+    path = tmp_path_factory.mktemp("changed") / "report.html"
+    rg.report(models, test, ["ndcg@10"], path)
+    return path, models
+
+
 class Visit:
     """A page that is open, and what it complained of."""
 
     def __init__(self, browser, path, **how):
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
+        # Smooth scrolling would go on, and move what is pressed, while a test goes on too.
+        usual = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
+        self.context = browser.new_context(**usual | how)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -62,9 +86,10 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.complaints.append("a dialog"))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
+        self.settle()  # charts are drawn anew once their columns are known
 
     def settle(self):
-        """Wait until the events of the next frame (scroll, toggle) are over."""
+        """Wait until what comes with the next frame (scroll, toggle, resize) is over."""
         self.page.evaluate(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
@@ -73,6 +98,7 @@ class Visit:
         return self.page.locator("#query-list tbody td:first-child").all_inner_texts()
 
     def close(self):
+        self.settle()  # complaints that are on their way arrive first
         self.context.close()
         assert self.complaints == []
         loaded = [url for url in self.requests if not url.startswith("data:")]
@@ -95,6 +121,83 @@ def test_every_section_is_drawn(visit):
     assert visit.page.locator("#toc a").count() == len(titles)
     for section in visit.page.locator("main section").all():
         assert section.locator("svg").count() > 0
+
+
+def test_models_made_of_others(browser, changed):
+    visit = Visit(browser, changed[0])
+    page, models = visit.page, changed[1]
+    charts = page.locator("#learning-charts .chart")
+    assert charts.locator("figcaption").all_inner_texts() == [
+        "ndcg@10 by trees\non valid data; thin lines: the models of a bag",
+        "apart: ndcg@10 by trees\non valid data",
+        "apart: ndcg@10 by epochs\non valid data",
+    ]
+    # Of adaptation and of pruning there is no record by trees.
+    assert charts.first.locator(".legend li").all_inner_texts() == [
+        "lambdamart",
+        "bag_of_5, mean of 5",
+    ]
+    strokes = "(all) => all.map((one) => one.style.strokeWidth)"
+    drawn = charts.first.locator("svg[role=img] > path[d^=M][style*='fill: none']")
+    assert sorted(drawn.evaluate_all(strokes)) == ["1", "1", "1", "1", "1", "2", "2"]
+    assert charts.first.locator("svg[role=img] circle").count() == 5  # what every model kept
+    assert charts.nth(1).locator(".legend li").all_inner_texts() == ["LambdaMART × 1"]
+    assert charts.nth(2).locator(".legend li").all_inner_texts() == ["LambdaRank × −0.2"]
+    charts.first.locator("summary").click()
+    heads = charts.first.locator("details th")
+    playwright.expect(heads).to_have_text(["trees", "lambdamart", "bag_of_5, mean of 5"])
+    formula = page.locator("#alpha-charts figcaption small").inner_text()
+    assert formula == "ndcg@10 of (1 − alpha) LambdaMART − alpha LambdaRank"
+    assert page.locator("#adaptation-charts svg[role=img]").count() == 2
+    ticks = page.locator("#pruning-charts svg[role=img] text[text-anchor=middle]").all()
+    places = {
+        float(one.inner_html()): float(one.get_attribute("x"))
+        for one in ticks
+        if one.inner_html().replace(".", "").isdigit()
+    }
+    assert len(places) > 1
+    assert sorted(places, key=places.get) == sorted(places, reverse=True)  # fewer to the right
+    lines = page.locator("#dependence-charts .chart").first.locator(
+        "path[style*='stroke-width: 2']"
+    )
+    assert lines.count() == len(models)  # the bag's too
+    visit.close()
+
+
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (700, "print")])
+def test_a_name_stands_in_one_line(browser, changed, width, media):
+    visit = Visit(browser, changed[0], viewport={"width": width, "height": 844})
+    page = visit.page
+    page.emulate_media(media=media)
+    visit.settle()
+    page.locator("#sort-a").click()  # the arrow takes no room from it
+    lines = """(node) => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+    }"""
+    for name in ("#sort-a .two", "#sort-difference .two", "#measures .name span:nth-child(2)"):
+        assert page.locator(name).first.evaluate(lines) == 1, name
+    visit.close()
+
+
+def test_the_largest_loss_is_drawn(browser, tmp_path):
+    """Also where many queries share a place of the chart."""
+    n = 3000
+    data = rg.QueryDataset(None, np.tile([1, 0], n), qid=np.repeat(np.arange(n), 2))
+    good, other = np.tile([1.0, 0.0], n), np.tile([1.0, 0.0], n)
+    other[:2] = [0.0, 1.0]
+    for models in ({"a": good, "b": other}, {"a": other, "b": good}):
+        rg.report(models, data, "mrr", tmp_path / "r.html")
+        visit = Visit(browser, tmp_path / "r.html", viewport={"width": 390, "height": 844})
+        paths = visit.page.locator("#wins svg[role=img] path")
+        assert sorted(
+            paths.evaluate_all("(all) => all.map((p) => p.getAttribute('d') !== '')")
+        ) == [
+            False,
+            True,
+        ]
+        visit.close()
 
 
 def test_sorting(visit, report):
@@ -158,6 +261,21 @@ def test_the_rankings_of_a_query(visit, report):
     assert chosen.count() == 2  # in both rankings
     assert page.locator("#why h4").inner_text().startswith("row ")
     assert page.locator("#why svg g").count() >= 2
+    page.select_option("#pick-a", label="many")
+    page.select_option("#pick-b", label="few")  # another pair: what moved most is shown
+    ranks = [
+        dict(
+            zip(
+                *(one.locator(f".{what}").all_inner_texts() for what in ("doc", "rank")),
+                strict=True,
+            )
+        )
+        for one in page.locator(".ranks").all()
+    ]
+    moves = {d: abs(int(ranks[0].get(d, 99)) - int(ranks[1].get(d, 99))) for d in ranks[0]}
+    near = [d for d in moves if min(int(ranks[0][d]), int(ranks[1].get(d, 99))) <= 10]
+    shown = page.locator(".ranks button[aria-pressed=true] .doc").first.inner_text()
+    assert moves[shown] == max(moves[d] for d in near)
     page.select_option("#pick-b", label="Ideal order")
     labels = page.locator(".ranks").nth(1).locator(".label").all_inner_texts()
     assert labels == sorted(labels, reverse=True)
@@ -168,7 +286,7 @@ def test_by_keyboard(visit):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    assert page.evaluate("location.hash") == "#main"
+    playwright.expect(page).to_have_url(re.compile("#main$"))
     page.locator("#query-list tbody tr").first.focus()
     first, second = visit.ids()[:2]
     page.keyboard.press("ArrowDown")
@@ -236,6 +354,10 @@ def test_it_prints(browser, report):
     background = visit.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert background == "rgb(255, 255, 255)"  # paper is light
     assert len(visit.page.pdf()) > 10_000
+    visit.page.set_viewport_size({"width": 700, "height": 1000})  # about a sheet's
+    visit.settle()
+    head = visit.page.locator("#query-list thead th:visible")
+    assert head.evaluate_all("(all) => all.map((one) => one.clientWidth >= 45)") == [True] * 4
     visit.close()
 
 

@@ -40,6 +40,22 @@ def test_learning_curve(made, tmp_path):
         rg.plot.learning_curve(models["weights"])
 
 
+def test_learning_curve_of_a_bag_and_a_combination(made):
+    models, test = made
+    base = rg.LambdaMART("map", n_trees=6)
+    bag = rg.BaggedRanker(base, n_models=3, query_fraction=0.5).fit(test, valid=test)
+    both = rg.CombinedRanker([models["trees"], bag], "map").fit(test)
+    (axes,) = rg.plot.learning_curve({"bag": bag, "both": both}).axes
+    a, b = (f"{weight:.3g}" for weight in both.weights_)
+    assert texts(axes) == [
+        "bag, mean of 3", f"both: LambdaMART × {a}", f"both: BaggedRanker × {b}, mean of 3",
+    ]  # fmt: skip
+    drawn = [line.get_ydata().tolist() for line in axes.get_lines()]
+    assert models["trees"].history_["valid"]["map"] in drawn
+    for model in bag.models_:
+        assert drawn.count(model.history_["valid"]["map"]) == 2
+
+
 def test_importance(made):
     models, test = made
     figure = rg.plot.importance(models, test)

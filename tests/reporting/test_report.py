@@ -19,28 +19,9 @@ from rankgrove.reporting.reasons import reasons
 from rankgrove.reporting.sizes import size_curve
 from rankgrove.reporting.systems import as_systems
 from rankgrove.reporting.verdict import verdict
+from tests.reporting.blocks import block
 
 HOSTILE = "</script><script>alert(1)</script><!--<b>&amp;\"'\u2028"
-
-
-def block(html):
-    """Return the page's data."""
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    return json.loads(text)
-
-
-@pytest.fixture(scope="module")
-def made():
-    train, vali, test = (rg.make_artificial(30, n_docs=12, seed=seed) for seed in (1, 2, 3))
-    models = {
-        "trees": rg.LambdaMART(n_trees=12).fit(train, valid=vali),
-        "net": rg.LambdaRank(n_epochs=4).fit(train, valid=vali),
-        "weights": rg.SVMMap(C=(0.1, 1.0)).fit(train, valid=vali),
-        "classes": rg.McRank(n_trees=3).fit(train, valid=vali),
-    }
-    best = rg.optimal_combination(models["trees"], models["weights"], vali, "ndcg@10")
-    models["both"] = best.ranker
-    return models, test, vali
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +83,7 @@ def test_all_sections_have_their_data(made, page):
     data = block(page.html)
     assert {(one["model"], one["unit"]) for one in data["learning"]} == {
         ("trees", "trees"), ("net", "epochs"), ("weights", "C"), ("classes", "rounds"),
+        ("both", "trees"), ("both", "C"),
     }  # fmt: skip
     assert {one["model"]: one["kind"] for one in data["importance"]} == {
         "trees": "gain", "net": "permutation", "weights": "weight", "classes": "gain",

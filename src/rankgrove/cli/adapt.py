@@ -155,7 +155,8 @@ def adapt(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
-    from rankgrove.cli.train import one_interrupt, parameters
+    from rankgrove.cli.params import parameters
+    from rankgrove.cli.train import one_interrupt
     from rankgrove.reporting.figure import check_plot
     from rankgrove.validation import check_output_file
 

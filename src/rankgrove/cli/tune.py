@@ -104,7 +104,7 @@ def tune(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
-    from rankgrove.cli.train import new_ranker, parameters
+    from rankgrove.cli.params import new_ranker, parameters
     from rankgrove.reporting.figure import check_plot, save_figure
     from rankgrove.validation import check_output_file
 

@@ -156,7 +156,7 @@ def _net_terms(net: Network, x: np.ndarray) -> np.ndarray:
 
 
 def _combined(model: CombinedRanker, at: Context) -> Sum:
-    return _weighted([taken_apart(one, at) for one in model.rankers], model.weights_)
+    return _weighted([taken_apart(one, at) for one in model.rankers_], model.weights_)
 
 
 def _stacked(model: StackedRanker, at: Context) -> Sum:

@@ -14,7 +14,7 @@ from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker, as_dataset
-from rankgrove.rankers.nested import check_members, member_scores, pack_members, unpack_members
+from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
 from rankgrove.validation import check_choice, check_integer, refuse
 
 METHODS = ("cyclic", "powell")
@@ -28,7 +28,8 @@ class CombinedRanker(Ranker):
 
     Parameters
     ----------
-    rankers : the trained rankers, or any models with ``predict`` (those cannot be saved)
+    rankers : the trained rankers, or paths of their model files; or any models with ``predict``
+        (those cannot be saved)
     measure : what the weights are to maximise
     method : ``"cyclic"``, one weight after the other at its exact optimum, or ``"powell"``,
         Powell's search (the LambdaMART paper's baseline)
@@ -37,6 +38,7 @@ class CombinedRanker(Ranker):
 
     Attributes
     ----------
+    rankers_ : the rankers, those of files read
     weights_ : one a ranker
     value_ : the mean of the measure on the data the weights were found on
     n_features_in_, feature_names_ : of that data
@@ -75,15 +77,19 @@ class CombinedRanker(Ranker):
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> CombinedRanker:
         """Find the weights on a QueryDataset; or on features, labels `y` and query ids `qid`."""
         data = as_dataset(X, y, qid, f"{type(self).__name__}.fit")
-        check_members(self.rankers, 2, type(self).__name__)
+        rankers = loaded_members(self.rankers, 2, type(self).__name__)
         searcher = search_weights(
-            self.rankers, data, parse_measure(self.measure), type(self).__name__, self.n_threads
+            rankers, data, parse_measure(self.measure), type(self).__name__, self.n_threads
         )
         found = run_search(searcher, self.method, self.rounds, type(self).__name__)
-        return self.with_weights(found.weights, data, found.value)
+        return self.with_weights(found.weights, data, found.value, rankers)
 
-    def with_weights(self, weights: np.ndarray, data: QueryDataset, value: float) -> CombinedRanker:
-        """Take weights that were found on some data."""
+    def with_weights(
+        self, weights: np.ndarray, data: QueryDataset, value: float, rankers: Any = None
+    ) -> CombinedRanker:
+        """Take weights that were found on some data, and the rankers where they were read."""
+        given = self.rankers if rankers is None else rankers
+        self.rankers_ = tuple(loaded_members(given, 1, type(self).__name__))
         self.weights_ = np.array(weights, np.float64)
         self.value_ = float(value)
         self.n_features_in_ = data.n_features
@@ -95,18 +101,20 @@ class CombinedRanker(Ranker):
         """Return one float64 score a row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
-        return weighted_sum([member_scores(one, X, threads) for one in self.rankers], self.weights_)
+        return weighted_sum(
+            [member_scores(one, X, threads) for one in self.rankers_], self.weights_
+        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        packed, arrays = pack_members(self.rankers, "a combination")
+        packed, arrays = pack_members(self.rankers_, "a combination")
         weights = {"weights": self.weights_.tolist(), "value": self.value_}
         return {"rankers": packed, **weights}, arrays
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.rankers = unpack_members(content["rankers"], arrays)
+        self.rankers = self.rankers_ = unpack_members(content["rankers"], arrays)
         self.weights_ = np.array(content["weights"], np.float64)
         self.value_ = float(content["value"])
-        if self.weights_.shape != (len(self.rankers),) or not np.isfinite(self.weights_).all():
+        if self.weights_.shape != (len(self.rankers_),) or not np.isfinite(self.weights_).all():
             raise ModelFileError("The weights of the combination do not fit its rankers.")
 
 

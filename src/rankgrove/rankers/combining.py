@@ -21,9 +21,11 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.combination import CombinedRanker, run_search, search_weights
 from rankgrove.rankers.foreign import TreeRanker
+from rankgrove.rankers.nested import loaded
 from rankgrove.sweep.sweep import Curve, sweep
 from rankgrove.validation import check_choice, check_integer, check_real, check_scores, refuse
 
+RULE = "a trained ranker, the path of a model file, or one score a row"
 FORMULAS = {"convex": "(1 - alpha) a + alpha b", "additive": "a + alpha b"}
 
 
@@ -187,7 +189,8 @@ def optimal_combination(
 
     Parameters
     ----------
-    a, b : trained rankers, any models with ``predict``, or one score a row each
+    a, b : trained rankers, paths of their model files, any models with ``predict``, or one score a
+        row each
     dataset : the judged data to find the weight on
     measure : what to maximise, a name such as ``"ndcg@10"`` or a measure
     form : ``"convex"`` combines as (1 - alpha) a + alpha b, ``"additive"`` as a + alpha b
@@ -208,7 +211,8 @@ def optimal_combination(
     owner = "optimal_combination"
     low, high = _bounds(form, bounds, owner)
     chosen = parse_measure(measure, convention)
-    searcher = search_weights([a, b], _dataset(dataset, owner), chosen, owner, n_threads)
+    rankers = [loaded(one, name, owner, RULE) for name, one in (("a", a), ("b", b))]
+    searcher = search_weights(rankers, _dataset(dataset, owner), chosen, owner, n_threads)
     found = sweep(
         searcher.prepared,
         *searcher.columns,
@@ -224,8 +228,8 @@ def optimal_combination(
         weights=weights,
         value=found.value,
         values=tuple(searcher.single_values()),
-        names=_names([a, b], names, owner),
-        ranker=_ranker([a, b], weights, dataset, chosen, found.value, n_threads),
+        names=_names(rankers, names, owner),
+        ranker=_ranker(rankers, weights, dataset, chosen, found.value, n_threads),
         alpha=found.alpha,
         curve=found.curve,
         stretch=found.stretch,
@@ -250,7 +254,8 @@ def interpolate(
 
     Parameters
     ----------
-    rankers : two or more trained rankers, models with ``predict``, or one score a row each
+    rankers : two or more trained rankers, paths of their model files, models with ``predict``, or
+        one score a row each
     dataset : the judged data, usually for validation
     measure : what to maximise
     method : ``"cyclic"`` sets one weight after the other to its exact optimum; the measure never
@@ -262,6 +267,8 @@ def interpolate(
     """
     owner = "interpolate"
     chosen = parse_measure(measure, convention)
+    if isinstance(rankers, Sequence) and not isinstance(rankers, str):
+        rankers = [loaded(one, "rankers", owner, RULE) for one in rankers]
     searcher = search_weights(rankers, _dataset(dataset, owner), chosen, owner, n_threads)
     found = run_search(searcher, method, rounds, owner)
     return Interpolation(
@@ -352,7 +359,7 @@ class RefinedWeights:
 
 
 def refine_weights(
-    model: Ranker,
+    model: Any,
     data: QueryDataset,
     measure: str | Measure,
     rounds: int = 3,
@@ -371,7 +378,8 @@ def refine_weights(
 
     Parameters
     ----------
-    model : a trained ranker whose score is a sum of trees, such as LambdaMART
+    model : a trained ranker whose score is a sum of trees, such as LambdaMART, or the path of its
+        model file
     data : the judged data to find the weights on
     measure : what to maximise
     rounds : how often to go through all trees at most
@@ -392,6 +400,7 @@ def refine_weights(
         refuse("bounds", owner, "around 1, which is the weight that every tree has now", bounds)
     chosen = parse_measure(measure, convention)
     _dataset(data, owner)
+    model = loaded(model, "model", owner, "a trained ranker or the path of a model file")
     if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):
         raise ParameterError(
             f"{owner} needs a trained ranker made of trees. Got {type(model).__name__}."

@@ -169,7 +169,7 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
         shares = weight * ranker.weights_ / ranker.weights_.sum()
         return [p for one, w in zip(ranker.models_, shares, strict=True) for p in _parts(one, w)]
     if isinstance(ranker, CombinedRanker):
-        pairs = zip(ranker.rankers, ranker.weights_.tolist(), strict=True)
+        pairs = zip(ranker.rankers_, ranker.weights_.tolist(), strict=True)
         return [part for one, w in pairs for part in _parts(one, weight * w)]
     if isinstance(ranker, StackedRanker):
         raise ParameterError(

@@ -23,6 +23,7 @@ from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.foreign import TreeRanker
+from rankgrove.rankers.nested import loaded
 from rankgrove.validation import check_real, refuse
 
 
@@ -65,7 +66,7 @@ class PrunedRanker:
 
 
 def prune(
-    model: Ranker,
+    model: Any,
     data: QueryDataset,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     tolerance: float = 0.0,
@@ -80,7 +81,8 @@ def prune(
 
     Parameters
     ----------
-    model : a trained ranker whose score is a sum of trees, such as LambdaMART, or a bag of them
+    model : a trained ranker whose score is a sum of trees, such as LambdaMART, or a bag of them; or
+        the path of its model file
     data : judged data that the model was not trained on: what is removed is chosen by it, so the
         measure there is no fair estimate afterwards
     measures : one or several that must all hold; None: the ranker's own
@@ -114,6 +116,7 @@ def prune(
         raise DataError(f"{owner} needs a QueryDataset. Got {type(data).__name__} instead.")
     if callback is not None and not callable(callback):
         refuse("callback", owner, "a function", callback)
+    model = loaded(model, "model", owner, "a trained ranker or the path of a model file")
     if isinstance(model, BaggedRanker) and not hasattr(model, "models_"):
         raise ParameterError(f"{owner}: this {type(model).__name__} is not trained yet.")
     check_real("tolerance", owner, tolerance, low=0.0)

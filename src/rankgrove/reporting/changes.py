@@ -12,6 +12,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.rankers.combination import CombinedRanker
 from rankgrove.rankers.combining import optimal_combination
+from rankgrove.rankers.nested import member_scores
 from rankgrove.reporting.systems import System
 
 ALPHA_COLUMNS = 400
@@ -27,20 +28,25 @@ def alpha_curves(
 ) -> list[dict[str, Any]]:
     """Return the measure as a function of the weight, of every combination of two rankers.
 
-    The combination is (1 - alpha) a + alpha b; one with a negative weight has no place on it.
+    The combination is (1 - alpha) a + alpha b, with the signs that the model's weights have: one
+    with a negative weight is followed along (1 - alpha) a - alpha b.
     """
     made = []
     for one in systems:
         model = one.model
-        if not isinstance(model, CombinedRanker) or len(model.rankers) != 2:
+        if not isinstance(model, CombinedRanker) or len(model.rankers_) != 2:
             continue
-        weights = model.weights_
-        if weights.min() < 0.0 or weights.sum() <= 0.0:
+        sizes = np.abs(model.weights_)
+        if not sizes.any():
             continue
-        first, second = model.rankers
-        names = [type(member).__name__ for member in (first, second)]
+        signs = [-1.0 if weight < 0.0 else 1.0 for weight in model.weights_.tolist()]
+        names = [type(member).__name__ for member in model.rankers_]
         curves = []
         for data_name, data in datasets.items():
+            first, second = (
+                sign * member_scores(member, data, n_threads)
+                for sign, member in zip(signs, model.rankers_, strict=True)
+            )
             found = optimal_combination(
                 first, second, data, measure, convention=convention, n_threads=n_threads
             )
@@ -55,9 +61,22 @@ def alpha_curves(
                     "ends": list(found.values),
                 }
             )
-        alpha = float(weights[1] / weights.sum())
-        made.append({"model": one.name, "names": names, "alpha": alpha, "curves": curves})
+        alpha = float(sizes[1] / sizes.sum())
+        made.append(
+            {
+                "model": one.name,
+                "formula": formula(signs, names),
+                "alpha": alpha,
+                "curves": curves,
+            }
+        )
     return made
+
+
+def formula(signs: Sequence[float], names: Sequence[str]) -> str:
+    """Return the combination as a text."""
+    first, second = ("−" if sign < 0.0 else "+" for sign in signs)
+    return f"{first.strip('+')}(1 − alpha) {names[0]} {second} alpha {names[1]}"
 
 
 def adaptation_data(

@@ -25,6 +25,7 @@ from rankgrove.reporting.systems import System
 
 SCALE = 10_000  # a query's values are kept as whole numbers of so many parts
 MOST_POINTS = 250  # of a line
+LEAST_POINTS = 40  # of one of many lines
 N_FEATURES = 12  # of importance
 
 
@@ -92,7 +93,7 @@ def content(subject: Subject, queries: Sequence[int], n_documents: int) -> dict[
         "labels": list(label_groups(data.y)[0]),
         "queries": _per_query(subject),
         "rankings": _rankings(subject, importances, queries, n_documents),
-        "learning": [_learning(curve) for curve in curves],
+        "learning": [_learning(curve, curves) for curve in curves],
         "importance": [_importance(one) for one in importances if one is not None and one.top(1)],
         "dependence": [
             _dependence(one) for one in dependences(systems, data, importances, subject.n_threads)
@@ -183,9 +184,15 @@ def _thousandths(parts: np.ndarray | None, places: np.ndarray) -> list[list[int]
     return None if parts is None else np.round(1000 * parts[places]).astype(np.int64).tolist()
 
 
-def _learning(curve: LearningCurve) -> dict[str, Any]:
-    keep = thin(curve.x.size)
-    return {
+def _learning(curve: LearningCurve, all_curves: Sequence[LearningCurve]) -> dict[str, Any]:
+    """Return a curve's points; `same` names the model whose own curve a combination's is."""
+    n_lines = 1 if curve.of is None else len(curve.of)
+    keep = thin(curve.x.size, max(LEAST_POINTS, MOST_POINTS // n_lines))
+    same = None
+    if curve.member is not None:
+        own = (one for one in all_curves if one.member is None and curve.is_record_of(one))
+        same = next((one.model for one in own), None)
+    made = {
         "model": curve.model,
         "data": curve.data,
         "measure": curve.measure,
@@ -193,7 +200,25 @@ def _learning(curve: LearningCurve) -> dict[str, Any]:
         "x": rounded(curve.x[keep], 6),
         "y": rounded(curve.y[keep], 6),
         "best": curve.best,
+        "member": curve.member,
+        "same": same,
     }
+    if curve.of is not None:
+        made["of"] = [rounded(row[np.isfinite(row)], 5) for row in curve.of[:, keep]]
+        made["kept"] = _kept(curve)
+    return made
+
+
+def _kept(curve: LearningCurve) -> list[list[float]]:
+    """Return the counts that a bag's models kept, and their values there."""
+    assert curve.of is not None
+    assert curve.kept is not None
+    found = []
+    for row, kept in zip(curve.of, curve.kept.tolist(), strict=True):
+        at = np.flatnonzero(curve.x == kept)
+        if at.size:
+            found.append([kept, rounded(row[at[0]], 5)])
+    return found
 
 
 def _importance(one: Importance) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import RankgroveError
 from rankgrove.explaining.dependence import partial_dependence
+from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.reporting.importance import Importance, overall
 from rankgrove.reporting.reasons import spread_of
 from rankgrove.reporting.systems import System, some_queries
@@ -45,6 +48,7 @@ def dependences(
 ) -> list[Dependence]:
     """Return the features of the largest share in all models' importance, and how scores follow."""
     sample = some_queries(data, N_ROWS)
+    asked = {one.name: _asked(one, sample, n_threads) for one in systems}
     found = []
     for j in overall(importances, N_FEATURES):
         values = data.column(j + 1)
@@ -54,10 +58,15 @@ def dependences(
         levels = np.quantile(values, np.linspace(0.01, 0.99, N_POINTS), method="inverted_cdf")
         grid = np.unique(levels.astype(np.float32))
         lines = {}
-        for system in systems:
-            line = _line(system, sample, j, grid, n_threads)
-            if line is not None:
-                lines[system.name] = line
+        for name, of in asked.items():
+            if of is None:
+                continue
+            model, mean, spread = of
+            try:
+                line = partial_dependence(model, sample, j + 1, grid, n_threads=n_threads).mean
+            except RankgroveError:
+                continue  # it scales by query, or is not one of ours
+            lines[name] = (line - mean) / spread
         if lines and grid.size > 1:
             tenths = np.quantile(values, np.linspace(0.1, 0.9, 9))
             tenths = np.unique(tenths.clip(grid[0], grid[-1]))
@@ -65,16 +74,29 @@ def dependences(
     return found
 
 
-def _line(
-    system: System, data: QueryDataset, column: int, grid: np.ndarray, n_threads: int | None
-) -> np.ndarray | None:
-    """Return the mean score at every value; None of models that cannot be asked."""
+def _asked(
+    system: System, data: QueryDataset, n_threads: int | None
+) -> tuple[Any, float, float] | None:
+    """Return a model to ask, the mean of its scores and their deviation; None where there is none.
+
+    A bag may bring its models' scores to one scale within every query, where a value that all
+    documents have says nothing. Then the models are asked, each in deviations of its own scores:
+    their mean is that of a bag of plain scores whose weights are divided by the deviations.
+    """
+    bag = system.model
+    if isinstance(bag, BaggedRanker) and bag.combine != "mean":
+        spreads = np.array([spread_of(one) for one in bag.submodel_scores(data, n_threads)])
+        used = np.flatnonzero(spreads > 0.0)
+        if not used.size:
+            return None
+        plain = copy.copy(bag)
+        plain.combine = "mean"
+        plain.models_ = [bag.models_[m] for m in used]
+        plain.weights_ = bag.weights_[used] / spreads[used]
+        mean = float(plain.predict(data, n_threads=n_threads).mean())
+        return plain, mean, float(bag.weights_[used].sum() / plain.weights_.sum())
     finite = system.scores[np.isfinite(system.scores)]
     spread = spread_of(finite)
     if system.model is None or not spread > 0.0:
         return None
-    try:
-        found = partial_dependence(system.model, data, column + 1, grid, n_threads=n_threads)
-    except RankgroveError:
-        return None  # it scales by query, or is not one of ours
-    return (found.mean - finite.mean()) / spread
+    return system.model, float(finite.mean()), spread

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -26,6 +27,7 @@ from rankgrove.validation import counted
 
 SCRIPTS = ("charts.js", "sections.js", "queries.js", "page.js")
 N_COLOURS = 8
+_PARTS = re.compile(r"(?<=[_./-])|(?<=[a-z])(?=[A-Z])")
 
 
 def page(title: str, verdict: Verdict, subject: Subject, found: dict[str, Any]) -> str:
@@ -135,15 +137,21 @@ def _measures_table(subject: Subject, micros: dict[str, float]) -> str:
         if micros:
             took = micros.get(system.name)
             time = f"<td>{'–' if took is None else f'{took:.3g}'}</td>"
+        shown = _breakable(system.name)
         rows.append(
             f'<tr><th scope="row" class="model"><span class="name"><span class="key" style="'
-            f'background:var(--c{k % N_COLOURS})"></span><span>{escape(system.name)}</span></span>'
+            f'background:var(--c{k % N_COLOURS})"></span><span>{shown}</span></span>'
             f"<small>{escape(system.about)}</small></th>{''.join(cells)}{time}</tr>"
         )
     return (
         f'<table><thead><tr><th scope="col">model</th>{head}{time_head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
+
+
+def _breakable(name: str) -> str:
+    """Return a name that may go on in the next line between its parts, escaped."""
+    return "<wbr>".join(escape(part) for part in _PARTS.split(name))
 
 
 def _mark(contrast: Contrast | None) -> str:

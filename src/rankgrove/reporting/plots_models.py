@@ -40,7 +40,8 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
     Returns
     -------
     a Matplotlib figure, with one panel for trees, for rounds of trees, for epochs and for values
-    of C, where models have them; a ring marks what was kept
+    of C, where models have them; a ring marks what was kept. Of a bag all models' lines, thin, and
+    their mean; of a combination its rankers' lines
     """
     found = []
     for name, model in named_models(models, "learning_curve").items():
@@ -54,14 +55,17 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
             + ". Train with valid=, and name the measure in valid_measures=."
         )
     units = list(dict.fromkeys(one.unit for one in found))
-    names = list(dict.fromkeys(one.model for one in found))
+    names = list(dict.fromkeys((one.model, one.member) for one in found))
     sets = list(dict.fromkeys(one.data for one in found))
     figure = new_figure("Plotting", max(8.0, 4.6 * len(units)), 4.5)
     for axes, unit in zip(figure.subplots(1, len(units), squeeze=False)[0], units, strict=True):
         for one in (one for one in found if one.unit == unit):
-            colour, dash = f"C{names.index(one.model)}", _DASHES[sets.index(one.data) % 4]
-            label = f"{one.model}, {one.data}" if len(sets) > 1 else one.model
+            colour = f"C{names.index((one.model, one.member))}"
+            dash = _DASHES[sets.index(one.data) % 4]
+            label = f"{one.name}, {one.data}" if len(sets) > 1 else one.name
             axes.plot(one.x, one.y, dash, color=colour, label=label, linewidth=1.5)
+            for row in [] if one.of is None else one.of:
+                axes.plot(one.x, row, dash, color=colour, linewidth=0.6, alpha=0.35)
             if one.best is not None:
                 k = int(np.argmin(np.abs(one.x - one.best)))
                 axes.plot(one.x[k], one.y[k], "o", mfc="none", color=colour, markersize=9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate, scores_of
 from rankgrove.measures.base import Measure
+from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.reporting.systems import some_queries
 
 N_SIZES = 12
@@ -21,7 +23,7 @@ TIMED_SECONDS = 0.1  # spent on a measurement, at the least two scorings
 
 @dataclass(frozen=True, eq=False)
 class SizeCurve:
-    """A model's first trees alone, at several sizes.
+    """A model's first trees alone, or a bag's first models, at several sizes.
 
     Attributes
     ----------
@@ -48,22 +50,46 @@ def size_curve(
     n_threads: int | None = None,
 ) -> SizeCurve | None:
     """Measure a model cut to several sizes; None where it is not made of trees, or of one alone."""
-    trees = getattr(model, "ensemble_", None)
-    if trees is None or not hasattr(model, "truncated") or trees.n_rounds < 2:
+    found = _cuts(model)
+    if found is None:
         return None
-    sizes = np.unique(np.geomspace(1, trees.n_rounds, N_SIZES).round().astype(np.int64))
+    unit, cuts = found
     first = next(iter(datasets.values()))
     values: dict[str, list[float]] = {data: [] for data in datasets}
     micros = []
-    for size in sizes.tolist():
-        cut = model.truncated(size)
+    for cut in cuts.values():
         for data_name, data in datasets.items():
-            found = evaluate(cut, data, measure, convention, n_threads=n_threads)
-            values[data_name].extend(found.mean.values())
+            measured = evaluate(cut, data, measure, convention, n_threads=n_threads)
+            values[data_name].extend(measured.mean.values())
         micros.append(scoring_time(cut, first))
-    unit = "trees" if trees.n_columns == 1 else "rounds"
     arrays = {data_name: np.array(one) for data_name, one in values.items()}
-    return SizeCurve(name, unit, sizes, arrays, np.array(micros))
+    return SizeCurve(name, unit, np.array(list(cuts)), arrays, np.array(micros))
+
+
+def _cuts(model: Any) -> tuple[str, dict[int, Any]] | None:
+    """Return what is counted, and the cut models by size."""
+    trees = getattr(model, "ensemble_", None)
+    if isinstance(model, BaggedRanker):
+        of: list[Any] = [one.ensemble_ for one in model.models_ if hasattr(one, "ensemble_")]
+        if len(of) < max(2, len(model.models_)) or any(one.n_columns > 1 for one in of):
+            return None
+        sums = np.cumsum([one.n_trees for one in of])
+        cuts = {int(sums[k - 1]): _first_models(model, k) for k in _sizes(len(of)) if sums[k - 1]}
+        return ("trees", cuts) if len(cuts) > 1 else None
+    if trees is None or not hasattr(model, "truncated") or trees.n_rounds < 2:
+        return None
+    unit = "trees" if trees.n_columns == 1 else "rounds"
+    return unit, {size: model.truncated(size) for size in _sizes(trees.n_rounds)}
+
+
+def _sizes(n: int) -> list[int]:
+    return np.unique(np.geomspace(1, n, N_SIZES).round().astype(np.int64)).tolist()
+
+
+def _first_models(bag: BaggedRanker, n: int) -> BaggedRanker:
+    made = copy.copy(bag)
+    made.models_, made.weights_ = bag.models_[:n], bag.weights_[:n]
+    return made
 
 
 def scoring_time(model: Any, data: QueryDataset) -> float:

@@ -36,12 +36,13 @@ class System:
             return "scores that were given"
         if hasattr(self.model, "summary"):
             return str(self.model.summary()).splitlines()[0]
-        members = getattr(self.model, "rankers", None)
+        members = getattr(self.model, "rankers_", None)
         weights = getattr(self.model, "weights_", None)
         if members is None or weights is None:
             return type(self.model).__name__
         parts = zip(weights.tolist(), members, strict=True)
-        return " + ".join(f"{weight:.4g} {type(one).__name__}" for weight, one in parts)
+        text = " + ".join(f"{weight:.4g} {type(one).__name__}" for weight, one in parts)
+        return text.replace("+ -", "− ")
 
 
 def named_models(models: Any, owner: str) -> dict[str, Any]:

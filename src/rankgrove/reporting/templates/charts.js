@@ -17,6 +17,8 @@ function node(made, attributes, children) {
 const el = (tag, attributes, ...children) => node(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
   node(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+// A long name may go on in the next line between its words, as they are put together in names.
+const breakable = (text) => text.split(/(?<=[_./-])|(?<=[a-z])(?=[A-Z])/).flatMap((part, k) => (k ? [el("wbr", {}), part] : [part]));
 const byId = (id) => document.getElementById(id);
 
 // -- numbers --------------------------------------------------------------------------------------
@@ -192,6 +194,7 @@ function axes(picture, box, x, y, xLabel) {
 }
 function xTicks(picture, x, bottom, about, top) {
   const places = x.ticks(about), texts = x.log ? places.map(short) : tickTexts(places);
+  if (places.length > 1 && x(places[1]) < x(places[0])) { places.reverse(); texts.reverse(); }
   let end = -Infinity; // of the last text: one that would touch it is left out
   places.forEach((v, k) => {
     picture.append(svg("line", { class: top === undefined ? "axis" : "grid", x1: x(v), x2: x(v), y1: top ?? bottom, y2: bottom + (top === undefined ? 4 : 0) }));
@@ -202,29 +205,31 @@ function xTicks(picture, x, bottom, about, top) {
   });
 }
 
-// Lines over a common x. A series has model or paint, name, x, y; perhaps dash, step, band, best, markers.
-function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY }) {
-  const all = series.flatMap((one) => one.x);
+// Lines over a common x. A series has model or paint, name, x, y; perhaps dash, step, band, best, markers; a thin one
+// stands among many, without a name.
+function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY, falling }) {
+  const all = series.flatMap((one) => one.x), named = series.filter((one) => !one.thin);
   figure(host, {
     title, note, items,
-    table: () => ({ head: [xLabel, ...series.map((one) => one.name)], rows: tableOf(series) }),
+    table: () => ({ head: [xLabel, ...named.map((one) => one.name)], rows: tableOf(named) }),
     draw(width) {
       const picture = canvas(width, height);
       const [xLow, xHigh] = extent([all]);
       const [yLow, yHigh] = yRange || extent([...series.flatMap((one) => (one.band ? [one.y, one.band] : [one.y])), marks.map((m) => m.y), zeroY ? [0] : []], yRoom);
       const widest = Math.max(...tickTexts(ticks(yLow, yHigh, (height - 48) / 42)).map((t) => t.length), 2);
       const box = { left: 12 + 7 * widest, right: width - 12, top: 8, bottom: height - (xLabel ? 40 : 24) };
-      const x = scale(xLow, xHigh, box.left + 7, box.right - 7, logX), y = scale(yLow, yHigh, box.bottom, box.top);
+      const ends = falling ? [box.right - 7, box.left + 7] : [box.left + 7, box.right - 7];
+      const x = scale(xLow, xHigh, ...ends, logX), y = scale(yLow, yHigh, box.bottom, box.top);
       axes(picture, box, x, y, xLabel);
       for (const v of rug || []) picture.append(svg("line", { class: "axis", x1: x(v), x2: x(v), y1: box.bottom, y2: box.bottom - 6, style: { stroke: "var(--muted)" } }));
       for (const one of series) drawSeries(picture, one, x, y);
-      for (const m of marks) picture.append(m.paint ? ring(m.paint, x(m.x), y(m.y), m.hollow) : mark(m.model, x(m.x), y(m.y), m.hollow ? 6 : 5, m.hollow));
+      for (const m of marks) picture.append(m.paint ? ring(m.paint, x(m.x), y(m.y), m.hollow, m.small) : mark(m.model, x(m.x), y(m.y), m.hollow ? 6 : 5, m.hollow));
       followPointer(picture, box, x, y, series, marks, xLabel);
       return picture;
     },
   });
 }
-const ring = (paint, x, y, hollow) => svg("circle", { cx: x, cy: y, r: hollow ? 6 : 4, style: { fill: hollow ? "none" : paint, stroke: paint, "stroke-width": 2 } });
+const ring = (paint, x, y, hollow, small) => svg("circle", { cx: x, cy: y, r: small ? 2.5 : hollow ? 6 : 4, style: { fill: hollow ? "none" : paint, stroke: paint, "stroke-width": small ? 1 : 2 } });
 function drawSeries(picture, one, x, y) {
   const paint = one.paint || colour(one.model);
   const points = one.x.map((v, k) => [x(v), one.y[k] === null ? null : y(one.y[k])]).filter((p) => p[1] !== null);
@@ -237,7 +242,7 @@ function drawSeries(picture, one, x, y) {
     path += k === 0 ? "M" : one.step ? `H${p[0].toFixed(1)}V` : "L";
     path += k && one.step ? p[1].toFixed(1) : `${p[0].toFixed(1)},${p[1].toFixed(1)}`;
   });
-  if (one.line !== false) picture.append(svg("path", { d: path, style: { fill: "none", stroke: paint, "stroke-width": 2, "stroke-dasharray": one.dash || "none", "stroke-linejoin": "round", opacity: one.opacity || 1 } }));
+  if (one.line !== false) picture.append(svg("path", { d: path, style: { fill: "none", stroke: paint, "stroke-width": one.thin ? 1 : 2, "stroke-dasharray": one.dash || "none", "stroke-linejoin": "round", opacity: one.opacity || (one.thin ? 0.3 : 1) } }));
   if (one.markers) for (const p of points) picture.append(one.model ? mark(one.model, p[0], p[1], 3) : svg("circle", { cx: p[0], cy: p[1], r: 2, style: { fill: paint, opacity: one.opacity || 1 } }));
 }
 function tableOf(series) {
@@ -252,7 +257,7 @@ function followPointer(picture, box, x, y, series, marks, xLabel) {
     const at = event.clientX - picture.getBoundingClientRect().left;
     const named = series.filter((one) => one.tip !== false);
     let nearest = null;
-    const candidates = named.flatMap((one) => one.x).concat(marks.map((m) => m.x));
+    const candidates = named.flatMap((one) => one.x).concat(marks.filter((m) => m.tip).map((m) => m.x));
     for (const v of candidates) if (nearest === null || Math.abs(x(v) - at) < Math.abs(x(nearest) - at)) nearest = v;
     if (nearest === null) return;
     cursor.setAttribute("x1", x(nearest));
@@ -283,7 +288,7 @@ function bars(host, { title, note, names, values, paint, details, items, text })
 }
 function barPicture(width, names, values, paint, details, text) {
   const row = 22, height = Math.max(1, names.length) * row + 4, longest = Math.max(...names.map((n) => n.length), 2);
-  const left = Math.min(width * 0.42, 10 + longest * 7), numbers = 56;
+  const left = Math.min(width * 0.42, 8 + 7.4 * (longest + 1)), numbers = 56;
   const picture = canvas(width, height);
   const [low, high] = extent([values, [0]]);
   const both = low < 0 && high > 0;

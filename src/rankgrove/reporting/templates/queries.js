@@ -26,7 +26,12 @@ function choice(label, id, options, chosen, change) {
 }
 function controls() {
   const models = DATA.models.map((name, k) => [k, name]);
-  const change = (key) => (v) => { view[key] = v; view.page = 0; update(); };
+  const change = (key) => (v) => {
+    view[key] = v;
+    view.page = 0;
+    if (key !== "measure") view.doc = null; // another document may have moved most
+    update();
+  };
   byId("query-controls").replaceChildren(
     choice("Measure", "pick-measure", DATA.measures.map((name, k) => [k, name]), view.measure, change("measure")),
     choice(several ? "Compare" : "Model", "pick-a", models, view.a, change("a")),
@@ -90,7 +95,7 @@ function updateList(pick) {
     const here = view.key === key;
     return el("th", { scope: "col", "aria-sort": here ? (view.down ? "descending" : "ascending") : "none" },
       el("button", { type: "button", id: `sort-${key}`, onclick: () => sortBy(key), title: `Sort by ${text}` },
-        el("span", { class: "two" }, text), el("span", { class: "arrow", "aria-hidden": "true" }, here ? (view.down ? "▼" : "▲") : "")));
+        el("span", { class: "two" }, breakable(text)), el("span", { class: "arrow", "aria-hidden": "true" }, here ? (view.down ? "▼" : "▲") : "")));
   });
   if (view.b !== IDEAL) head.push(el("td", { class: "bar", "aria-hidden": "true" }));
   const move = (by) => el("button", { type: "button", class: "plain", disabled: by < 0 ? view.page === 0 : view.page >= pages - 1, id: by < 0 ? "earlier" : "later", onclick: () => turn(by) }, by < 0 ? "Previous" : "Next");
@@ -168,7 +173,10 @@ function drawWins(all) {
       const wide = Math.max(1, columns / Math.max(1, n)), bars = Math.min(n, columns);
       const paths = { good: "", bad: "" };
       for (let c = 0; c < bars; c++) {
-        const d = order[Math.floor((c * n) / bars)][0], x = left + (c * (right - left)) / bars;
+        // Of queries that share a place, the one that differs most: no gain and no loss is hidden.
+        let d = 0;
+        for (let k = Math.floor((c * n) / bars); k < Math.floor(((c + 1) * n) / bars); k++) if (Math.abs(order[k][0]) > Math.abs(d)) d = order[k][0];
+        const x = left + (c * (right - left)) / bars;
         if (d) paths[d > 0 ? "good" : "bad"] += `M${x.toFixed(2)},${y(0)}V${y(d).toFixed(2)}h${(wide > 3 ? wide - 1 : wide).toFixed(2)}V${y(0)}z`;
       }
       picture.append(svg("path", { d: paths.good, style: { fill: "var(--good)" } }), svg("path", { d: paths.bad, style: { fill: "var(--bad)" } }), svg("line", { class: "axis", x1: left, x2: right, y1: y(0), y2: y(0) }));

@@ -31,28 +31,40 @@ function intervals() {
 
 const AXIS = { trees: "trees", rounds: "rounds (one tree a class)", epochs: "epochs", C: "C" };
 function learning() {
+  // Models share a chart where they are measured alike; what is inside of a combination has its own.
   const groups = new Map();
   for (const one of DATA.learning) {
-    const key = JSON.stringify([one.unit, one.measure]);
+    const key = JSON.stringify([one.unit, one.measure, one.member === null ? null : one.model]);
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(one);
   }
-  for (const group of groups.values()) {
-    const sets = [...new Set(group.map((one) => one.data))];
-    const several = sets.length > 1;
-    const series = group.map((one) => ({ ...one, name: several ? `${one.model}, ${one.data}` : one.model, dash: DASHES[sets.indexOf(one.data) % 4], markers: one.unit === "C" }));
-    const marks = [];
-    for (const one of group) {
-      if (one.best === null) continue;
-      let k = 0;
-      one.x.forEach((v, i) => { if (Math.abs(v - one.best) < Math.abs(one.x[k] - one.best)) k = i; });
-      marks.push({ model: one.model, x: one.x[k], y: one.y[k], hollow: true, tip: `kept: ${short(one.best)}` });
-    }
-    lines(byId("learning-charts"), {
-      title: `${group[0].measure} by ${group[0].unit}`, note: several ? null : `on ${sets[0]} data`, series, marks, items: series,
-      xLabel: AXIS[group[0].unit], logX: group[0].unit === "C",
-    });
+  for (const inside of [false, true])
+    for (const group of groups.values()) if ((group[0].member !== null) === inside) learningChart(group);
+}
+function learningChart(group) {
+  const [{ model, member, unit, measure }] = group;
+  const sets = [...new Set(group.map((one) => one.data))], members = [...new Set(group.map((one) => one.member))];
+  const several = sets.length > 1, series = [], marks = [];
+  for (const one of group) {
+    // A ranker that is shown by itself too keeps its colour; others have those that no model has.
+    const as = one.member === null ? one.model : one.same;
+    const paint = as === null ? `var(--c${(DATA.models.length + members.indexOf(one.member)) % 8})` : colour(as);
+    const name = (one.member === null ? one.model : one.member) + (one.of ? `, mean of ${one.of.length}` : "") + (several ? `, ${one.data}` : "");
+    const dash = DASHES[sets.indexOf(one.data) % 4];
+    for (const y of one.of || []) series.push({ name, paint, dash, x: one.x.slice(0, y.length), y, thin: true, tip: false });
+    for (const [x, y] of one.kept || []) marks.push({ paint, x, y, hollow: true, small: true });
+    series.push({ ...one, model: as, paint, name, dash, markers: one.unit === "C" });
+    if (one.best === null) continue;
+    let k = 0;
+    one.x.forEach((v, i) => { if (Math.abs(v - one.best) < Math.abs(one.x[k] - one.best)) k = i; });
+    marks.push({ ...(as === null ? { paint } : { model: as }), x: one.x[k], y: one.y[k], hollow: true, tip: `${one.member === null ? "" : `${one.member}, `}kept: ${short(one.best)}` });
   }
+  const named = series.filter((one) => !one.thin), inside = member === null ? "" : `${model}: `, data = several ? null : `on ${sets[0]} data`;
+  const thin = named.length < series.length ? "thin lines: the models of a bag" : null;
+  lines(byId("learning-charts"), {
+    title: `${inside}${measure} by ${unit}`, note: [data, thin].filter((text) => text).join("; ") || null, series, marks, items: named,
+    xLabel: AXIS[unit], logX: unit === "C",
+  });
 }
 
 function importance() {
@@ -63,12 +75,16 @@ function importance() {
 
 function dependence() {
   const shown = new Set(DATA.dependence.flatMap((one) => one.lines.map((line) => line.model)));
-  byId("dependence-charts").before(legend([...shown].map((model) => ({ model, marked: false }))));
+  // Lines of models that agree lie upon each other: those on top have gaps.
+  const dash = (model) => DASHES[[...shown].indexOf(model) % 4];
+  byId("dependence-charts").before(legend([...shown].map((model) => ({ model, marked: false, dash: dash(model) }))));
+  const none = Object.keys(DATA.micros).filter((model) => !shown.has(model));
+  if (none.length) byId("dependence-charts").before(el("p", { class: "lead" }, `Without a line: ${none.join(", ")}. Values or scores are brought to a scale of the query there, or the model cannot be asked.`));
   const yRange = extent(DATA.dependence.flatMap((one) => one.lines.map((line) => line.y)), 0.05);
   for (const one of DATA.dependence) {
     lines(byId("dependence-charts"), {
       title: one.feature, height: 190, rug: one.tenths, yRange,
-      series: one.lines.map((line) => ({ ...line, name: line.model })), xLabel: "value",
+      series: one.lines.map((line) => ({ ...line, name: line.model, dash: dash(line.model) })), xLabel: "value",
     });
   }
 }
@@ -109,7 +125,7 @@ function sizes() {
   const sets = [...new Set(DATA.sizes.flatMap((one) => Object.keys(one.values)))];
   const several = sets.length > 1;
   const has = DATA.sizes.length > 0;
-  byId("sizes-lead").textContent = (has ? `Models of trees, cut to their first trees: what quality costs. ` : "") + "Times were measured where this page was made; compare them with each other.";
+  byId("sizes-lead").textContent = (has ? `Models of trees cut to their first trees, bags to their first models: what quality costs. ` : "") + "Times were measured where this page was made; compare them with each other.";
   for (const unit of ["trees", "rounds"]) {
     const own = DATA.sizes.filter((one) => one.unit === unit);
     if (!own.length) continue;
@@ -122,7 +138,7 @@ function sizes() {
     return { model, x: micros, y: mean, tip: `${model}: ${fixed(mean)}` };
   });
   lines(host, {
-    title: `${measure} against scoring time`, note: has ? "large marks: whole models; small marks: their first trees" : null, yRoom: 0.12,
+    title: `${measure} against scoring time`, note: has ? "large marks: whole models; small marks: their first trees or models" : null, yRoom: 0.12,
     series: [...cut, { model: whole[0].model, name: "", x: whole.map((w) => w.x), y: whole.map((w) => w.y), line: false, tip: false }],
     marks: whole, items: whole.map(({ model }) => ({ model, line: false })), xLabel: "microseconds a document", logX: true,
   });
@@ -140,7 +156,7 @@ function alpha() {
       marks.push({ paint: paints[c % 3], x: curve.best[0], y: curve.best[1], tip: `best on ${curve.data}: ${fixed(curve.best[1])} at ${short(curve.best[0])}` });
       marks.push({ paint: paints[c % 3], x: one.alpha, y: curve.largest[k], hollow: true, tip: `the model’s weight: ${short(one.alpha)}` });
     }
-    lines(byId("alpha-charts"), { title: one.model, note: `${measure} of (1 − alpha) ${one.names[0]} + alpha ${one.names[1]}`, series, marks, items: series, xLabel: "alpha" });
+    lines(byId("alpha-charts"), { title: one.model, note: `${measure} of ${one.formula}`, series, marks, items: series, xLabel: "alpha" });
   }
 }
 
@@ -164,6 +180,6 @@ function adaptation() {
 function pruning() {
   for (const one of DATA.pruning) {
     const series = Object.entries(one.values).map(([name, values], k) => ({ name: `${name} (from ${fixed(values[0])})`, paint: `var(--c${k})`, dash: DASHES[k % 4], x: one.trees, y: values.map((v) => v - values[0]) }));
-    lines(byId("pruning-charts"), { title: one.model, note: "change of the mean", series, items: series, xLabel: "trees left", zeroY: true });
+    lines(byId("pruning-charts"), { title: one.model, note: "change of the mean", series, items: series, xLabel: "trees left", zeroY: true, falling: true });
   }
 }

@@ -1,0 +1,124 @@
+"""``rankgrove params``: the parameters of a ranker; rankers and parameters from words."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankgrove.errors import ParameterError, ParseError
+
+# What is trained here, but not under the name that a paper or the package calls it by.
+ELSEWHERE = {
+    "bagboo": "BagBoo is a bag of mart: --ranker mart --models 45 --combine mean",
+    "blmart": "BL-MART is a bag of lambdamart: --ranker lambdamart --models 45",
+    "bag": "any ranker is bagged by --models 45",
+    "bagged": "any ranker is bagged by --models 45",
+    "baggedranker": "any ranker is bagged by --models 45",
+    "lambdasmart": "LambdaSMART is a lambdamart that goes on from a model: --submodel FILE",
+    "trada": "trees are adapted by 'rankgrove adapt'",
+    "combination": "models are combined by 'rankgrove combine'",
+    "combined": "models are combined by 'rankgrove combine'",
+    "combinedranker": "models are combined by 'rankgrove combine'",
+    "stacked": "a stack is trained in Python: rg.StackedRanker",
+    "stackedranker": "a stack is trained in Python: rg.StackedRanker",
+    "trees": "another library's model needs no training: every command takes its file",
+    "treeranker": "another library's model needs no training: every command takes its file",
+    "svm": "there is one SVM a measure: svm-map, svm-roc, svm-mrr, svm-ndcg, svm-acc or ranksvm",
+}
+
+
+def params(
+    ranker: Annotated[
+        str, typer.Argument(help="Which ranker; `rankgrove train --help` names them.")
+    ] = "lambdamart",
+) -> None:
+    """List the parameters of a ranker with their defaults and meaning, as a TOML file."""
+    made = new_ranker(ranker)
+    described: dict[str, str] = {}
+    for one in type(made).__mro__:  # what a ranker shares with others, its base describes
+        described = _descriptions(one.__doc__ or "") | described
+    for name in inspect.signature(type(made)).parameters:
+        value = getattr(made, name)
+        typer.echo(f"# {described.get(name, '')}")
+        typer.echo(f"{name} = {_toml(value)}")
+
+
+def new_ranker(name: str) -> Any:
+    """Return an untrained ranker by its name; a name of something else gets a hint."""
+    from rankgrove.rankers.load import trainable
+    from rankgrove.validation import check_choice, refuse
+
+    rankers = trainable()
+    if name in rankers:
+        return rankers[name]()
+    plain = name.lower().replace("-", "").replace("_", "")
+    if plain in ELSEWHERE:
+        refuse("ranker", "train", f"a ranker that train knows ({ELSEWHERE[plain]})", name)
+    alike = {kind.replace("-", ""): kind for kind in rankers}
+    if plain in alike:
+        refuse("ranker", "train", f"a ranker's name (did you mean {alike[plain]!r}?)", name)
+    return check_choice("ranker", "train", name, rankers)
+
+
+def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
+    """Return parameters of a TOML file and of NAME=VALUE words, the words first."""
+    import tomllib
+
+    given: dict[str, Any] = {}
+    if config is not None:
+        try:
+            given |= tomllib.loads(config.read_text())
+        except OSError as error:
+            raise ParseError(config, None, f"the file cannot be read: {error.strerror}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ParseError(config, None, f"not a TOML file: {error}.") from None
+    for item in settings:
+        name, equals, text = (part.strip() for part in item.partition("="))
+        if not equals or not name or not text:
+            raise ParameterError(
+                f"Write a parameter as NAME=VALUE, as in n_trees=500. Got {item!r}."
+            )
+        try:
+            given[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            given[name] = text  # a bare word is a text
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return none, true and false in any case as what they say, and a list as a tuple.
+
+    TOML has no word for none, and the rankers' own lists are tuples.
+    """
+    words = {"none": None, "true": True, "false": False}
+    if isinstance(value, list):
+        return tuple(value)
+    return words.get(value.lower(), value) if isinstance(value, str) else value
+
+
+def _descriptions(doc: str) -> dict[str, str]:
+    """Return what a numpydoc docstring says of every parameter."""
+    found: dict[str, str] = {}
+    name = None
+    for line in doc.split("Parameters\n")[-1].split("Attributes\n")[0].splitlines():
+        text = line.strip()
+        before, colon, after = text.partition(" : ")
+        if colon and before.isidentifier():
+            name = before
+            found[name] = after
+        elif name and text and not set(text) <= {"-"}:
+            found[name] += " " + text
+    return found
+
+
+def _toml(value: Any) -> str:
+    """Return a parameter as TOML writes it; --config reads it back."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return json.dumps(list(value))
+    return str(value) if isinstance(value, int | float) else json.dumps(str(value))
