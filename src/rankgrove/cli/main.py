@@ -17,12 +17,13 @@ from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
+from rankgrove.cli.parameters import params
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
 from rankgrove.cli.report import report
 from rankgrove.cli.reproduce import reproduce
 from rankgrove.cli.serve import serve
-from rankgrove.cli.train import params, train
+from rankgrove.cli.train import train
 from rankgrove.cli.tune import tune
 from rankgrove.errors import RankgroveError
 
