@@ -214,7 +214,7 @@ def _domains(
         target = reading.load(data, n_features=n_features)
     # Weights are for training on the target: other files need not have them.
     load = partial(reading.load, weight=None)
-    names = target.feature_names if target.has_feature_names else None
+    names = target.given_names
     valid = {
         name: load(files, features=names, n_features=target.n_features)
         for name, files in sets.items()
