@@ -34,6 +34,7 @@ from rankgrove.rankers.boosted_data import (
     digest_of,
     fingerprint,
     listed_callbacks,
+    looked_at_of,
     named_measures,
     resume,
 )
@@ -204,11 +205,7 @@ class BoostedRanker(BoostedParameters):
     ) -> dict[str, Any]:
         """Return what a run depends on beside the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
-        run["ranker"] = self.kind
-        run["measure"] = str(parse_measure(self.measure))
-        run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
-        run["valid_measures"] = [str(measure) for measure in measures.values()]
-        return run
+        return run | {"ranker": self.kind} | looked_at_of(self, watched, measures)
 
     # -- what a subclass defines or may change ----------------------------------------------------
 

@@ -39,6 +39,7 @@ from rankgrove.rankers.base import (
 from rankgrove.rankers.boosted_data import (
     fingerprint,
     listed_callbacks,
+    looked_at_of,
     named_measures,
 )
 from rankgrove.rankers.nested import loaded
@@ -354,10 +355,8 @@ class NetRanker(Ranker):
         run = {k: v for k, v in plain_parameters(self).items() if k not in free}
         run["kind"] = self.kind
         run["hidden"] = list(self._hidden())
-        run["measure"] = str(parse_measure(self.measure))
         run["training data"] = fingerprint(train)
-        run["validation data"] = [[name, fingerprint(data)] for name, data in look.valid.items()]
-        run["valid_measures"] = [str(measure) for measure in look.measures.values()]
+        run |= looked_at_of(self, look.valid, look.measures)
         return NetCheckpoint(self.checkpoint, self.checkpoint_every, run | depends_on)
 
     def _keep(self, data: QueryDataset, end: Progress) -> None:
