@@ -127,11 +127,6 @@ def piece_bounds(
     return np.unique(bounds)
 
 
-def chunks(n_items: int, n_threads: int, per_thread: int = 4) -> int:
-    """Into how many pieces to cut `n_items` so that `n_threads` share them evenly."""
-    return max(1, min(n_items, n_threads * per_thread))
-
-
 def _threads() -> ThreadPoolExecutor:
     """Return the pool, made when it is first needed."""
     global _pool

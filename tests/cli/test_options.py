@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
-from rankgrove.cli.params import parameters
+from rankgrove.cli.inputs import load_dataset, named_sets
+from rankgrove.cli.outputs import check_outputs
+from rankgrove.cli.parameters import parameters
 from tests.command import run_here as run
 
 QUICK = "--set n_leaves=4 --set min_leaf=2".split()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.cli.params import parameters
+from rankgrove.cli.parameters import parameters
 from tests.command import run_here
 
 

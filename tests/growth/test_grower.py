@@ -11,7 +11,7 @@ from rankgrove.data.binning import Binner
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth import rows as rows_module
 from rankgrove.growth.grower import Grower
-from rankgrove.growth.partition import leaves_of, predict_binned
+from rankgrove.growth.partition import leaves_of
 from rankgrove.growth.splitting import SplitRules
 from rankgrove.model.tree import Tree
 from tests.reference import tree as naive
@@ -238,8 +238,8 @@ def test_other_rows_are_routed_on_their_bins() -> None:
     tree, leaf_of = Grower(binner.transform(X), n_leaves=50).grow(gradient)
     assert np.array_equal(leaves_of(tree, binner.transform(X)), leaf_of)
     for n_threads in (1, 2):
-        values = predict_binned(tree, binner.transform(new), n_threads=n_threads)
-        assert np.array_equal(values, tree.predict(new))
+        leaves = leaves_of(tree, binner.transform(new), n_threads=n_threads)
+        assert np.array_equal(tree.value[leaves], tree.predict(new))
     other = Binner.fit(new[:, ::-1].copy())
     with pytest.raises(DataError, match="no threshold of these bins"):
         leaves_of(tree, other.transform(new))
@@ -265,7 +265,7 @@ def test_tiny_and_constant_data_give_one_leaf(n: int) -> None:
     assert leaf_of.tolist() == [0] * n
     assert tree.count.tolist() == [n]
     assert tree.predict(X).tolist() == [gradient.mean()] * n
-    assert predict_binned(tree, Binner.fit(X).transform(X)).tolist() == [gradient.mean()] * n
+    assert leaves_of(tree, Binner.fit(X).transform(X)).tolist() == [0] * n
 
 
 def test_no_gradient_no_split_and_no_hessian_no_value() -> None:

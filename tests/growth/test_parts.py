@@ -15,7 +15,7 @@ from rankgrove.growth import _grower_kernels
 from rankgrove.growth._histogram_kernels import accumulate
 from rankgrove.growth._splitting_kernels import OUT_FIELDS
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
-from rankgrove.growth.leaves import add_leaf_values, exact_sums
+from rankgrove.growth.leaves import ExactSums, add_leaf_values, leaf_sums
 from rankgrove.growth.quantise import GRADIENT_BITS, Layout, measure, quantise, scale_exponent
 from rankgrove.growth.splitting import FeatureDraw, Split, best_split
 from tests.reference import tree as naive
@@ -249,16 +249,21 @@ def test_no_sum_leaves_its_field_and_few_bits_are_wasted(numbers: list[float]) -
 # -- leaf sums ---------------------------------------------------------------------------------
 
 
+def exact_sums(values, leaf_of, n_leaves, n_parts) -> ExactSums:
+    """Return the sums of all values by leaf."""
+    rows, largest = np.arange(values.size, dtype=np.int32), float(np.abs(values).max())
+    sums = leaf_sums(values, rows, leaf_of, n_leaves, rows.size, largest, n_parts)
+    return ExactSums.of(sums, rows.size, largest)
+
+
 def test_leaf_sums_are_exact_in_any_order() -> None:
     rng = np.random.default_rng(1)
     n, n_leaves = 5000, 7
     values = rng.normal(size=n) * 10.0 ** rng.integers(-8, 4, n)
     leaf_of = rng.integers(0, n_leaves, n).astype(np.uint8)
-    rows = np.arange(n, dtype=np.int32)
-    largest = float(np.abs(values).max())
-    one = exact_sums(values, rows, leaf_of, n_leaves, largest, 1)
+    one = exact_sums(values, leaf_of, n_leaves, 1)
     order = rng.permutation(n)
-    two = exact_sums(values[order], rows, leaf_of[order], n_leaves, largest, 3)
+    two = exact_sums(values[order], leaf_of[order], n_leaves, 3)
     assert one.units == two.units
     assert one.counts == two.counts == np.bincount(leaf_of).tolist()
     for leaf in range(n_leaves):
@@ -266,11 +271,10 @@ def test_leaf_sums_are_exact_in_any_order() -> None:
 
 
 def test_leaf_sums_of_huge_tiny_and_no_values() -> None:
-    rows = np.arange(3, dtype=np.int32)
     leaf_of = np.zeros(3, np.uint8)
     for values in ([1e300, -1e300, 1e290], [1e-300, 2e-300, 0], [0, 0, 0], [-1, -2, -4.5]):
         array = np.array(values, np.float64)
-        sums = exact_sums(array, rows, leaf_of, 1, float(np.abs(array).max()), 2)
+        sums = exact_sums(array, leaf_of, 1, 2)
         assert sums.real(sums.units[0]) == pytest.approx(math.fsum(values), rel=1e-15)
 
 

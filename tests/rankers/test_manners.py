@@ -207,3 +207,24 @@ def test_the_summary_counts_and_speaks_of_the_trees_it_has(train, valid):
     assert model.truncated(0).summary().startswith("LambdaMART for ndcg@10: 0 trees, 0 leaves")
     with pytest.raises(rg.DataError, match=r"has 1 tree\. Got n_trees=2"):
         model.truncated(1).truncated(2)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        rg.LambdaMART("ndcg@5", **SMALL),
+        rg.AdaRank("ndcg@5", n_rounds=2),
+        rg.SVMRoc(C=1.0),
+        rg.RankNet(hidden=(), n_epochs=1),
+        rg.BaggedRanker(rg.LambdaMART("ndcg@5", **SMALL), n_models=2),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_names_of_features_are_those_of_the_last_training(ranker, train):
+    names = [f"feature {j}" for j in range(train.n_features)]
+    named = rg.QueryDataset(train.X, train.y, train.qid, feature_names=names)
+    model = clone(ranker).fit(named)
+    assert model.feature_names_ == tuple(names)
+    model.fit(train)
+    assert not hasattr(model, "feature_names_")
+    model.predict(rg.QueryDataset(train.X, train.y, train.qid, feature_names=names[::-1]))

@@ -196,7 +196,7 @@ def test_mistakes_of_starting(folder):
         port = taken.getsockname()[1]
         for words, complaint in [
             ([path, "--port", port], "Give another --port"),
-            ([path, path], "Two models have the name 'trees'"),
+            ([path, path], "Two models are named 'trees'"),
             (["a/b=" + str(path)], "NAME=FILE"),
             ([folder / "none.rg"], "no such file"),
             ([__file__], "is not a rankgrove model"),

@@ -13,9 +13,9 @@ import numpy as np
 from rankgrove.adapt.target import TargetRows
 from rankgrove.adapt.trada import Adapted
 from rankgrove.adapt.walking import SourceStatistics
-from rankgrove.errors import ModelFileError
 from rankgrove.files import write_atomically
 from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.store import needed
 from rankgrove.validation import check_choice, check_integer
 
 _ARRAYS = (
@@ -81,10 +81,7 @@ class AdaptationReport:
         cls, arrays: dict[str, np.ndarray], feature_names: Sequence[str]
     ) -> AdaptationReport:
         """Build from the arrays of a model file."""
-        missing = [name for name in _ARRAYS if name not in arrays]
-        if missing:
-            raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
-        return cls(**{name: arrays[name] for name in _ARRAYS}, feature_names=tuple(feature_names))
+        return cls(**needed(arrays, _ARRAYS), feature_names=tuple(feature_names))
 
     # -- the whole, by tree, by feature -----------------------------------------------------------
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import itertools
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import (
-    Cache,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    QidColumn,
-    Threads,
-    WeightColumn,
-    ZeroBased,
-)
+from rankgrove.cli.options import Reading, Threads, reads_data
 from rankgrove.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.data.queries import QueryDataset
 
 
 class Way(StrEnum):
@@ -47,99 +42,111 @@ class Level(StrEnum):
     leaf = "leaf"
 
 
+Data = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Judged data of the target: LETOR files (plain or gzip), or one CSV/parquet file."
+    ),
+]
+Base = Annotated[Path, typer.Option(help="Model file of the source domain.")]
+Model = Annotated[Path, typer.Option(help="Model file to write.")]
+Method = Annotated[
+    Way,
+    typer.Option(
+        help="trada: the base model's trees tuned; submodel: LambdaSMART; additive: trees "
+        "appended; combine: trained on source and target together; small: on the target "
+        "alone; base: the base model itself."
+    ),
+]
+Source = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Judged data of the source, for combine; for trada where the base model does not "
+        "know how many rows reached its leaves. Repeat for several LETOR files."
+    ),
+]
+Valid = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Validation data of the target, as in train; the model keeps the best number of "
+        "trees there.",
+        metavar="FILE",
+    ),
+]
+Beta = Annotated[
+    str | None,
+    typer.Option(
+        help="trada: how much more a row of the target counts than one of the source; a "
+        "number, or cv for cross-validation.",
+        show_default="10",
+    ),
+]
+Tuned = Annotated[
+    Tune | None,
+    typer.Option(help="trada: responses, or splits: thresholds too.", show_default="responses"),
+]
+MixedAt = Annotated[
+    Level | None,
+    typer.Option(
+        help="trada: mix responses at every layer or at the leaves.", show_default="layer"
+    ),
+]
+Trim = Annotated[bool, typer.Option("--trim", help="trada: cut off branches that no row reaches.")]
+ExtraTrees = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Trees to add.",
+        show_default="0 for trada, 30 for additive and submodel",
+    ),
+]
+TargetWeight = Annotated[
+    float | None,
+    typer.Option(
+        "--target-weight",
+        help="combine: how much more a query of the target counts.",
+        show_default="10",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A parameter of the ranker that is trained; repeat for several.",
+        metavar="NAME=VALUE",
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="trada: CSV file of what changed, tree by tree."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="trada: picture of what changed (needs matplotlib)."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No summary.")]
+
+
+@reads_data("weight")
 def adapt(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Judged data of the target: LETOR files (plain or gzip), or one CSV/parquet file."
-        ),
-    ],
-    base: Annotated[Path, typer.Option(help="Model file of the source domain.")],
-    model: Annotated[Path, typer.Option(help="Model file to write.")],
-    method: Annotated[
-        Way,
-        typer.Option(
-            help="trada: the base model's trees tuned; submodel: LambdaSMART; additive: trees "
-            "appended; combine: trained on source and target together; small: on the target "
-            "alone; base: the base model itself."
-        ),
-    ] = Way.trada,
-    source: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Judged data of the source, for combine; for trada where the base model does not "
-            "know how many rows reached its leaves. Repeat for several LETOR files."
-        ),
-    ] = None,
-    valid: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Validation data of the target, as in train; the model keeps the best number of "
-            "trees there.",
-            metavar="FILE",
-        ),
-    ] = None,
-    beta: Annotated[
-        str | None,
-        typer.Option(
-            help="trada: how much more a row of the target counts than one of the source; a "
-            "number, or cv for cross-validation.",
-            show_default="10",
-        ),
-    ] = None,
-    tune: Annotated[
-        Tune | None,
-        typer.Option(help="trada: responses, or splits: thresholds too.", show_default="responses"),
-    ] = None,
-    level: Annotated[
-        Level | None,
-        typer.Option(
-            help="trada: mix responses at every layer or at the leaves.", show_default="layer"
-        ),
-    ] = None,
-    trim: Annotated[
-        bool, typer.Option("--trim", help="trada: cut off branches that no row reaches.")
-    ] = False,
-    extra_trees: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Trees to add.",
-            show_default="0 for trada, 30 for additive and submodel",
-        ),
-    ] = None,
-    weight_of_target: Annotated[
-        float | None,
-        typer.Option(
-            "--target-weight",
-            help="combine: how much more a query of the target counts.",
-            show_default="10",
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A parameter of the ranker that is trained; repeat for several.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(help="trada: CSV file of what changed, tree by tree."),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="trada: picture of what changed (needs matplotlib)."),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No summary.")] = False,
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    weight: WeightColumn = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    data: Data,
+    base: Base,
+    model: Model,
+    method: Method = Way.trada,
+    source: Source = None,
+    valid: Valid = None,
+    beta: Beta = None,
+    tune: Tuned = None,
+    level: MixedAt = None,
+    trim: Trim = False,
+    extra_trees: ExtraTrees = None,
+    weight_of_target: TargetWeight = None,
+    settings: Settings = None,
+    report: Report = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Make the model of a large domain into one for a small domain with little data.
@@ -154,11 +161,10 @@ def adapt(
     rankgrove adapt small.txt --base big.rg --method combine --source big.txt --model both.rg
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, load_dataset, named_sets
-    from rankgrove.cli.params import parameters
-    from rankgrove.cli.train import one_interrupt
-    from rankgrove.reporting.figure import check_plot
-    from rankgrove.validation import check_output_file
+    from rankgrove.cli.inputs import named_sets
+    from rankgrove.cli.outputs import check_writable, one_interrupt
+    from rankgrove.cli.parameters import parameters
+    from rankgrove.reporting.figure import save_figure
 
     own: dict[str, Any] = {
         "--beta": ("beta", beta if beta is None else _beta(beta)),
@@ -172,44 +178,49 @@ def adapt(
     if method is not Way.base and threads is not None:
         given["n_threads"] = threads
     given |= _not_again(parameters(None, settings or []), given)
-    if plot is not None:
-        check_plot(plot)
-    valid_files = named_sets(valid or [])
-    outputs = {"--model": model, "--report": report, "--plot": plot}
-    check_outputs(outputs, [*data, base, *(source or []), *itertools.chain(*valid_files.values())])
-    for option, path in outputs.items():
-        if path is not None:
-            check_output_file(option, "adapt", path)
+    sets = named_sets(valid or [])
+    read = [*data, base, *(source or []), *itertools.chain(*sets.values())]
+    check_writable("adapt", {"--model": model, "--report": report, "--plot": plot}, read)
     before = rg.load(base)
-    columns: dict[str, Any] = {
-        "label": label, "qid": qid, "docid": docid, "cache": cache, "zero_based": zero_based,
-    }  # fmt: skip
-    target = load_dataset(data, **columns, features=features, weight=weight)
-    if target.n_features < before.n_features_in_ and not target.has_feature_names:
-        target = load_dataset(data, **columns, n_features=before.n_features_in_)
-    known = target.feature_names if target.has_feature_names else None
-    sets = {
-        name: load_dataset(files, **columns, features=known, n_features=target.n_features)
-        for name, files in valid_files.items()
-    }
-    big = None
-    if source:
-        big = load_dataset(source, **columns, n_features=before.n_features_in_)
+    target, known = _domains(data, sets, source, reading, before.n_features_in_)
     if not quiet:
         typer.echo(f"adapting to {target!r}", err=True)
     with one_interrupt():
-        made = rg.adapt_with(method.value, before, target, source=big, valid=sets or None, **given)
+        made = rg.adapt_with(method.value, before, target, **known, **given)
         made.save(model)
     changes = getattr(made, "report_", None)
     if changes is not None and report is not None:
         changes.to_csv(report)
     if changes is not None and plot is not None:
-        from rankgrove.reporting.figure import save_figure
-
         save_figure(rg.plot.adaptation(made), plot)
     if not quiet:
         typer.echo(made.summary() if hasattr(made, "summary") else str(made))
         typer.echo(f"written to {model}")
+
+
+def _domains(
+    data: list[Path],
+    sets: dict[str, list[Path]],
+    source: list[Path] | None,
+    reading: Reading,
+    n_features: int,
+) -> tuple[QueryDataset, dict[str, Any]]:
+    """Read the target's data, and what else there is by name: its validation data, the source's.
+
+    `n_features` is the base model's number of features.
+    """
+    target = reading.load(data)
+    if target.n_features < n_features and not target.has_feature_names:
+        target = reading.load(data, n_features=n_features)
+    # Weights are for training on the target: other files need not have them.
+    load = partial(reading.load, weight=None)
+    names = target.given_names
+    valid = {
+        name: load(files, features=names, n_features=target.n_features)
+        for name, files in sets.items()
+    }
+    big = load(source, features=None, n_features=n_features) if source else None
+    return target, {"source": big, "valid": valid or None}
 
 
 def _of_the_method(

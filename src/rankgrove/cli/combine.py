@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import (
-    BaseScore,
-    Cache,
-    Convention,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    QidColumn,
-    Threads,
-    ZeroBased,
-)
+from rankgrove.cli.options import Convention, Reading, Threads, reads_data
 from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -40,57 +30,63 @@ class Method(StrEnum):
     powell = "powell"
 
 
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Model files, and the judged data: LETOR files (plain or gzip), or one "
+        "CSV/parquet file."
+    ),
+]
+ScoreFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A file with one score a line, in the data's row order, as another system; "
+        "repeat for several."
+    ),
+]
+MeasureName = Annotated[str, typer.Option("--measure", "-m", help="What to maximise.")]
+Model = Annotated[Path | None, typer.Option(help="File to write the combined model to.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="File to write the combined scores to.")
+]
+MethodUsed = Annotated[
+    Method | None,
+    typer.Option(
+        help="exact: two systems, the best of all weights; cyclic: several, one weight after "
+        "the other exactly; powell: Powell's search.",
+        show_default="exact for two, cyclic for more",
+    ),
+]
+FormUsed = Annotated[
+    CombinedForm,
+    typer.Option(help="exact: (1-alpha) a + alpha b (convex), or a + alpha b (additive)."),
+]
+Bounds = Annotated[
+    str | None,
+    typer.Option(help="exact: LOW,HIGH of alpha; the additive form needs it.", metavar="LO,HI"),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="exact: picture of the measure over alpha (needs matplotlib)."),
+]
+Curve = Annotated[Path | None, typer.Option(help="exact: CSV file of the measure over alpha.")]
+
+
+@reads_data("base_score")
 def combine(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Model files, and the judged data: LETOR files (plain or gzip), or one "
-            "CSV/parquet file."
-        ),
-    ],
-    scores: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A file with one score a line, in the data's row order, as another system; "
-            "repeat for several."
-        ),
-    ] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="What to maximise.")] = "ndcg@10",
-    model: Annotated[Path | None, typer.Option(help="File to write the combined model to.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write the combined scores to.")
-    ] = None,
-    method: Annotated[
-        Method | None,
-        typer.Option(
-            help="exact: two systems, the best of all weights; cyclic: several, one weight after "
-            "the other exactly; powell: Powell's search.",
-            show_default="exact for two, cyclic for more",
-        ),
-    ] = None,
-    form: Annotated[
-        CombinedForm,
-        typer.Option(help="exact: (1-alpha) a + alpha b (convex), or a + alpha b (additive)."),
-    ] = CombinedForm.convex,
-    bounds: Annotated[
-        str | None,
-        typer.Option(help="exact: LOW,HIGH of alpha; the additive form needs it.", metavar="LO,HI"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="exact: picture of the measure over alpha (needs matplotlib)."),
-    ] = None,
-    curve: Annotated[
-        Path | None, typer.Option(help="exact: CSV file of the measure over alpha.")
-    ] = None,
+    files: Files,
+    scores: ScoreFiles = None,
+    measure: MeasureName = "ndcg@10",
+    model: Model = None,
+    out: Out = None,
+    method: MethodUsed = None,
+    form: FormUsed = CombinedForm.convex,
+    bounds: Bounds = None,
+    plot: Plot = None,
+    curve: Curve = None,
     convention: Convention = "papers",
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    base_score: BaseScore = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Combine trained models (or score files) by the weights that are best on judged data.
@@ -104,7 +100,8 @@ def combine(
     rankgrove combine vali.txt --scores bm25.txt --scores new.txt --form additive --bounds 0.1,100
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_dataset, read_scores
+    from rankgrove.cli.inputs import read_scores
+    from rankgrove.cli.outputs import score_lines
     from rankgrove.files import write_atomically
     from rankgrove.reporting.figure import check_plot, save_figure
 
@@ -121,49 +118,38 @@ def combine(
     if plot is not None:
         check_plot(plot)
     trained = [rg.load(path) for path in models]
-    dataset: QueryDataset = load_dataset(
-        data,
-        label=label,
-        qid=qid,
-        docid=docid,
-        features=features,
-        base_score=base_score,
-        cache=cache,
-        zero_based=zero_based,
-        models=trained,
-    )
-    systems: list[Any] = [*trained, *(read_scores(path, dataset.n_rows) for path in scores)]
-    names = [path.name for path in [*models, *scores]]
+    judged = reading.load(data, models=trained)
+    systems: list[Any] = [*trained, *(read_scores(path, judged.n_rows) for path in scores)]
+    known: dict[str, Any] = {
+        "convention": convention,
+        "names": [path.name for path in [*models, *scores]],
+        "n_threads": threads,
+    }
     found: Any
     if chosen is Method.exact:
+        one, other = systems
         found = rg.optimal_combination(
-            systems[0],
-            systems[1],
-            dataset,
-            measure,
-            form.value,
-            _pair(bounds),
-            convention,
-            names=names,
-            n_threads=threads,
+            one, other, judged, measure, form.value, _pair(bounds), **known
         )
-        if curve is not None:
-            found.to_csv(curve)
-        if plot is not None:
-            save_figure(rg.plot.combination_curve(found), plot)
     else:
-        found = rg.interpolate(
-            systems, dataset, measure, chosen.value, convention, names=names, n_threads=threads
-        )
+        found = rg.interpolate(systems, judged, measure, chosen.value, **known)
+    if curve is not None:
+        found.to_csv(curve)
+    if plot is not None:
+        save_figure(rg.plot.combination_curve(found), plot)
     if model is not None:
         found.save(model)
     if out is not None:
-        given: Any = dataset
-        if found.ranker is None:
-            given = [one.predict(dataset) if hasattr(one, "predict") else one for one in systems]
-        combined = found.predict(given, n_threads=threads)
-        write_atomically(out, "".join(f"{score!r}\n" for score in combined.tolist()))
+        combined = found.predict(_to_score(found, systems, judged), n_threads=threads)
+        write_atomically(out, score_lines(combined))
     typer.echo(str(found))
+
+
+def _to_score(found: Any, systems: list[Any], judged: QueryDataset) -> Any:
+    """Return what a combination is to score: the data, or where it has no ranker all scores."""
+    if found.ranker is not None:
+        return judged
+    return [one.predict(judged) if hasattr(one, "predict") else one for one in systems]
 
 
 def _sorted_out(files: list[Path]) -> tuple[list[Path], list[Path]]:

@@ -7,22 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import (
-    BaseScore,
-    Cache,
-    DocidColumn,
-    FeatureColumns,
-    JsonFile,
-    LabelColumn,
-    QidColumn,
-    Qrels,
-    RunConvention,
-    Threads,
-    ZeroBased,
-)
+from rankgrove.cli.options import JsonFile, Qrels, Reading, RunConvention, Threads, reads_data
 from rankgrove.errors import ParameterError
 
 
+@reads_data("base_score")
 def compare(
     data: Annotated[
         list[Path] | None,
@@ -51,13 +40,8 @@ def compare(
     ] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the randomisation test.")] = 0,
     json_file: JsonFile = None,
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    base_score: BaseScore = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Compare systems query by query: wins and losses, t-test, Wilcoxon, randomisation.
@@ -69,7 +53,7 @@ def compare(
     rankgrove compare --qrels qrels.txt -s bm25=bm25.run -s lm=lm.run -m map
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, load_dataset, load_models, load_system
+    from rankgrove.cli.outputs import check_outputs
 
     convention = convention or ("papers" if qrels is None else "trec")
     rg.measure(measure, convention)
@@ -78,31 +62,10 @@ def compare(
         raise ParameterError("Give either the judged data or --qrels.")
     files = [Path(source.removeprefix("model:")) for source in sources.values()]
     check_outputs({"--json": json_file}, [*(data or []), qrels, *files])
-    # Models come first: they say how many features the data has.
-    systems: dict[str, Any] = dict.fromkeys(sources)
-    if qrels is None:
-        systems |= load_models(sources)
-    dataset: Any = (
-        load_dataset(
-            data or [],
-            label=label,
-            qid=qid,
-            docid=docid,
-            features=features,
-            base_score=base_score,
-            cache=cache,
-            zero_based=zero_based,
-            models=[model for model in systems.values() if model is not None],
-        )
-        if qrels is None
-        else rg.read_qrels(qrels)
-    )
-    for name, source in sources.items():
-        if systems[name] is None:
-            systems[name] = load_system(source, dataset, is_run=qrels is not None)
+    systems, judged = _systems(sources, data or [], qrels, reading)
     result = rg.compare(
         systems,
-        dataset,
+        judged,
         measure,
         convention,
         against="all" if all_pairs else "first",
@@ -113,6 +76,27 @@ def compare(
     if json_file is not None:
         result.to_json(json_file)
     typer.echo(str(result))
+
+
+def _systems(
+    sources: dict[str, str], data: list[Path], qrels: Path | None, reading: Reading
+) -> tuple[dict[str, Any], Any]:
+    """Return the systems by name, in the order given, and the judged data."""
+    import rankgrove as rg
+    from rankgrove.cli.inputs import load_models, load_system
+
+    # Models come first: they say how many features the data has.
+    models = load_models(sources) if qrels is None else {}
+    judged: Any = (
+        reading.load(data, models=models.values()) if qrels is None else rg.read_qrels(qrels)
+    )
+    systems = {
+        name: models[name]
+        if name in models
+        else load_system(source, judged, is_run=qrels is not None)
+        for name, source in sources.items()
+    }
+    return systems, judged
 
 
 def _named(items: list[str]) -> dict[str, str]:

@@ -87,7 +87,8 @@ def convert(
     rankgrove convert web.rg web.json --to elasticsearch --features names.txt --missing zero
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_outputs, read_names
+    from rankgrove.cli.inputs import check_exists, read_names
+    from rankgrove.cli.outputs import check_outputs
 
     check_exists(model)
     check_outputs({"OUT": out}, [model, features])

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rankgrove.cli.options import (
     DEFAULT_MEASURES,
-    BaseScore,
-    Cache,
-    DocidColumn,
-    FeatureColumns,
     JsonFile,
-    LabelColumn,
-    QidColumn,
     Qrels,
+    Reading,
     RunConvention,
     Threads,
-    ZeroBased,
+    reads_data,
 )
 from rankgrove.errors import ParameterError
 
 
+@reads_data("base_score")
 def evaluate(
     data: Annotated[
         list[Path] | None,
@@ -57,13 +53,8 @@ def evaluate(
         Path | None, typer.Option(help="Also write every query's values to this CSV file.")
     ] = None,
     json_file: JsonFile = None,
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    base_score: BaseScore = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Measure a ranking: a model's, scores from a file, one feature, or a TREC run.
@@ -79,47 +70,52 @@ def evaluate(
     rankgrove evaluate --run bm25.run --qrels qrels.txt -m map -m p@10
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, load_dataset, load_system
+    from rankgrove.cli.inputs import check_measures
+    from rankgrove.cli.outputs import check_outputs
 
     measures = measure or list(DEFAULT_MEASURES)
     convention = convention or ("papers" if qrels is None else "trec")
     read = [*(data or []), model, scores, run, qrels]
     check_outputs({"--per-query": per_query, "--json": json_file}, read)
-    for spec in measures:  # a mistyped name should not cost the reading of the data
-        rg.measure(spec, convention)
+    check_measures(measures, convention)
     if run is not None or qrels is not None:
         if run is None or qrels is None or data or scores or feature or model:
             raise ParameterError("A TREC run is evaluated by --run and --qrels together, alone.")
-        judged = rg.read_qrels(qrels)
-        result = rg.evaluate(rg.read_run(run), judged, measures, convention, n_threads=threads)
+        system, judged = rg.read_run(run), rg.read_qrels(qrels)
     else:
-        if not data:
-            raise ParameterError(
-                "Give the judged data, as in 'rankgrove evaluate test.txt --scores scores.txt', "
-                "or a run with --run and --qrels."
-            )
-        sources = [f"model:{model}" if model else "", f"feature:{feature}" if feature else ""]
-        sources = [source for source in [*sources, str(scores or "")] if source]
-        if len(sources) != 1:
-            raise ParameterError(
-                "Say what to measure: one of --model FILE, --scores FILE or --feature N."
-            )
-        trained = rg.load(model) if model else None
-        dataset = load_dataset(
-            data,
-            label=label,
-            qid=qid,
-            docid=docid,
-            features=features,
-            base_score=base_score,
-            cache=cache,
-            zero_based=zero_based,
-            models=[trained] if trained else [],
-        )
-        system = trained or load_system(sources[0], dataset, is_run=False)
-        result = rg.evaluate(system, dataset, measures, convention, n_threads=threads)
+        system, judged = _system(data or [], model, scores, feature, reading)
+    result = rg.evaluate(system, judged, measures, convention, n_threads=threads)
     if per_query is not None:
         result.to_csv(per_query)
     if json_file is not None:
         result.to_json(json_file)
     typer.echo(str(result))
+
+
+def _system(
+    data: list[Path],
+    model: Path | None,
+    scores: Path | None,
+    feature: str | None,
+    reading: Reading,
+) -> tuple[Any, Any]:
+    """Return what is to be measured, and the judged data to measure it on."""
+    from rankgrove.cli.inputs import load_system
+    from rankgrove.rankers.load import load
+
+    if not data:
+        raise ParameterError(
+            "Give the judged data, as in 'rankgrove evaluate test.txt --scores scores.txt', "
+            "or a run with --run and --qrels."
+        )
+    given = [bool(model), bool(scores), bool(feature)]
+    if sum(given) != 1:
+        raise ParameterError(
+            "Say what to measure: one of --model FILE, --scores FILE or --feature N."
+        )
+    if model is not None:
+        trained = load(model)
+        return trained, reading.load(data, models=[trained])
+    judged = reading.load(data)
+    source = f"feature:{feature}" if feature else str(scores)
+    return load_system(source, judged, is_run=False), judged

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankgrove.cli.options import (
-    BaseScore,
-    Cache,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    PlotFile,
-    QidColumn,
-    Threads,
-    ZeroBased,
-)
+from rankgrove.cli.options import PlotFile, Reading, Threads, reads_data
 
 if TYPE_CHECKING:
     from rankgrove.explaining.explanation import Explanation
 
 
+@reads_data("base_score")
 def explain(
     model: Annotated[Path, typer.Argument(help="The trained model.")],
     data: Annotated[
@@ -54,13 +45,8 @@ def explain(
         ),
     ] = None,
     plot: PlotFile = None,
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    base_score: BaseScore = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Take scores apart into what every feature adds, summing exactly to the score.
@@ -72,7 +58,8 @@ def explain(
     rankgrove explain web.rg test.txt --query 17 --above 1 --below 2 --plot why.png
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
+    from rankgrove.cli.inputs import check_exists
+    from rankgrove.cli.outputs import check_outputs
     from rankgrove.errors import ParameterError
     from rankgrove.reporting.figure import check_plot, save_figure
 
@@ -88,21 +75,12 @@ def explain(
         check_plot(plot)
     trained = rg.load(model)
 
-    def read(paths: list[Path], scores: str | None) -> rg.QueryDataset:
-        return load_dataset(
-            paths,
-            label=label,
-            qid=qid,
-            docid=docid,
-            features=features,
-            base_score=scores,
-            cache=cache,
-            zero_based=zero_based,
-            n_features=trained.n_features_in_,
-        )
-
-    usual = None if background is None else read([background], None)
-    found = rg.explain(trained, read(data, base_score), query, usual, n_threads=threads)
+    width = trained.n_features_in_
+    usual = None
+    if background is not None:
+        usual = reading.load([background], base_score=None, n_features=width)
+    judged = reading.load(data, n_features=width)
+    found = rg.explain(trained, judged, query, usual, n_threads=threads)
     if above is not None and below is not None:
         shown = found.why(_place(found, above), _place(found, below))
     else:

@@ -118,26 +118,39 @@ def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
     return dict(zip(names, sets, strict=True))
 
 
+def check_measures(specs: Iterable[Any], convention: str | None = None) -> None:
+    """Refuse a mistyped measure: it should not cost the reading of the data."""
+    import rankgrove as rg
+
+    for spec in specs:
+        rg.measure(spec, convention)
+
+
+def named_files(given: Sequence[str], *, without: str = "") -> dict[str, Path]:
+    """Return the files of models by name: NAME=FILE, or the file's name without its ending.
+
+    No name may have a character of `without`.
+    """
+    files: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            name, path = Path(text).stem, text
+        if not name or not path or set(name) & set(without):
+            rule = f", no {without} in NAME" if without else ""
+            raise ParameterError(f"Write a model as FILE or NAME=FILE{rule}. Got {text!r}.")
+        if name in files:
+            raise ParameterError(
+                f"Two models are named {name!r}: name them yourself, as in old={files[name]}."
+            )
+        files[name] = Path(path)
+    return files
+
+
 def check_exists(path: Path) -> None:
     """Refuse a file that is not there before any work is done."""
     if not path.exists():
         raise ParseError(path, None, "there is no such file.")
-
-
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse a file to write that is also read, or written under two options.
-
-    `outputs` are files by the option that names them.
-    """
-    seen = {path.resolve(): "a file that is read" for path in inputs if path is not None}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if path.resolve() in seen:
-            raise ParameterError(
-                f"{option} {path} would overwrite {seen[path.resolve()]}: give it another name."
-            )
-        seen[path.resolve()] = f"the file of {option}"
 
 
 def _stem(path: Path) -> str:

@@ -17,7 +17,7 @@ from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
-from rankgrove.cli.params import params
+from rankgrove.cli.parameters import params
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
 from rankgrove.cli.report import report

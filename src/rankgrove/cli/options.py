@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+if TYPE_CHECKING:
+    from rankgrove.data.queries import QueryDataset
 
 DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
 
@@ -73,3 +80,57 @@ PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", help="Picture to write (png, svg or pdf; needs matplotlib)."),
 ]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data files are read: the options of every command that reads some."""
+
+    label: LabelColumn = "label"
+    qid: QidColumn = "qid"
+    docid: DocidColumn = None
+    features: FeatureColumns = None
+    weight: WeightColumn = None
+    base_score: BaseScore = None
+    cache: Cache = False
+    zero_based: ZeroBased = False
+
+    def load(self, paths: Sequence[Path], **known: Any) -> QueryDataset:
+        """Read a data set; `known` comes before the options, and may say what they cannot."""
+        from rankgrove.cli.inputs import load_dataset
+
+        return load_dataset(paths, **(asdict(self) | known))
+
+
+def reads_data(*also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, in place of its parameter `reading`, the options that make a `Reading`.
+
+    Weights and base scores mean nothing to many commands, which take them only where `also` says.
+    """
+    hints = get_type_hints(Reading, include_extras=True)
+    taken = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=one.default,
+            annotation=hints[one.name],
+        )
+        for one in fields(Reading)
+        if one.name not in ("weight", "base_score") or one.name in also
+    ]
+
+    def expanded(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            reading = Reading(**{one.name: given.pop(one.name) for one in taken})
+            command(reading=reading, **given)
+
+        own = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for one in own.parameters.values():
+            parameters += taken if one.name == "reading" else [one]
+        # Typer makes its options of the signature.
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return run
+
+    return expanded

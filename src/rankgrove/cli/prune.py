@@ -7,20 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rankgrove.cli.options import (
-    BaseScore,
-    Cache,
-    Convention,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    PlotFile,
-    QidColumn,
-    Threads,
-    ZeroBased,
-)
+from rankgrove.cli.options import Convention, PlotFile, Reading, Threads, reads_data
 
 
+@reads_data("base_score")
 def prune(
     big: Annotated[
         Path, typer.Argument(help="The trained model: boosted trees, or a bag of them.")
@@ -53,13 +43,8 @@ def prune(
     plot: PlotFile = None,
     curve: Annotated[Path | None, typer.Option(help="CSV file of trees against measures.")] = None,
     convention: Convention = "papers",
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    base_score: BaseScore = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Take trees out of a model and re-weight the rest, while measures hold on judged data.
@@ -69,32 +54,16 @@ def prune(
     rankgrove prune web.rg vali.txt -m ndcg@10 -m map --tolerance 0.002 --model small.rg
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
-    from rankgrove.reporting.figure import check_plot, save_figure
-    from rankgrove.validation import check_output_file
+    from rankgrove.cli.inputs import check_exists, check_measures
+    from rankgrove.cli.outputs import check_writable
+    from rankgrove.reporting.figure import save_figure
 
     for path in [big, *data]:
         check_exists(path)
-    for spec in measure or []:
-        rg.measure(spec, convention)
-    check_outputs({"--model": model, "--plot": plot, "--curve": curve}, [big, *data])
-    for option, written in (("--model", model), ("--plot", plot), ("--curve", curve)):
-        if written is not None:
-            check_output_file(option, "prune", written)
-    if plot is not None:
-        check_plot(plot)
+    check_measures(measure or [], convention)
+    check_writable("prune", {"--model": model, "--plot": plot, "--curve": curve}, [big, *data])
     trained = rg.load(big)
-    judged = load_dataset(
-        data,
-        label=label,
-        qid=qid,
-        docid=docid,
-        features=features,
-        base_score=base_score,
-        cache=cache,
-        zero_based=zero_based,
-        models=[trained],
-    )
+    judged = reading.load(data, models=[trained])
     found = rg.prune(
         trained,
         judged,

@@ -8,16 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rankgrove.cli.options import (
-    BaseScore,
-    Cache,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    QidColumn,
-    Threads,
-    ZeroBased,
-)
+from rankgrove.cli.options import Reading, Threads, reads_data
 
 
 class Form(StrEnum):
@@ -27,6 +18,7 @@ class Form(StrEnum):
     trec = "trec"
 
 
+@reads_data("base_score")
 def rank(
     data: Annotated[
         list[Path],
@@ -50,13 +42,8 @@ def rank(
             show_default="all",
         ),
     ] = None,
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    base_score: BaseScore = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Score documents by a trained model.
@@ -70,7 +57,7 @@ def rank(
     rankgrove rank test.txt --model web.rg --format trec --top 10 > top.run
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_outputs, load_dataset
+    from rankgrove.cli.outputs import check_outputs, score_lines
     from rankgrove.data.trec_files import run_lines
     from rankgrove.errors import ParameterError
     from rankgrove.files import write_atomically
@@ -79,17 +66,7 @@ def rank(
         raise ParameterError("--top is for runs: add --format trec.")
     check_outputs({"--out": out}, [*data, model])
     trained = rg.load(model)
-    dataset = load_dataset(
-        data,
-        label=label,
-        qid=qid,
-        docid=docid,
-        features=features,
-        base_score=base_score,
-        cache=cache,
-        zero_based=zero_based,
-        models=[trained],
-    )
+    dataset = reading.load(data, models=[trained])
     if top is None:
         scores = trained.predict(dataset, n_threads=threads)
     else:
@@ -99,7 +76,7 @@ def rank(
     if form is Form.trec:
         text = "".join(run_lines((dataset, scores), run_name, top))
     else:
-        text = "".join(f"{score!r}\n" for score in scores.tolist())
+        text = score_lines(scores)
     if out is None:
         typer.echo(text, nl=False)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -48,10 +47,10 @@ def serve(
 
     curl -d '{"documents": [{"id": "a", "features": {"f1": 0.5}}]}' http://127.0.0.1:8080/rank
     """
-    from rankgrove.cli.inputs import check_exists
+    from rankgrove.cli.inputs import check_exists, named_files
     from rankgrove.serving.server import serve as run
 
-    files = _named(models)
+    files = named_files(models, without="/")  # the name is part of an address
     for path in files.values():
         check_exists(path)
     run(
@@ -64,22 +63,3 @@ def serve(
         timeout=timeout,
         watch=watch,
     )
-
-
-def _named(models: list[str]) -> dict[str, Path]:
-    """Return the files by name."""
-    from rankgrove.errors import ParameterError
-
-    files: dict[str, Path] = {}
-    for text in models:
-        name, sign, file = text.partition("=")
-        if not sign or Path(text).exists():
-            name, file = Path(text).stem, text
-        if not name or "/" in name or not file:
-            raise ParameterError(f"Write a model as FILE or NAME=FILE, no / in NAME. Got {text!r}.")
-        if name in files:
-            raise ParameterError(
-                f"Two models have the name {name!r}: write one of them as NAME=FILE."
-            )
-        files[name] = Path(file)
-    return files

@@ -4,130 +4,126 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import (
-    BaseScore,
-    Cache,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    QidColumn,
-    Threads,
-    WeightColumn,
-    ZeroBased,
-)
-from rankgrove.cli.params import new_ranker, parameters
+from rankgrove.cli.options import Reading, Threads, reads_data
 from rankgrove.errors import ParameterError
 
+Data = Annotated[
+    list[Path],
+    typer.Argument(help="Training data: LETOR files (plain or gzip), or one CSV/parquet file."),
+]
+Model = Annotated[Path, typer.Option("--model", help="Model file to write.")]
+Valid = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Validation data; the model keeps the best round there, or the best C. Repeat it "
+        "for several sets, named by their files: the first decides. A set of several LETOR "
+        "files is written A,B,C.",
+        metavar="FILE",
+    ),
+]
+RankerName = Annotated[
+    str,
+    typer.Option(
+        help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, svm-map, "
+        "svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank, crr, "
+        "rankboost, adarank, frank, gbrank or randomforest."
+    ),
+]
+MeasureName = Annotated[
+    str | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        help="What to maximise; rankers of labels and of pairs only look at it on the "
+        "validation data.",
+        show_default="ndcg@10",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A parameter; repeat for several. A value is a number, a text, a list as in "
+        "C=[0.1,1], or none, true or false.",
+        metavar="NAME=VALUE",
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
+]
+Submodel = Annotated[
+    str | None,
+    typer.Option(help="Model file to go on from: its scores, with new trees added."),
+]
+Start = Annotated[
+    Path | None,
+    typer.Option(help="Model file of a net of the same sizes, whose weights training begins with."),
+]
+ValidMeasures = Annotated[
+    list[str] | None,
+    typer.Option(help="What to measure on the validation data; the first decides."),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(help="Keep the state in this file; a killed run goes on from it."),
+]
+BagSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Train a bag of so many models; --checkpoint is a folder then.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[float, typer.Option(help="Share of the queries that a model of a bag sees.")]
+Combine = Annotated[
+    str, typer.Option(help="How a bag's scores are made one: minmax, borda or mean.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Train on the workers of a Dask cluster, each of which reads its own files (or "
+        "trains models of a bag): local (processes of this machine), or a scheduler's "
+        "address. The model is the same.",
+        metavar="tcp://HOST:PORT",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no summary.")]
+ValidBaseScores = Annotated[
+    list[str] | None,
+    typer.Option(help="As --base-score, of validation data in LETOR text; one for each --valid."),
+]
 
+
+@reads_data("weight", "base_score")
 def train(
-    data: Annotated[
-        list[Path],
-        typer.Argument(help="Training data: LETOR files (plain or gzip), or one CSV/parquet file."),
-    ],
-    model: Annotated[Path, typer.Option("--model", help="Model file to write.")],
-    valid: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Validation data; the model keeps the best round there, or the best C. Repeat it "
-            "for several sets, named by their files: the first decides. A set of several LETOR "
-            "files is written A,B,C.",
-            metavar="FILE",
-        ),
-    ] = None,
-    ranker: Annotated[
-        str,
-        typer.Option(
-            help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, svm-map, "
-            "svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank, crr, "
-            "rankboost, adarank, frank, gbrank or randomforest."
-        ),
-    ] = "lambdamart",
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            "--measure",
-            "-m",
-            help="What to maximise; rankers of labels and of pairs only look at it on the "
-            "validation data.",
-            show_default="ndcg@10",
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A parameter; repeat for several. A value is a number, a text, a list as in "
-            "C=[0.1,1], or none, true or false.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
-    ] = None,
-    submodel: Annotated[
-        str | None,
-        typer.Option(help="Model file to go on from: its scores, with new trees added."),
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            help="Model file of a net of the same sizes, whose weights training begins with."
-        ),
-    ] = None,
-    valid_measure: Annotated[
-        list[str] | None,
-        typer.Option(help="What to measure on the validation data; the first decides."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Keep the state in this file; a killed run goes on from it."),
-    ] = None,
-    models: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Train a bag of so many models; --checkpoint is a folder then.",
-            show_default=False,
-        ),
-    ] = None,
-    sample: Annotated[
-        float, typer.Option(help="Share of the queries that a model of a bag sees.")
-    ] = 0.67,
-    combine: Annotated[
-        str, typer.Option(help="How a bag's scores are made one: minmax, borda or mean.")
-    ] = "minmax",
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="Train on the workers of a Dask cluster, each of which reads its own files (or "
-            "trains models of a bag): local (processes of this machine), or a scheduler's "
-            "address. The model is the same.",
-            metavar="tcp://HOST:PORT",
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, no summary.")] = False,
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    weight: WeightColumn = None,
-    base_score: BaseScore = None,
-    valid_base_score: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="As --base-score, of validation data in LETOR text; one for each --valid."
-        ),
-    ] = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    data: Data,
+    model: Model,
+    valid: Valid = None,
+    ranker: RankerName = "lambdamart",
+    measure: MeasureName = None,
+    settings: Settings = None,
+    config: Config = None,
+    submodel: Submodel = None,
+    start: Start = None,
+    valid_measure: ValidMeasures = None,
+    checkpoint: Checkpoint = None,
+    models: BagSize = None,
+    sample: Sample = 0.67,
+    combine: Combine = "minmax",
+    cluster: Cluster = None,
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
+    valid_base_score: ValidBaseScores = None,
     threads: Threads = None,
 ) -> None:
     """Train a ranker and write it to a file.
@@ -153,105 +149,36 @@ def train(
 
     Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
     """
-    import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset, named_sets
-    from rankgrove.data.file_kinds import is_table
-    from rankgrove.validation import check_output_file
+    from rankgrove.cli.inputs import check_exists, check_measures, named_sets
+    from rankgrove.cli.outputs import one_interrupt
+    from rankgrove.cli.parameters import new_ranker, parameters
 
     if start is not None:
         check_exists(start)
     given = parameters(config, settings or [])
     made = new_ranker(ranker)
-    own = made.get_params(deep=False)
-    if start is not None and ("start" not in inspect.signature(made.fit).parameters or models):
-        what = "a bag" if models else ranker
-        raise ParameterError(
-            f"--start begins with a net's weights, and {what} cannot. Leave it out."
-        )
-    if measure is not None:
-        if "measure" not in own:
-            raise ParameterError(
-                f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
-                "to choose by on validation data."
-            )
-        given["measure"] = measure
-    if submodel is not None:
-        given["submodel"] = submodel
-    if checkpoint is not None and models is None:
-        given["checkpoint"] = str(checkpoint)
-    if threads is not None:
-        given["n_threads"] = threads
-    made.set_params(**(({"progress": not quiet} if "progress" in own else {}) | given))
-    made.check_parameters()
-    going_on_from = _go_on_from(made, base_score)
+    _check_takes(made, ranker, measure, start, models)
+    kept = None if checkpoint is None or models else str(checkpoint)
+    own = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
+    _configure(made, given | {k: v for k, v in own.items() if v is not None}, quiet)
+    known = _go_on_from(made, reading.base_score)
     made.check_valid(bool(valid))
     if models is not None:
-        made = rg.BaggedRanker(
-            made,
-            models,
-            sample,
-            combine,
-            cluster=cluster,
-            checkpoint=checkpoint,
-            random_state=own.get("random_state", 0)
-            if "random_state" not in given
-            else given["random_state"],
-            n_threads=threads,
-            progress=not quiet,
-        )
-        made.check_parameters()
-    for spec in [made.measure, *(valid_measure or [])]:
-        rg.measure(spec)
+        made = _bag_of(made, models, sample, combine, cluster, checkpoint, threads, quiet)
+    check_measures([made.measure, *(valid_measure or [])])
     if valid_measure and not valid:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
-    valid_files = named_sets(valid or [])
-    valid_scores = _valid_base_scores(base_score, list(valid_files.values()), valid_base_score)
-    score_files = [*valid_scores, None if is_table(data) else base_score]
-    read = [*data, *itertools.chain(*valid_files.values()), config, start]
-    read += [Path(name) for name in score_files if name is not None]
-    kept = getattr(made, "checkpoint", None)
-    state = None if kept is None else Path(kept)
-    check_outputs({"--model": model, "--checkpoint": state}, read)
-    check_output_file("--model", "train", model)
-    columns: dict[str, Any] = {
-        "label": label,
-        "qid": qid,
-        "docid": docid,
-        "cache": cache,
-        "zero_based": zero_based,
-    }
-    with_weights = {**columns, "features": features, "weight": weight}
+    sets = named_sets(valid or [])
+    scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
+    _check_files(made, model, data, sets, reading.base_score, scores, [config, start])
     if cluster is not None and models is None:
-        reading = _reading(data[0], with_weights, is_table(data))
-        measured = {"valid": valid_files or None, "valid_measures": valid_measure or None}
-        _check_can_fit_files(made, ranker, base_score)
-        with one_interrupt():
-            made.fit_files(data, cluster=cluster, **measured, **reading)
-            made.save(model)
+        fit = _on_cluster(made, ranker, data, sets, reading, cluster)
     else:
-        train_data = load_dataset(data, **with_weights, base_score=base_score, models=going_on_from)
-        # Weights are for training: a validation file need not have them.
-        used = train_data.feature_names if weight else features
-        valid_data = {
-            name: load_dataset(
-                files,
-                **columns,
-                features=used,
-                base_score=scores,
-                n_features=train_data.n_features,
-            )
-            for (name, files), scores in zip(valid_files.items(), valid_scores, strict=True)
-        }
-        if not quiet:
-            typer.echo(f"training on {train_data!r}", err=True)
-        with one_interrupt():
-            made.fit(
-                train_data,
-                valid=valid_data or None,
-                valid_measures=valid_measure or None,
-                **({"start": start} if start is not None else {}),
-            )
-            made.save(model)
+        fit = _here(made, data, sets, scores, reading, known, quiet)
+    with one_interrupt():
+        begin = {} if start is None else {"start": start}
+        fit(valid_measures=valid_measure or None, **begin)
+        made.save(model)
     if not quiet:
         typer.echo(made.summary())
         typer.echo(f"written to {model}")
@@ -260,28 +187,30 @@ def train(
         raise typer.Exit(130)
 
 
-def _check_can_fit_files(made: Any, ranker: str, base_score: str | None) -> None:
-    """Refuse what cannot be trained on a cluster."""
-    if not hasattr(made, "fit_files"):
-        raise ParameterError(f"--cluster trains a lambdamart, not a {ranker}. Leave it out.")
-    if base_score is not None:
-        raise ParameterError("--base-score cannot go with --cluster. Leave one of them out.")
+# -- the ranker ---------------------------------------------------------------------------------
 
 
-def _reading(file: Path, columns: dict[str, Any], table: bool) -> dict[str, Any]:
-    """Return how a cluster's workers read the files, of the options given."""
-    from rankgrove.cli.inputs import feature_list, refuse_table_options
+def _check_takes(
+    made: Any, ranker: str, measure: str | None, start: Path | None, models: int | None
+) -> None:
+    """Refuse options that a ranker can do nothing with."""
+    if start is not None and ("start" not in inspect.signature(made.fit).parameters or models):
+        what = "a bag" if models else ranker
+        raise ParameterError(
+            f"--start begins with a net's weights, and {what} cannot. Leave it out."
+        )
+    if measure is not None and "measure" not in made.get_params(deep=False):
+        raise ParameterError(
+            f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
+            "to choose by on validation data."
+        )
 
-    if not table:
-        refuse_table_options(file, columns)
-        return {name: columns[name] for name in ("cache", "zero_based")}
-    if columns["zero_based"]:
-        raise ParameterError("--zero-based is for LETOR files. Leave it out.")
-    names = ("label", "qid", "docid", "weight")
-    return {
-        **{name: columns[name] for name in names},
-        "features": feature_list(columns["features"]),
-    }
+
+def _configure(made: Any, given: dict[str, Any], quiet: bool) -> None:
+    """Set the parameters of a ranker, and refuse values that they cannot have."""
+    shown = {"progress": not quiet} if "progress" in made.get_params(deep=False) else {}
+    made.set_params(**(shown | given))
+    made.check_parameters()
 
 
 def _go_on_from(made: Any, base_score: str | None) -> list[Any]:
@@ -303,6 +232,60 @@ def _go_on_from(made: Any, base_score: str | None) -> list[Any]:
     return [found] if hasattr(found, "n_features_in_") else []
 
 
+def _bag_of(
+    made: Any,
+    models: int,
+    sample: float,
+    combine: str,
+    cluster: str | None,
+    checkpoint: Path | None,
+    threads: int | None,
+    quiet: bool,
+) -> Any:
+    """Return a bag of rankers like the one made."""
+    import rankgrove as rg
+
+    bag = rg.BaggedRanker(
+        made,
+        models,
+        sample,
+        combine,
+        cluster=cluster,
+        checkpoint=checkpoint,
+        random_state=made.get_params(deep=False).get("random_state", 0),
+        n_threads=threads,
+        progress=not quiet,
+    )
+    bag.check_parameters()
+    return bag
+
+
+# -- the files ----------------------------------------------------------------------------------
+
+
+def _check_files(
+    made: Any,
+    model: Path,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    base_score: str | None,
+    valid_scores: list[str | None],
+    others: list[Path | None],
+) -> None:
+    """Refuse files to write that are also read, or cannot be written."""
+    from rankgrove.cli.outputs import check_outputs
+    from rankgrove.data.file_kinds import is_table
+    from rankgrove.validation import check_output_file
+
+    score_files = [*valid_scores, None if is_table(data) else base_score]
+    read = [*data, *itertools.chain(*sets.values()), *others]
+    read += [Path(name) for name in score_files if name is not None]
+    kept = getattr(made, "checkpoint", None)
+    state = None if kept is None else Path(kept)
+    check_outputs({"--model": model, "--checkpoint": state}, read)
+    check_output_file("--model", "train", model)
+
+
 def _valid_base_scores(
     base_score: str | None, valid: list[list[Path]], given: list[str] | None
 ) -> list[str | None]:
@@ -320,19 +303,62 @@ def _valid_base_scores(
     return [base_score] * len(valid)
 
 
-@contextmanager
-def one_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C end training, and no further one end the writing of the model."""
-    pressed = []
+# -- training -----------------------------------------------------------------------------------
 
-    def interrupt(*_: object) -> None:
-        pressed.append(True)
-        if len(pressed) == 1:
-            raise KeyboardInterrupt
-        typer.echo("already stopping; the model is being written.", err=True)
 
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _here(
+    made: Any,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    scores: list[str | None],
+    reading: Reading,
+    known: list[Any],
+    quiet: bool,
+) -> Callable[..., Any]:
+    """Read the data; return what trains on it in this process."""
+    train_data = reading.load(data, models=known)
+    # Weights are for training: a validation file need not have them.
+    used = train_data.feature_names if reading.weight else reading.features
+    n_features = train_data.n_features
+    valid_data = {
+        name: reading.load(files, features=used, weight=None, base_score=own, n_features=n_features)
+        for (name, files), own in zip(sets.items(), scores, strict=True)
+    }
+    if not quiet:
+        typer.echo(f"training on {train_data!r}", err=True)
+    return partial(made.fit, train_data, valid=valid_data or None)
+
+
+def _on_cluster(
+    made: Any,
+    ranker: str,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    reading: Reading,
+    cluster: str,
+) -> Callable[..., Any]:
+    """Return what trains on a cluster, whose workers read the files; refuse what it cannot do."""
+    columns = _workers_reading(data, reading)
+    if not hasattr(made, "fit_files"):
+        raise ParameterError(f"--cluster trains a lambdamart, not a {ranker}. Leave it out.")
+    if reading.base_score is not None:
+        raise ParameterError("--base-score cannot go with --cluster. Leave one of them out.")
+    return partial(made.fit_files, data, cluster=cluster, valid=sets or None, **columns)
+
+
+def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
+    """Return how a cluster's workers read the files, of the options given."""
+    from rankgrove.cli.inputs import feature_list, refuse_table_options
+    from rankgrove.data.file_kinds import is_table
+
+    columns = asdict(reading)
+    if not is_table(data):
+        refuse_table_options(data[0], columns)
+        return {name: columns[name] for name in ("cache", "zero_based")}
+    if reading.zero_based:
+        raise ParameterError("--zero-based is for LETOR files. Leave it out.")
+    names = ("label", "qid", "docid", "weight")
+    return {
+        **{name: columns[name] for name in names},
+        "features": feature_list(reading.features),
+    }

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import (
-    Cache,
-    Convention,
-    DocidColumn,
-    FeatureColumns,
-    LabelColumn,
-    PlotFile,
-    QidColumn,
-    Threads,
-    ZeroBased,
-)
-from rankgrove.errors import ParameterError, ParseError
+from rankgrove.cli.options import Convention, PlotFile, Reading, Threads, reads_data
+from rankgrove.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.data.queries import QueryDataset
 
 
 class Search(StrEnum):
@@ -30,67 +23,80 @@ class Search(StrEnum):
     optuna = "optuna"
 
 
+Data = Annotated[
+    list[Path],
+    typer.Argument(help="Training data; with --letor-folds, the parts of the collection."),
+]
+Valid = Annotated[
+    Path | None, typer.Option(help="Validation data, which decides.", show_default=False)
+]
+Test = Annotated[Path | None, typer.Option(help="Test data, reported beside it.")]
+LetorFolds = Annotated[
+    bool,
+    typer.Option("--letor-folds", help="Cross-validate: the files are parts S1, S2, S3, ..."),
+]
+RankerName = Annotated[str, typer.Option(help="What to tune; see `rankgrove train`.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter that all have, as in early_stopping=250."),
+]
+Space = Annotated[
+    str,
+    typer.Option(
+        help="What to try: small (1,008 combinations), large (162), or a TOML file with a "
+        "list of values a parameter."
+    ),
+]
+SearchUsed = Annotated[Search, typer.Option(help="All combinations, or how to choose.")]
+Trials = Annotated[
+    int | None, typer.Option(min=1, help="Number of combinations, for random and optuna.")
+]
+Seeds = Annotated[int, typer.Option(min=1, help="Seeds of every combination and fold.")]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--measure", "-m", help="The first decides.", show_default="ndcg@3"),
+]
+Second = Annotated[
+    float, typer.Option(help="Share of the validation queries set apart, to see overfitting.")
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(help="Keep every fit in this file as it ends, and go on from it."),
+]
+Out = Annotated[Path | None, typer.Option(help="CSV file of all trials.")]
+Show = Annotated[int, typer.Option(min=1, help="How many of the best to print.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="local, or the address of a Dask scheduler.", metavar="tcp://HOST:PORT"),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all random draws.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+@reads_data()
 def tune(
-    data: Annotated[
-        list[Path],
-        typer.Argument(help="Training data; with --letor-folds, the parts of the collection."),
-    ],
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation data, which decides.", show_default=False)
-    ] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data, reported beside it.")] = None,
-    letor_folds: Annotated[
-        bool,
-        typer.Option("--letor-folds", help="Cross-validate: the files are parts S1, S2, S3, ..."),
-    ] = False,
-    ranker: Annotated[str, typer.Option(help="What to tune; see `rankgrove train`.")] = (
-        "lambdamart"
-    ),
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A parameter that all have, as in early_stopping=250."),
-    ] = None,
-    space: Annotated[
-        str,
-        typer.Option(
-            help="What to try: small (1,008 combinations), large (162), or a TOML file with a "
-            "list of values a parameter."
-        ),
-    ] = "small",
-    search: Annotated[Search, typer.Option(help="All combinations, or how to choose.")] = (
-        Search.grid
-    ),
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Number of combinations, for random and optuna.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of every combination and fold.")] = 1,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option("--measure", "-m", help="The first decides.", show_default="ndcg@3"),
-    ] = None,
-    second: Annotated[
-        float, typer.Option(help="Share of the validation queries set apart, to see overfitting.")
-    ] = 0.0,
-    store: Annotated[
-        Path | None,
-        typer.Option(help="Keep every fit in this file as it ends, and go on from it."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="CSV file of all trials.")] = None,
+    data: Data,
+    valid: Valid = None,
+    test: Test = None,
+    letor_folds: LetorFolds = False,
+    ranker: RankerName = "lambdamart",
+    settings: Settings = None,
+    space: Space = "small",
+    search: SearchUsed = Search.grid,
+    trials: Trials = None,
+    seeds: Seeds = 1,
+    measure: Measures = None,
+    second: Second = 0.0,
+    store: Store = None,
+    out: Out = None,
     plot: PlotFile = None,
-    show: Annotated[int, typer.Option(min=1, help="How many of the best to print.")] = 5,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="local, or the address of a Dask scheduler.", metavar="tcp://HOST:PORT"),
-    ] = None,
-    random_state: Annotated[int, typer.Option("--seed", help="Seed of all random draws.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    show: Show = 5,
+    cluster: Cluster = None,
+    random_state: Seed = 0,
+    quiet: Quiet = False,
     convention: Convention = "papers",
-    label: LabelColumn = "label",
-    qid: QidColumn = "qid",
-    docid: DocidColumn = None,
-    features: FeatureColumns = None,
-    cache: Cache = False,
-    zero_based: ZeroBased = False,
+    *,
+    reading: Reading,
     threads: Threads = None,
 ) -> None:
     """Try many combinations of parameters; print the best ones by validation data.
@@ -103,60 +109,23 @@ def tune(
     rankgrove tune S1.txt S2.txt S3.txt S4.txt S5.txt --letor-folds --seeds 3 --store trials.jsonl
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_outputs, load_dataset
-    from rankgrove.cli.params import new_ranker, parameters
-    from rankgrove.reporting.figure import check_plot, save_figure
-    from rankgrove.validation import check_output_file
+    from rankgrove.cli.inputs import check_exists, check_measures
+    from rankgrove.cli.outputs import check_writable
+    from rankgrove.reporting.figure import save_figure
 
     read = [path for path in [*data, valid, test] if path is not None]
     for path in read:
         check_exists(path)
-    check_outputs({"--out": out, "--plot": plot, "--store": store}, read)
-    for option, written in (("--out", out), ("--plot", plot), ("--store", store)):
-        if written is not None:
-            check_output_file(option, "tune", written)
-    if plot is not None:
-        check_plot(plot)
-        if test is None and not letor_folds:
-            raise ParameterError("--plot shows validation and test: give --test, or --letor-folds.")
-    for spec in measure or []:
-        rg.measure(spec, convention)
-    base = new_ranker(ranker).set_params(**parameters(None, settings or []))
-    base.check_parameters()
-    listed = _space(space)
-    if isinstance(listed, str) and not hasattr(base, "n_leaves"):
-        raise ParameterError(
-            f"--space {listed}: 'small' and 'large' are spaces of boosted trees, and {ranker} is "
-            "none. Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
-        )
-    columns: dict[str, Any] = {
-        "label": label,
-        "qid": qid,
-        "docid": docid,
-        "features": features,
-        "cache": cache,
-        "zero_based": zero_based,
-    }
-    given: Any
-    if letor_folds:
-        if valid is not None or test is not None:
-            raise ParameterError("--letor-folds makes its own validation and test data.")
-        if len(data) < 3:
-            raise ParameterError(f"--letor-folds needs three parts or more. Got {len(data)}.")
-        given = list(rg.letor_folds([load_dataset([path], **columns) for path in data]))
-    else:
-        if valid is None:
-            raise ParameterError("Tuning needs validation data: give --valid, or --letor-folds.")
-        train = load_dataset(data, **columns)
-        others = [
-            load_dataset([path], **columns, n_features=train.n_features)
-            for path in (valid, test)
-            if path is not None
-        ]
-        given = [train, *others]
+    check_writable("tune", {"--out": out, "--plot": plot, "--store": store}, read)
+    if plot is not None and test is None and not letor_folds:
+        raise ParameterError("--plot shows validation and test: give --test, or --letor-folds.")
+    if letor_folds and not (valid is None and test is None):
+        raise ParameterError("--letor-folds makes its own validation and test data.")
+    check_measures(measure or [], convention)
+    base, listed = _tuned(ranker, settings or [], space)
     found = rg.tune(
         base,
-        given,
+        _folds(data, reading) if letor_folds else _parts(data, valid, test, reading),
         listed,
         search=search.value,
         n_trials=trials,
@@ -177,15 +146,37 @@ def tune(
     typer.echo(found.table(show))
 
 
-def _space(given: str) -> Any:
-    """Return a preset's name, or what a TOML file says."""
-    import tomllib
+def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
+    """Return the ranker to tune, and what to try: a preset's name, or lists of values."""
+    from rankgrove.cli.parameters import new_ranker, parameters, read_toml
 
-    if not given.endswith(".toml"):
-        return given
-    try:
-        return tomllib.loads(Path(given).read_text())
-    except OSError as error:
-        raise ParseError(given, None, f"the file cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParseError(given, None, f"not a TOML file: {error}.") from None
+    base = new_ranker(ranker).set_params(**parameters(None, settings))
+    base.check_parameters()
+    if space.endswith(".toml"):
+        return base, read_toml(Path(space))
+    if not hasattr(base, "n_leaves"):
+        raise ParameterError(
+            f"--space {space}: 'small' and 'large' are spaces of boosted trees, and {ranker} is "
+            "none. Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
+        )
+    return base, space
+
+
+def _folds(data: list[Path], reading: Reading) -> list[Any]:
+    """Return folds of the parts of a collection."""
+    import rankgrove as rg
+
+    if len(data) < 3:
+        raise ParameterError(f"--letor-folds needs three parts or more. Got {len(data)}.")
+    return list(rg.letor_folds([reading.load([path]) for path in data]))
+
+
+def _parts(
+    data: list[Path], valid: Path | None, test: Path | None, reading: Reading
+) -> list[QueryDataset]:
+    """Return training, validation and, where it is given, test data."""
+    if valid is None:
+        raise ParameterError("Tuning needs validation data: give --valid, or --letor-folds.")
+    train = reading.load(data)
+    others = [path for path in (valid, test) if path is not None]
+    return [train, *(reading.load([path], n_features=train.n_features) for path in others)]

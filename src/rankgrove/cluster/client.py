@@ -76,17 +76,17 @@ def address_of(client: Any) -> str:
     return str(found or getattr(client, "_start_arg", "an unknown address"))
 
 
-def wait_for_workers(client: Any, seconds: float = WORKER_SECONDS) -> None:
+def wait_for_workers(client: Any) -> None:
     """Wait until there is a worker; refuse to wait for long."""
     if threads_of_workers(client):
         return
     try:
-        client.wait_for_workers(1, timeout=seconds)
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
     except (TimeoutError, OSError):
         check_alive(client)
         address = address_of(client)
         raise ClusterError(
-            f"The Dask scheduler at {address} has had no workers for {seconds:.0f} seconds. "
+            f"The Dask scheduler at {address} has had no workers for {WORKER_SECONDS:.0f} seconds. "
             f"Start some: dask worker {address}"
         ) from None
 

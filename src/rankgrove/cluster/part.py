@@ -103,7 +103,7 @@ class Part:
             FileFacts(
                 data.n_rows,
                 data.n_features,
-                data.feature_names if data.has_feature_names else None,
+                data.given_names,
                 float(data.y.max()),
                 data.query_keys,
             )

@@ -211,7 +211,8 @@ def side_file(path: Path) -> Path | None:
     return None
 
 
-def excerpt(token: bytes | str, most: int = 40) -> str:
+def excerpt(token: bytes | str) -> str:
     """Return a piece of the file as it can stand in a message: quoted, and cut."""
+    most = 40
     text = token if isinstance(token, str) else token[: 4 * most].decode(errors="replace")
     return repr(text) if len(text) <= most else repr(text[:most]) + "..."

@@ -30,6 +30,7 @@ from rankgrove.data.inputs import (
     frozen,
     frozen_matrix,
 )
+from rankgrove.data.subsets import Rows, chosen_queries, subset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.random import string_keys
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     Matrix = np.ndarray | scipy.sparse.csr_matrix
-
-Rows = np.ndarray | slice | None
 
 
 class QueryDataset:
@@ -253,6 +252,11 @@ class QueryDataset:
         """Whether the feature names were given, not made up."""
         return self._feature_names is not None
 
+    @property
+    def given_names(self) -> tuple[str, ...] | None:
+        """The feature names where they were given, or None."""
+        return self._feature_names
+
     @cached_property
     def query_keys(self) -> np.ndarray:
         """A uint64 key a query, of its id alone: random draws hang on it, not on file order."""
@@ -310,50 +314,7 @@ class QueryDataset:
         ----------
         queries : positions in ``query_ids`` in the order wanted, or a mask of n_queries booleans
         """
-        chosen = np.asarray(queries)
-        if chosen.dtype == bool:
-            if chosen.shape != (self.n_queries,):
-                raise DataError(
-                    "A mask of queries must have "
-                    f"{counted(self.n_queries, 'entry', 'entries')}. Got {chosen.shape}."
-                )
-            chosen = np.flatnonzero(chosen)
-        if chosen.size == 0:
-            raise DataError("A data set needs at least one query; the selection is empty.")
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise DataError(
-                "Queries must be chosen by a list of positions or a mask. "
-                f"Got an array of {chosen.dtype}, shape {chosen.shape}."
-            )
-        chosen = chosen.astype(np.int64)
-        if chosen.min() < 0 or chosen.max() >= self.n_queries:
-            raise DataError(
-                f"Query positions must be between 0 and {self.n_queries - 1}. "
-                f"Got {chosen.min()} to {chosen.max()}."
-            )
-        if np.unique(chosen).size != chosen.size:
-            raise DataError("A selection may name each query once.")
-        start, end = self.query_ptr[chosen], self.query_ptr[chosen + 1]
-        sizes = end - start
-        offsets = np.cumsum(sizes) - sizes
-        inside = np.arange(sizes.sum()) + np.repeat(start - offsets, sizes)
-        own = inside if self.order is None else self.order[inside]
-        if self.order is None and np.all(np.diff(chosen) == 1):
-            picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
-        else:
-            picked = own
-        return QueryDataset.from_parts(
-            self.features,
-            self.y[own],
-            self.query_ids[chosen],
-            np.repeat(np.arange(chosen.size), sizes),
-            rows=_compose(self.rows, picked),
-            weight=None if self.weight is None else self.weight[own],
-            docid=None if self.docid_column is None else self.docid_column.take(own),
-            feature_names=self._feature_names,
-            query_weight=None if self.query_weight is None else self.query_weight[chosen],
-            base_score=None if self.base_score is None else self.base_score[own],
-        )
+        return subset(self, chosen_queries(queries, self.n_queries))
 
     def select_ids(self, ids: Any) -> QueryDataset:
         """Return the data set of the queries with these ids, in the order given."""
@@ -445,15 +406,3 @@ def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
         return data.order
     every = np.arange(data.features.shape[0])
     return np.asarray(every[data.rows][data.order])
-
-
-def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
-    """Rows `inner` of the rows `outer` of the base matrix."""
-    if outer is None:
-        return inner
-    if isinstance(outer, slice):
-        first = int(outer.start)
-        if isinstance(inner, slice):
-            return slice(first + int(inner.start), first + int(inner.stop))
-        return inner + first
-    return outer[inner]

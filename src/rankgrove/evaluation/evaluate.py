@@ -220,11 +220,9 @@ def value_range(measure: Measure) -> tuple[float, float]:
 
 
 def confidence_interval(
-    values: np.ndarray,
-    confidence: float = 0.95,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    values: np.ndarray, bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> tuple[float, float]:
-    """Return Student's t interval of the mean of what is not NaN, cut to `bounds`."""
+    """Return Student's 95 % interval of the mean of what is not NaN, cut to `bounds`."""
     from scipy.special import stdtrit
 
     kept = values[~np.isnan(values)]
@@ -232,5 +230,5 @@ def confidence_interval(
         return (math.nan, math.nan)
     mean = exact_mean(kept)
     variance = math.fsum(((kept - mean) ** 2).tolist()) / (kept.size - 1)
-    half = float(stdtrit(kept.size - 1, 0.5 + confidence / 2)) * math.sqrt(variance / kept.size)
+    half = float(stdtrit(kept.size - 1, 0.975)) * math.sqrt(variance / kept.size)
     return (max(mean - half, bounds[0]), min(mean + half, bounds[1]))

@@ -166,11 +166,11 @@ def _c_float(value: Any) -> str:
     return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
 
 
-def _wrapped(words: list[str], width: int = 96) -> str:
+def _wrapped(words: list[str]) -> str:
     """Return words with commas between them, in lines of a readable length."""
     lines, length = [""], 0
     for word in words:
-        if length + len(word) > width:
+        if length + len(word) > 96:
             lines.append("")
             length = 0
         lines[-1] += f"{word}, "

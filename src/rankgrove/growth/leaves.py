@@ -57,19 +57,6 @@ class ExactSums:
         return float(units << -self.exponent)
 
 
-def exact_sums(
-    values: np.ndarray,
-    rows: np.ndarray,
-    leaf_of: np.ndarray,
-    n_leaves: int,
-    largest: float,
-    n_parts: int,
-) -> ExactSums:
-    """Return the sums of ``values[rows]`` by leaf; `largest` is their largest magnitude."""
-    sums = leaf_sums(values, rows, leaf_of, n_leaves, rows.size, largest, n_parts)
-    return ExactSums.of(sums, rows.size, largest)
-
-
 def leaf_sums(
     values: np.ndarray,
     rows: np.ndarray,

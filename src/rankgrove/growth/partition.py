@@ -44,12 +44,6 @@ def leaves_of(
     return out
 
 
-def predict_binned(tree: Tree, binned: BinnedMatrix, *, n_threads: int | None = None) -> np.ndarray:
-    """Return the tree's value of every row; see :func:`leaves_of`."""
-    values: np.ndarray = tree.value[leaves_of(tree, binned, n_threads=n_threads)]
-    return values
-
-
 def split_bins(tree: Tree, binner: Binner) -> tuple[np.ndarray, np.ndarray]:
     """Return the binned feature and the bin of every split of a tree."""
     places = {column: at for at, column in enumerate(binner.columns.tolist())}

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import DataError, ModelFileError
+from rankgrove.model.store import needed
 from rankgrove.model.tree import Tree
 from rankgrove.validation import check_integer, counted
 
@@ -206,10 +207,7 @@ class Ensemble:
         n_nodes, n_leaves = (np.size(arrays.get(name, [])) for name in ("feature", "value"))
         older = {"single": np.array(False), **unknown_statistics(n_nodes, n_leaves)}
         arrays = {**older, **arrays}
-        missing = [f.name for f in fields(cls) if f.name not in arrays]
-        if missing:
-            raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
-        values: dict[str, Any] = {f.name: arrays[f.name] for f in fields(cls)}
+        values = needed(arrays, (f.name for f in fields(cls)))
         try:
             values["n_features"] = int(values["n_features"])
             values["base"] = float(values["base"])

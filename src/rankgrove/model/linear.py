@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import ModelFileError
+from rankgrove.model.store import needed
 
 # How features are scaled: as they are; by mean and deviation of the training data; to [0, 1]
 # within every query; to the share of the query's documents that are lower.
@@ -103,10 +104,7 @@ class Linear:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Linear:
         """Build from named arrays; what does not fit together is refused."""
-        missing = [f.name for f in fields(cls) if f.name not in arrays]
-        if missing:
-            raise ModelFileError(f"The model file lacks the array {missing[0]!r}: it is damaged.")
-        values: dict[str, Any] = {f.name: arrays[f.name] for f in fields(cls)}
+        values = needed(arrays, (f.name for f in fields(cls)))
         try:
             values["n_features"] = int(values["n_features"])
             values["intercept"] = float(values["intercept"])

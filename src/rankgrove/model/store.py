@@ -11,6 +11,7 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,16 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
         raise ModelFileError(f"{target} {_no_zip(target, error)}") from None
     except _DAMAGE as error:
         raise ModelFileError(f"{target} is damaged ({error}): {_REMEDY}") from None
+
+
+def needed(arrays: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, Any]:
+    """Return these arrays of a model file; refuse a file that lacks one."""
+    found = {}
+    for name in names:
+        if name not in arrays:
+            raise ModelFileError(f"The model file lacks the array {name!r}: it is damaged.")
+        found[name] = arrays[name]
+    return found
 
 
 def _no_zip(path: Path, error: zipfile.BadZipFile) -> str:

@@ -190,7 +190,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
             f"The source has {source.n_features} features, the target only {target.n_features}: "
             "give the target the same features first, in the same order; others may follow."
         )
-    names = target.feature_names if target.has_feature_names else None
+    names = target.given_names
     if names and source.has_feature_names and source.feature_names != names[: source.n_features]:
         raise DataError("The target's features must be the source's, by name, and then others.")
     parts = []
@@ -251,7 +251,7 @@ def statistics_from_data(
     check_real("l2", "statistics_from_data", l2, low=0.0)
     base = fitted_base(model, "statistics_from_data", "model")
     check_dataset("source", "statistics_from_data", source)
-    names = source.feature_names if source.has_feature_names else None
+    names = source.given_names
     trees = base_trees(base, source.n_features, names, "statistics_from_data", "source")
     keys = row_keys(source.query_keys, source.query_ptr)
     followed = objective_for(base, objective, measure, source, keys, n_threads)

@@ -10,7 +10,7 @@ import numpy as np
 from rankgrove.boosting.adarank import Callback, Progress, adarank
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.scaling import mean_and_deviation
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure, PreparedMeasure, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import SCALINGS, Linear
@@ -19,7 +19,7 @@ from rankgrove.rankers.base import as_dataset, one_weight, valid_datasets
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
-from rankgrove.rankers.watching import check_alike, check_defined
+from rankgrove.rankers.watching import check_alike, check_defined, check_valid_given, history_lines
 from rankgrove.scoring.linear import score_linear
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch, Watched
@@ -77,6 +77,11 @@ class AdaRank(LinearPredictor):
 
     kind: ClassVar[str] = "adarank"
     trainable: ClassVar[bool] = True
+    _saved: ClassVar[dict[str, str]] = {
+        "history": "history_",
+        "best_round": "best_round_",
+        "interrupted": "interrupted_",
+    }
 
     def __init__(
         self,
@@ -165,11 +170,8 @@ class AdaRank(LinearPredictor):
 
     def check_valid(self, given: bool) -> None:
         """Refuse training without validation data where a parameter asks for it."""
-        if self.early_stopping is not None and not given:
-            raise ParameterError(
-                f"{type(self).__name__}: early_stopping needs validation data: give fit a valid= "
-                "(--valid on the command line)."
-            )
+        asked = None if self.early_stopping is None else "early_stopping"
+        check_valid_given(given, asked, type(self).__name__)
 
     def _blank(self, train: QueryDataset) -> Linear:
         """Return the model before the first round, which knows how to scale features."""
@@ -188,7 +190,7 @@ class AdaRank(LinearPredictor):
         measures: dict[str, Measure],
     ) -> Watch:
         owner = type(self).__name__
-        names = train.feature_names if train.has_feature_names else None
+        names = train.given_names
         looked_at = {}
         for name, data in watched.items():
             check_alike(data, name, train.n_features, names, owner)
@@ -275,9 +277,7 @@ class AdaRank(LinearPredictor):
         )
         weights = done.weights(train.n_features, self.best_round_)
         self.linear_ = _linear(weights, blank.scaling, blank.shift, blank.scale)
-        self.n_features_in_ = train.n_features
-        if train.has_feature_names:
-            self.feature_names_ = train.feature_names
+        self._keep_features(train.n_features, train.given_names)
 
     # -- what was learned -------------------------------------------------------------------------
 
@@ -290,26 +290,17 @@ class AdaRank(LinearPredictor):
             f"{counted(int(np.count_nonzero(self.coef_)), 'feature')} of {self.n_features_in_}, "
             f"training {self.measure} {self.rounds_[kept - 1][2]:.4f}"
         ]
-        for name, measures in self.history_.items():
-            for measure_name, values in measures.items():
-                lines.append(f"{name} {measure_name}: {values[kept - 1]:.4f} after round {kept}")
+        lines += history_lines(self.history_, kept, "round")
         return "\n".join([*lines, *self._feature_lines(n_features)])
 
     # -- for the base class -----------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content = {
-            "history": self.history_,
-            "best_round": self.best_round_,
-            "interrupted": self.interrupted_,
-            "rounds": [list(one) for one in self.rounds_],
-        }
-        return content, self.linear_.to_arrays()
+        rounds = [list(one) for one in self.rounds_]
+        return self._content() | {"rounds": rounds}, self.linear_.to_arrays()
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.history_ = content["history"]
-        self.best_round_ = content["best_round"]
-        self.interrupted_ = content["interrupted"]
+        self._take(content)
         self.rounds_ = [(int(j), float(a), float(v)) for j, a, v in content["rounds"]]
         self.linear_ = Linear.from_arrays(arrays)
 

@@ -181,9 +181,7 @@ class BaggedRanker(Ranker):
         self.__dict__.pop("pruning_", None)  # it was that of other models
         self.models_ = [known[m] for m in range(self.n_models)]
         self.weights_ = np.ones(self.n_models)
-        self.n_features_in_ = train.n_features
-        if train.has_feature_names:
-            self.feature_names_ = train.feature_names
+        self._keep_features(train.n_features, train.given_names)
         self.out_of_bag_ = self._out_of_bag(train)
         return self
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError, UnknownParameterError
 from rankgrove.model.store import write_model
+from rankgrove.rankers.kept import Kept
 from rankgrove.validation import counted, nearest
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ KINDS: dict[str, type[Ranker]] = {}
 OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
     """Base of the rankers.
 
     A subclass has ``kind`` (its name in model files), ``_fit(train, valid, ...)``, ``_scores``,
@@ -235,18 +235,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         made._restore(content, arrays)
         return made
 
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"This {type(self).__name__} is not trained yet: call fit first.")
-
     def _one_ensemble(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
         return None
 
     # -- what a subclass defines ----------------------------------------------------------------
 
-    n_features_in_: int
-    feature_names_: tuple[str, ...]
     pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
 
     def _scores(

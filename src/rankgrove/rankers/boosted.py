@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,7 +16,7 @@ from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.compiling import announce
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset, query_order_rows
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import DataError
 from rankgrove.growth.grower import Grower
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
@@ -26,7 +24,6 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.random import row_keys
 from rankgrove.rankers.base import (
-    Ranker,
     as_dataset,
     one_weight,
     plain_parameters,
@@ -37,21 +34,15 @@ from rankgrove.rankers.boosted_data import (
     digest_of,
     fingerprint,
     listed_callbacks,
+    looked_at_of,
     named_measures,
     resume,
 )
+from rankgrove.rankers.boosted_parameters import BoostedParameters
 from rankgrove.rankers.watching import check_alike, check_defined
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.progress import ProgressBar
-from rankgrove.training.watch import History, Watch, Watched
-from rankgrove.validation import (
-    check_choice,
-    check_integer,
-    check_output_file,
-    check_real,
-    counted,
-    refuse,
-)
+from rankgrove.training.watch import Watch, Watched
 
 if TYPE_CHECKING:
     from typing import Self
@@ -70,36 +61,14 @@ _FREE = {
 _log = logging.getLogger("rankgrove")
 
 
-class BoostedRanker(Ranker):
+class BoostedRanker(BoostedParameters):
     """Base of the rankers that are boosted trees.
 
     A subclass names its parameters in ``__init__`` (scikit-learn reads them there), and gives
     ``_objective``: what the trees follow.
     """
 
-    measure: str | Measure
-    n_trees: int
-    n_leaves: int
-    learning_rate: float
-    min_leaf: int | float
-    query_fraction: float
-    row_fraction: float = 1.0
-    feature_fraction: float
-    split: str
-    early_stopping: int | None
-    overfitting_tolerance: float = 0.0
-    max_bins: int
-    max_depth: int | None
-    min_gain: float
-    l2: float
-    checkpoint: str | Path | None
-    checkpoint_every: int
-    random_state: int
-    n_threads: int | None
-    progress: bool
-
     trainable: ClassVar[bool] = True
-    _rounds_name: ClassVar[str] = "n_trees"  # the parameter that has the number of rounds
     _start: float = 0.0  # what every score begins with; an objective may say otherwise
 
     # -- training -------------------------------------------------------------------------------
@@ -146,7 +115,7 @@ class BoostedRanker(Ranker):
         if train.n_features == 0:
             raise DataError(f"{owner}.fit needs data with at least one feature.")
         binned = self._bin(train)
-        names = train.feature_names if train.has_feature_names else None
+        names = train.given_names
         keys = row_keys(train.query_keys, train.query_ptr)
         objective = self._objective(train, keys)
         self._before_trees(train, binned, objective)
@@ -161,45 +130,6 @@ class BoostedRanker(Ranker):
         done = self._boost(train, binned, objective, keys, scores, watch, saver, called)
         self._keep(train.n_features, names, done, objective.n_columns)
         return self
-
-    def check_parameters(self) -> None:
-        """Refuse values that a parameter cannot have."""
-        owner = type(self).__name__
-        check_integer(self._rounds_name, owner, self._rounds, low=0 if self._goes_on else 1)
-        check_integer("n_leaves", owner, self.n_leaves, low=2)
-        check_real("learning_rate", owner, self.learning_rate, above=0.0)
-        if isinstance(self.min_leaf, int | np.integer):
-            check_integer("min_leaf", owner, self.min_leaf, low=1)
-        elif not (isinstance(self.min_leaf, float) and 0.0 < self.min_leaf < 1.0):
-            refuse(
-                "min_leaf",
-                owner,
-                "a count of at least 1, or a share between 0 and 1",
-                self.min_leaf,
-            )
-        check_real("query_fraction", owner, self.query_fraction, above=0.0, high=1.0)
-        check_real("row_fraction", owner, self.row_fraction, above=0.0, high=1.0)
-        check_real("feature_fraction", owner, self.feature_fraction, above=0.0, high=1.0)
-        check_choice("split", owner, self.split, ["mse", "newton"])
-        for name in ("early_stopping", "max_depth"):
-            if getattr(self, name) is not None:
-                check_integer(name, owner, getattr(self, name), low=1)
-        check_real("overfitting_tolerance", owner, self.overfitting_tolerance, low=0.0)
-        check_integer("max_bins", owner, self.max_bins, low=2, high=255)
-        check_real("min_gain", owner, self.min_gain, low=0.0)
-        check_real("l2", owner, self.l2, low=0.0)
-        if self.checkpoint is not None:
-            check_output_file("checkpoint", owner, self.checkpoint)
-        check_integer("checkpoint_every", owner, self.checkpoint_every, low=1)
-        check_integer("random_state", owner, self.random_state, low=0)
-
-    def check_valid(self, given: bool) -> None:
-        """Refuse training without validation data where a parameter asks for it."""
-        if self._needs_valid and not given:
-            raise ParameterError(
-                f"{type(self).__name__}: {self._needs_valid} needs validation data: give fit a "
-                "valid= (--valid on the command line)."
-            )
 
     def with_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
         """Return what :meth:`fit` can take in place of some data, many times: bins, a byte each.
@@ -220,12 +150,16 @@ class BoostedRanker(Ranker):
         if ready is not None:
             return ready
         rows = query_order_rows(train)
-        binner = Binner.fit(train.features, rows, self.max_bins, self.n_threads)
+        binner = self._fitted_binner(train, rows)
         if binner.columns.size == 0:
             raise DataError(
                 "Every feature has the same value in all rows: there is nothing to split."
             )
         return binner.transform(train.features, rows, self.n_threads)
+
+    def _fitted_binner(self, train: QueryDataset, rows: Any) -> Binner:
+        """Return the bins of the rows' features."""
+        return Binner.fit(train.features, rows, self.max_bins, self.n_threads)
 
     def _watch(
         self,
@@ -271,25 +205,9 @@ class BoostedRanker(Ranker):
     ) -> dict[str, Any]:
         """Return what a run depends on beside the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
-        run["ranker"] = self.kind
-        run["measure"] = str(parse_measure(self.measure))
-        run["validation data"] = [[name, fingerprint(data)] for name, data in watched.items()]
-        run["valid_measures"] = [str(measure) for measure in measures.values()]
-        return run
+        return run | {"ranker": self.kind} | looked_at_of(self, watched, measures)
 
     # -- what a subclass defines or may change ----------------------------------------------------
-
-    @property
-    def _needs_valid(self) -> str | None:
-        """The parameter that asks for validation data."""
-        if self.early_stopping is not None:
-            return "early_stopping"
-        return "overfitting_tolerance" if self.overfitting_tolerance else None
-
-    @property
-    def _goes_on(self) -> bool:
-        """Whether there is something to go on from, so that no tree at all can be the best."""
-        return False
 
     @property
     def _takes_base_score(self) -> bool:
@@ -298,17 +216,6 @@ class BoostedRanker(Ranker):
 
     def _begin(self) -> None:
         """Called when training begins."""
-
-    @property
-    def _rounds(self) -> int:
-        """Number of rounds at the most."""
-        rounds: int = getattr(self, self._rounds_name)
-        return rounds
-
-    @property
-    def _n_before(self) -> int:
-        """Number of trees of ``ensemble_`` that were there before the first round."""
-        return 0
 
     def _before_trees(
         self, train: QueryDataset, binned: BinnedMatrix, objective: Objective
@@ -429,11 +336,6 @@ class BoostedRanker(Ranker):
             seed=self.random_state,
         )
 
-    def _min_leaf(self, n_rows: int) -> int:
-        if isinstance(self.min_leaf, float):
-            return max(1, round(self.min_leaf * n_rows))
-        return int(self.min_leaf)
-
     def _keep(
         self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
     ) -> None:
@@ -446,7 +348,7 @@ class BoostedRanker(Ranker):
                 self.min_leaf,
             )
         self.__dict__.pop("pruning_", None)  # it was that of other trees
-        self.history_: History = done.watch.history
+        self.history_ = done.watch.history
         self.start_values_ = {name: dict(one) for name, one in (done.watch.start or {}).items()}
         self.best_round_ = done.watch.best_round
         self.interrupted_ = done.interrupted
@@ -456,72 +358,7 @@ class BoostedRanker(Ranker):
         self.ensemble_ = Ensemble.from_trees(
             done.trees[: rounds * n_columns], n_features, self._start, n_columns
         )
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_ = tuple(names)
-
-    # -- what was learned -------------------------------------------------------------------------
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Gains by feature, adding up to 1."""
-        return self.feature_importance("gain")
-
-    def feature_importance(self, kind: str = "gain") -> np.ndarray:
-        """Return the share of every feature in all gains (``"gain"``) or splits (``"split"``)."""
-        self._check_is_fitted()
-        check_choice("kind", "feature_importance", kind, ["gain", "split"])
-        found = self.ensemble_.importance(kind)
-        total = found.sum()
-        return np.asarray(found / total if total > 0 else found)
-
-    def truncated(self, n_trees: int) -> Self:
-        """Return the ranker of the first `n_trees` rounds: so many trees, or so many a class."""
-        self._check_is_fitted()
-        made = copy.copy(self)
-        made.ensemble_ = self.ensemble_.truncated(n_trees)
-        made.steps_ = self.steps_[: made.ensemble_.n_trees]
-        watch = Watch({}, history=self.history_, start=self.start_values_ or None)
-        watch.cut(max(0, n_trees - self._n_before))
-        made.history_, made.best_round_ = watch.history, watch.best_round
-        return made
-
-    def summary(self, n_features: int = 10) -> str:
-        """Return a text about the model: its size, its validation, its most important features."""
-        self._check_is_fitted()
-        trees = self.ensemble_
-        lines = [
-            f"{type(self).__name__} for {self.measure}: {trees.size_text()}, "
-            f"{counted(trees.n_leaves, 'leaf', 'leaves')}, "
-            f"{counted(self.n_features_in_, 'feature')} "
-            f"({np.unique(trees.feature).size:,} used)",
-            *self._about(),
-        ]
-        for name, measures in self.history_.items():
-            for measure_name, values in measures.items():
-                n = max(0, trees.n_rounds - self._n_before)
-                start = self.start_values_.get(name, {}).get(measure_name)
-                value = values[n - 1] if n else start
-                if value is not None:
-                    lines.append(f"{name} {measure_name}: {value:.4f} after {trees.size_text()}")
-        return "\n".join([*lines, *self._feature_lines(n_features)])
-
-    def _feature_lines(self, n_features: int) -> list[str]:
-        """Return the summary's table of features."""
-        names = getattr(self, "feature_names_", None) or tuple(
-            f"f{i + 1}" for i in range(self.n_features_in_)
-        )
-        gain, split = self.feature_importance("gain"), self.ensemble_.importance("split")
-        best = [j for j in np.argsort(-gain, kind="stable")[:n_features] if gain[j] > 0]
-        width = max([7, *(len(names[j]) for j in best)])
-        return [
-            f"{'feature':<{width}}  {'gain':>6}  {'splits':>7}",
-            *(f"{names[j]:<{width}}  {gain[j]:6.1%}  {split[j]:7,.0f}" for j in best),
-        ]
-
-    def _about(self) -> list[str]:
-        """Return further lines of the summary."""
-        return []
+        self._keep_features(n_features, names)
 
     # -- for the base class -----------------------------------------------------------------------
 
@@ -530,24 +367,3 @@ class BoostedRanker(Ranker):
     ) -> np.ndarray:
         found = score_ensemble(self.ensemble_, features, rows, n_threads)
         return self._rank_by(np.atleast_2d(found), n_threads)
-
-    def _one_ensemble(self) -> Ensemble | None:
-        return self.ensemble_ if self.ensemble_.n_columns == 1 else None
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content = {
-            "history": self.history_,
-            "start_values": self.start_values_,
-            "best_round": self.best_round_,
-            "interrupted": self.interrupted_,
-            "steps": self.steps_,
-        }
-        return content, self.ensemble_.to_arrays()
-
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.history_ = content["history"]
-        self.start_values_ = content["start_values"]
-        self.best_round_ = content["best_round"]
-        self.interrupted_ = content["interrupted"]
-        self.steps_ = content["steps"]
-        self.ensemble_ = Ensemble.from_arrays(arrays)

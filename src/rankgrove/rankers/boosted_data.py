@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,6 +105,17 @@ def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
     if binned is not None:
         arrays += [binned.binner.columns, *binned.binner.thresholds]
     return digest_of(arrays)
+
+
+def looked_at_of(
+    ranker: Any, watched: Mapping[str, QueryDataset], measures: Mapping[str, Measure]
+) -> dict[str, Any]:
+    """Return what of a run's measures and validation data a checkpoint must agree with."""
+    return {
+        "measure": str(parse_measure(ranker.measure)),
+        "validation data": [[name, fingerprint(data)] for name, data in watched.items()],
+        "valid_measures": [str(measure) for measure in measures.values()],
+    }
 
 
 def digest_of(arrays: Iterable[np.ndarray]) -> str:

@@ -13,9 +13,9 @@ from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Foreign
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.classes import FORMS
-from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.base import features_of
+from rankgrove.rankers.tree_model import TreeModel
 from rankgrove.scoring.score import score as score_ensemble
-from rankgrove.validation import check_choice, counted
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,7 +28,7 @@ _OBJECTIVES = {
 _MARGIN = {"binary": "log odds", "cross_entropy": "log odds", "binary:logistic": "log odds"}
 
 
-class TreeRanker(Ranker):
+class TreeRanker(TreeModel):
     """The trees of a LightGBM, XGBoost or RankLib model, as :func:`rankgrove.load` reads it.
 
     Its scores are that library's raw scores to the last bit, in its own arithmetic: float64
@@ -62,7 +62,6 @@ class TreeRanker(Ranker):
     """
 
     kind: ClassVar[str] = "trees"
-    ensemble_: Ensemble
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads
@@ -118,36 +117,12 @@ class TreeRanker(Ranker):
         labels = np.arange(float(self.n_classes_))
         return FORMS["classes"].expected(found, labels, n_threads)
 
-    def _one_ensemble(self) -> Ensemble | None:
-        return self.ensemble_ if self.ensemble_.n_columns == 1 else None
-
     @property
     def trained_for(self) -> str | None:
         """The objective's name here, ``"lambdas"`` or ``"squared"``, or None where it has none."""
         return _OBJECTIVES.get((self.objective_ or "").split(" ")[0])
 
     # -- the trees --------------------------------------------------------------------------------
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Gains by feature, adding up to 1."""
-        return self.feature_importance("gain")
-
-    def feature_importance(self, kind: str = "gain") -> np.ndarray:
-        """Return the share of every feature in all gains (``"gain"``) or splits (``"split"``)."""
-        self._check_is_fitted()
-        check_choice("kind", "feature_importance", kind, ["gain", "split"])
-        found = self.ensemble_.importance(kind)
-        total = found.sum()
-        return np.asarray(found / total if total > 0 else found)
-
-    def truncated(self, n_trees: int) -> Self:
-        """Return the ranker of the first `n_trees` rounds: so many trees, or so many a class."""
-        self._check_is_fitted()
-        made = copy.copy(self)
-        made.ensemble_ = self.ensemble_.truncated(n_trees)
-        made.steps_ = self.steps_[: made.ensemble_.n_trees]
-        return made
 
     def widened(self, data: QueryDataset) -> Self:
         """Return the ranker for data that may have more features than the file knows of."""
@@ -161,12 +136,8 @@ class TreeRanker(Ranker):
     def summary(self) -> str:
         """Return a text about the model."""
         self._check_is_fitted()
-        trees = self.ensemble_
-        lines = [
-            f"{self.source_} model{f' for {self.objective_}' if self.objective_ else ''}: "
-            f"{trees.size_text()}, {counted(trees.n_leaves, 'leaf', 'leaves')}, "
-            f"{counted(self.n_features_in_, 'feature')} ({np.unique(trees.feature).size:,} used)"
-        ]
+        what = f" for {self.objective_}" if self.objective_ else ""
+        lines = [f"{self.source_} model{what}: {self._sizes()}"]
         transformed = _MARGIN.get((self.objective_ or "").split(" ")[0])
         if transformed:
             lines.append(f"scores are {transformed}, before they are made probabilities")

@@ -16,13 +16,13 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
 from rankgrove.rankers.base import (
     as_dataset,
-    check_names,
     one_weight,
     valid_datasets,
 )
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
+from rankgrove.rankers.watching import check_alike
 from rankgrove.scoring.linear import score_linear
 from rankgrove.validation import check_integer, check_real, counted, refuse
 
@@ -47,6 +47,14 @@ class LinearRanker(LinearPredictor):
 
     goal: ClassVar[str]
     trainable: ClassVar[bool] = True
+    _saved: ClassVar[dict[str, str]] = {
+        "history": "history_",
+        "interrupted": "interrupted_",
+        "C": "C_",
+        "solution": "solution_",
+        "solutions": "solutions_",
+        "skipped": "skipped_",
+    }
     goal_is_binary: ClassVar[bool] = True  # the measure has a parameter `relevant`
     graded: ClassVar[bool] = False  # labels count as they are, and there is no `relevant`
 
@@ -112,9 +120,7 @@ class LinearRanker(LinearPredictor):
         )
         self._choose(grid, self._learner(data, called), sights, measures)
         self.skipped_ = data.skipped
-        self.n_features_in_ = train.n_features
-        if train.has_feature_names:
-            self.feature_names_ = train.feature_names
+        self._keep_features(train.n_features, train.given_names)
         if not self.linear_.weights.any():
             _log.warning("%s (C %g): %s.", owner, self.C_, _ALL_ZERO)
         return self
@@ -158,13 +164,7 @@ class LinearRanker(LinearPredictor):
     ) -> tuple[str, Callable[[Linear], dict[str, float]]]:
         """Return a function that measures a model on validation data."""
         owner = type(self).__name__
-        if data.n_features != train.n_features:
-            raise DataError(
-                f"{owner}: the {name} data has {counted(data.n_features, 'feature')}, the training "
-                f"data {train.n_features}."
-            )
-        known = train.feature_names if train.has_feature_names else None
-        check_names(known, data.feature_names if data.has_feature_names else None, owner)
+        check_alike(data, name, train.n_features, train.given_names, owner)
         features, rows = scaled_rows(data, self.scaling or "none", self.n_threads)
         labels, ptr = data.grouped(data.y), data.query_ptr
         prepared = {one: measure.prepare(labels, ptr) for one, measure in measures.items()}
@@ -252,23 +252,10 @@ class LinearRanker(LinearPredictor):
     # -- for the base class -----------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content = {
-            "history": self.history_,
-            "interrupted": self.interrupted_,
-            "C": self.C_,
-            "solution": self.solution_,
-            "solutions": self.solutions_,
-            "skipped": self.skipped_,
-        }
-        return content, self.linear_.to_arrays()
+        return self._content(), self.linear_.to_arrays()
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.history_ = content["history"]
-        self.interrupted_ = content["interrupted"]
-        self.C_ = content["C"]
-        self.solution_ = content["solution"]
-        self.solutions_ = content["solutions"]
-        self.skipped_ = content["skipped"]
+        self._take(content)
         self.linear_ = Linear.from_arrays(arrays)
 
 

@@ -67,9 +67,7 @@ class LinearPredictor(Ranker):
 
     def _feature_lines(self, n_features: int) -> list[str]:
         """Return a table of the features that move scores most."""
-        names = getattr(self, "feature_names_", None) or tuple(
-            f"f{i + 1}" for i in range(self.n_features_in_)
-        )
+        names = self._names()
         influence = self.linear_.influence()
         best = [j for j in np.argsort(-influence, kind="stable")[:n_features] if influence[j] > 0]
         width = max([7, *(len(names[j]) for j in best)])

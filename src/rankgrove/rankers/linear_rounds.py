@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
@@ -18,7 +18,7 @@ from rankgrove.rankers.base import as_dataset, one_weight, valid_datasets
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
-from rankgrove.rankers.watching import check_alike, check_defined
+from rankgrove.rankers.watching import check_alike, check_defined, check_valid_given, history_lines
 from rankgrove.scoring.linear import score_linear
 from rankgrove.training import progress as training
 from rankgrove.training.progress import ProgressBar
@@ -63,6 +63,13 @@ class LinearRoundsRanker(LinearPredictor):
     """
 
     trainable: ClassVar[bool] = True
+    _saved: ClassVar[dict[str, str]] = {
+        "history": "history_",
+        "best_round": "best_round_",
+        "rounds": "n_rounds_",
+        "objective": "objective_",
+        "interrupted": "interrupted_",
+    }
     # Without validation data: the round whose objective is highest, or simply the last one.
     keeps_highest: ClassVar[bool] = False
     unit: ClassVar[str] = "rounds"  # what a round is called, in the plural
@@ -90,11 +97,8 @@ class LinearRoundsRanker(LinearPredictor):
 
     def check_valid(self, given: bool) -> None:
         """Refuse training without validation data where a parameter asks for it."""
-        if self.early_stopping is not None and not given:
-            raise ParameterError(
-                f"{type(self).__name__}: early_stopping needs validation data: give fit a valid= "
-                "(--valid on the command line)."
-            )
+        asked = None if self.early_stopping is None else "early_stopping"
+        check_valid_given(given, asked, type(self).__name__)
 
     # -- training ---------------------------------------------------------------------------------
 
@@ -159,7 +163,7 @@ class LinearRoundsRanker(LinearPredictor):
     ) -> tuple[Watch, dict[str, tuple[Any, np.ndarray]]]:
         """Return what to look at after every round, and its features by name."""
         owner, looked_at, shown = type(self).__name__, {}, {}
-        names = train.feature_names if train.has_feature_names else None
+        names = train.given_names
         for name, data in valid.items():
             check_alike(data, name, train.n_features, names, owner)
             one = Watched(
@@ -223,11 +227,7 @@ class LinearRoundsRanker(LinearPredictor):
         self.n_rounds_ = end.round
         self.objective_ = end.objective
         self.interrupted_ = end.interrupted
-        self.n_features_in_ = train.n_features
-        if train.has_feature_names:
-            self.feature_names_ = train.feature_names
-        elif hasattr(self, "feature_names_"):
-            del self.feature_names_
+        self._keep_features(train.n_features, train.given_names)
 
     # -- what was learned -------------------------------------------------------------------------
 
@@ -238,28 +238,14 @@ class LinearRoundsRanker(LinearPredictor):
             f"{type(self).__name__} for {self.measure}: "
             f"{counted(self.linear_.weights.size, 'weight')}, {self.n_rounds_:,} {self.unit}"
         ]
-        for name, measures in self.history_.items():
-            for measure_name, values in measures.items():
-                n = self.best_round_ or len(values)
-                lines.append(f"{name} {measure_name}: {values[n - 1]:.4f} after round {n}")
+        lines += history_lines(self.history_, self.best_round_, "round")
         return "\n".join(lines + self._feature_lines(n_features))
 
     # -- for the base class -----------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content = {
-            "history": self.history_,
-            "best_round": self.best_round_,
-            "rounds": self.n_rounds_,
-            "objective": self.objective_,
-            "interrupted": self.interrupted_,
-        }
-        return content, self.linear_.to_arrays()
+        return self._content(), self.linear_.to_arrays()
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.history_ = content["history"]
-        self.best_round_ = content["best_round"]
-        self.n_rounds_ = content["rounds"]
-        self.objective_ = content["objective"]
-        self.interrupted_ = content["interrupted"]
+        self._take(content)
         self.linear_ = Linear.from_arrays(arrays)

@@ -39,10 +39,11 @@ from rankgrove.rankers.base import (
 from rankgrove.rankers.boosted_data import (
     fingerprint,
     listed_callbacks,
+    looked_at_of,
     named_measures,
 )
 from rankgrove.rankers.nested import loaded
-from rankgrove.rankers.watching import check_alike, check_defined
+from rankgrove.rankers.watching import check_alike, check_defined, check_valid_given, history_lines
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import (
@@ -94,6 +95,12 @@ class NetRanker(Ranker):
     form: str = FORMS[0]
 
     trainable: ClassVar[bool] = True
+    _saved: ClassVar[dict[str, str]] = {
+        "history": "history_",
+        "best_epoch": "best_epoch_",
+        "epochs": "n_epochs_",
+        "interrupted": "interrupted_",
+    }
 
     # -- training -------------------------------------------------------------------------------
 
@@ -198,11 +205,8 @@ class NetRanker(Ranker):
 
     def check_valid(self, given: bool) -> None:
         """Refuse training without validation data where a parameter asks for it."""
-        if self.early_stopping is not None and not given:
-            raise ParameterError(
-                f"{type(self).__name__}: early_stopping needs validation data: give fit a valid= "
-                "(--valid on the command line)."
-            )
+        asked = None if self.early_stopping is None else "early_stopping"
+        check_valid_given(given, asked, type(self).__name__)
 
     def _rate(self) -> float:
         return self._auto_rate() if self.learning_rate == "auto" else float(self.learning_rate)
@@ -321,7 +325,7 @@ class NetRanker(Ranker):
 
     def _watch(self, look: _Look, train: QueryDataset) -> Watch:
         owner = type(self).__name__
-        names = train.feature_names if train.has_feature_names else None
+        names = train.given_names
         looked_at = {}
         for name, data in look.valid.items():
             check_alike(data, name, train.n_features, names, owner)
@@ -351,10 +355,8 @@ class NetRanker(Ranker):
         run = {k: v for k, v in plain_parameters(self).items() if k not in free}
         run["kind"] = self.kind
         run["hidden"] = list(self._hidden())
-        run["measure"] = str(parse_measure(self.measure))
         run["training data"] = fingerprint(train)
-        run["validation data"] = [[name, fingerprint(data)] for name, data in look.valid.items()]
-        run["valid_measures"] = [str(measure) for measure in look.measures.values()]
+        run |= looked_at_of(self, look.valid, look.measures)
         return NetCheckpoint(self.checkpoint, self.checkpoint_every, run | depends_on)
 
     def _keep(self, data: QueryDataset, end: Progress) -> None:
@@ -364,11 +366,7 @@ class NetRanker(Ranker):
         self.best_epoch_ = end.watch.best_round
         self.n_epochs_ = end.round
         self.interrupted_ = end.interrupted
-        self.n_features_in_ = data.n_features
-        if data.has_feature_names:
-            self.feature_names_ = data.feature_names
-        elif hasattr(self, "feature_names_"):
-            del self.feature_names_
+        self._keep_features(data.n_features, data.given_names)
 
     # -- what was learned -------------------------------------------------------------------------
 
@@ -382,10 +380,7 @@ class NetRanker(Ranker):
             f"{type(self).__name__} for {self.measure}: {counted(net.n_features, 'input')}, "
             f"{inside}, {counted(net.flat.size, 'weight')}, {counted(self.n_epochs_, 'epoch')}"
         ]
-        for name, measures in self.history_.items():
-            for measure_name, values in measures.items():
-                n = self.best_epoch_ or len(values)
-                lines.append(f"{name} {measure_name}: {values[n - 1]:.4f} after epoch {n}")
+        lines += history_lines(self.history_, self.best_epoch_, "epoch")
         return "\n".join(lines)
 
     # -- for the base class -----------------------------------------------------------------------
@@ -396,19 +391,10 @@ class NetRanker(Ranker):
         return self.network_.scores(features, rows, n_threads)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content = {
-            "history": self.history_,
-            "best_epoch": self.best_epoch_,
-            "epochs": self.n_epochs_,
-            "interrupted": self.interrupted_,
-        }
-        return content, self.network_.to_arrays()
+        return self._content(), self.network_.to_arrays()
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.history_ = content["history"]
-        self.best_epoch_ = content["best_epoch"]
-        self.n_epochs_ = content["epochs"]
-        self.interrupted_ = content["interrupted"]
+        self._take(content)
         self.network_ = Network.from_arrays(arrays)
 
 

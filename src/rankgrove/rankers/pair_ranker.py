@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankgrove.data.binning import BinnedMatrix
-from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.data.binning import Binner
+from rankgrove.data.queries import QueryDataset
 from rankgrove.data.thresholds import SPACINGS
-from rankgrove.errors import DataError
 from rankgrove.growth.stumps import placed_bins
 from rankgrove.objectives.label_pairs import LabelPairs
 from rankgrove.rankers.submodel import SubmodelRanker
@@ -69,16 +68,10 @@ class StumpRanker(PairRanker):
             check_integer("n_thresholds", owner, self.n_thresholds, low=1, high=254)
         check_choice("spacing", owner, self.spacing, SPACINGS)
 
-    def _bin(self, train: QueryDataset) -> BinnedMatrix:
-        if self.n_thresholds is None or "_ready_bins" in self.__dict__:
-            return super()._bin(train)
-        rows = query_order_rows(train)
-        binner = placed_bins(train.features, rows, self.n_thresholds, self.spacing)
-        if binner.columns.size == 0:
-            raise DataError(
-                "Every feature has the same value in all rows: there is nothing to split."
-            )
-        return binner.transform(train.features, rows, self.n_threads)
+    def _fitted_binner(self, train: QueryDataset, rows: Any) -> Binner:
+        if self.n_thresholds is None:
+            return super()._fitted_binner(train, rows)
+        return placed_bins(train.features, rows, self.n_thresholds, self.spacing)
 
     def _kernels(self) -> list[Any]:
         from rankgrove.growth._stump_kernels import column_sums

@@ -56,7 +56,7 @@ def preference_data(
     names: Sequence[str] | None = frame_names(X)
     if isinstance(X, QueryDataset):
         features, qid = X.X, X.qid if qid is None else qid
-        names = X.feature_names if X.has_feature_names else None
+        names = X.given_names
     else:
         features = features_of(X, owner)[0]
     n_rows = features.shape[0]

@@ -149,9 +149,7 @@ class StackedRanker(LambdaRank):
         )
         # what rankers are given, where _keep saw what they made of it
         self.rankers_ = rankers
-        self.n_features_in_ = data.n_features
-        if data.has_feature_names:
-            self.feature_names_ = data.feature_names
+        self._keep_features(data.n_features, data.given_names)
         return self
 
     def stacked(self, data: QueryDataset) -> QueryDataset:

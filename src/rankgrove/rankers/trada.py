@@ -216,7 +216,7 @@ class Trada(BoostedRanker):
     def _before_trees(
         self, train: QueryDataset, binned: BinnedMatrix, objective: Objective
     ) -> None:
-        names = train.feature_names if train.has_feature_names else None
+        names = train.given_names
         trees = base_trees(self._found, train.n_features, names, type(self).__name__)
         source = source_statistics(trees, self.base_rate, needed=self.beta != 0)
         self._cv: dict[float, float] = {}

@@ -56,15 +56,6 @@ def step_of(thresholds, first, last, value):
 
 
 @njit(cache=True, nogil=True)
-def fill_steps(features, rows, first, last, thresholds, threshold_ptr, codes):
-    """Fill codes[r, j]: above how many of feature j's thresholds its value stands."""
-    for r in range(first, last):
-        x = features[rows[r]]
-        for j in range(threshold_ptr.size - 1):
-            codes[r, j] = step_of(thresholds, threshold_ptr[j], threshold_ptr[j + 1], x[j])
-
-
-@njit(cache=True, nogil=True)
 def step_values(threshold_ptr, weight, value):
     """Fill the value of every step: the sum of the weights of the thresholds below it.
 

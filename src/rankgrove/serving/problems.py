@@ -27,7 +27,7 @@ class Problem(Exception):
             self.content["path"] = path
 
 
-def shown(value: Any, most: int = 60) -> str:
+def shown(value: Any) -> str:
     """Return a value as text of a message, in JSON's words, cut short."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -35,4 +35,4 @@ def shown(value: Any, most: int = 60) -> str:
         text = repr(value)
     except ValueError:  # a whole number of too many digits
         text = "a number of thousands of digits"
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= 60 else text[:57] + "..."

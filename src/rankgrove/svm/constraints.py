@@ -39,11 +39,6 @@ class WorkingSet:
     def __len__(self) -> int:
         return self._n
 
-    @property
-    def multipliers(self) -> np.ndarray:
-        """The dual variables."""
-        return self._a[: self._n]
-
     def megabytes_with_one_more(self) -> float:
         """Return the memory that the set takes once another constraint is in it."""
         most = self._capacity_for(self._n + 1)

@@ -1,9 +1,10 @@
-"""``rankgrove params``: the parameters of a ranker; rankers and parameters from words."""
+"""Rankers by name and their parameters as words; ``rankgrove params`` lists them."""
 
 from __future__ import annotations
 
 import inspect
 import json
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,16 +67,7 @@ def new_ranker(name: str) -> Any:
 
 def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
     """Return parameters of a TOML file and of NAME=VALUE words, the words first."""
-    import tomllib
-
-    given: dict[str, Any] = {}
-    if config is not None:
-        try:
-            given |= tomllib.loads(config.read_text())
-        except OSError as error:
-            raise ParseError(config, None, f"the file cannot be read: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ParseError(config, None, f"not a TOML file: {error}.") from None
+    given = {} if config is None else read_toml(config)
     for item in settings:
         name, equals, text = (part.strip() for part in item.partition("="))
         if not equals or not name or not text:
@@ -87,6 +79,16 @@ def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             given[name] = text  # a bare word is a text
     return {name: _plain(value) for name, value in given.items()}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file says."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ParseError(path, None, f"the file cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParseError(path, None, f"not a TOML file: {error}.") from None
 
 
 def _plain(value: Any) -> Any:

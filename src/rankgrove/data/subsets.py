@@ -1,0 +1,80 @@
+"""Some queries of a data set, as a view: the rows of its features are named, not copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.errors import DataError
+from rankgrove.validation import counted
+
+if TYPE_CHECKING:
+    from rankgrove.data.queries import QueryDataset
+
+Rows = np.ndarray | slice | None
+
+
+def chosen_queries(queries: Any, n_queries: int) -> np.ndarray:
+    """Return the positions that a list of positions or a mask of `n_queries` booleans names."""
+    chosen = np.asarray(queries)
+    if chosen.dtype == bool:
+        if chosen.shape != (n_queries,):
+            raise DataError(
+                "A mask of queries must have "
+                f"{counted(n_queries, 'entry', 'entries')}. Got {chosen.shape}."
+            )
+        chosen = np.flatnonzero(chosen)
+    if chosen.size == 0:
+        raise DataError("A data set needs at least one query; the selection is empty.")
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+        raise DataError(
+            "Queries must be chosen by a list of positions or a mask. "
+            f"Got an array of {chosen.dtype}, shape {chosen.shape}."
+        )
+    chosen = chosen.astype(np.int64)
+    if chosen.min() < 0 or chosen.max() >= n_queries:
+        raise DataError(
+            f"Query positions must be between 0 and {n_queries - 1}. "
+            f"Got {chosen.min()} to {chosen.max()}."
+        )
+    if np.unique(chosen).size != chosen.size:
+        raise DataError("A selection may name each query once.")
+    return chosen
+
+
+def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
+    """Return the data set of the queries at these positions, in their order."""
+    start, end = data.query_ptr[chosen], data.query_ptr[chosen + 1]
+    sizes = end - start
+    offsets = np.cumsum(sizes) - sizes
+    inside = np.arange(sizes.sum()) + np.repeat(start - offsets, sizes)
+    own = inside if data.order is None else data.order[inside]
+    if data.order is None and np.all(np.diff(chosen) == 1):
+        picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
+    else:
+        picked = own
+    return data.from_parts(
+        data.features,
+        data.y[own],
+        data.query_ids[chosen],
+        np.repeat(np.arange(chosen.size), sizes),
+        rows=_compose(data.rows, picked),
+        weight=None if data.weight is None else data.weight[own],
+        docid=None if data.docid_column is None else data.docid_column.take(own),
+        feature_names=data.given_names,
+        query_weight=None if data.query_weight is None else data.query_weight[chosen],
+        base_score=None if data.base_score is None else data.base_score[own],
+    )
+
+
+def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
+    """Rows `inner` of the rows `outer` of the base matrix."""
+    if outer is None:
+        return inner
+    if isinstance(outer, slice):
+        first = int(outer.start)
+        if isinstance(inner, slice):
+            return slice(first + int(inner.start), first + int(inner.stop))
+        return inner + first
+    return outer[inner]
