@@ -13,7 +13,7 @@ from rankgrove.experiments import wu2010, wu2010_adaptation, wu2010_figure1, wu2
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
 from rankgrove.experiments.sources import Sources
 from rankgrove.experiments.store import ResultStore
-from rankgrove.experiments.study import first_round_at
+from rankgrove.experiments.study import Study, first_round_at
 from tests.command import run_here as run
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
@@ -121,28 +121,41 @@ def test_adaptation_has_the_papers_systems(tmp_path):
         assert rows["trees alone"][4:] == ["", "", ""]
 
 
-def test_backgrounds_are_as_far_away_as_the_task_says():
-    # a model of the domain itself is the worse on a background, the farther that is
-    study = Tiny("small", ResultStore(None, {}))
+def test_backgrounds_are_as_far_away_as_the_papers_baselines():
+    # the better a background's own model is for the domain, in the paper, the closer it is here
+    study = Study("small", ResultStore(None, {}))
     task = wu2010_adaptation.TASKS["languages"]
     train, *_ = wu2010_adaptation._domain(study, task, 0)
-    shifts = {one.name: one.relevance_shift for one in task.backgrounds}
-    seen = {}
-    for name, shift in shifts.items():
-        ours, theirs = rg.make_domains(
-            train.n_queries, 300, feature_shift=task.feature_shift, relevance_shift=shift
-        )
-        np.testing.assert_array_equal(ours.X, train.X)  # one domain for all backgrounds
-        np.testing.assert_array_equal(ours.y, train.y)
-        seen[name] = theirs
-    model = rg.LambdaMART(n_trees=60).fit(rg.make_domains(500, 1, feature_shift=0.5)[0])
-    ndcg = {
-        name: rg.evaluate(model, data, "ndcg@10").mean["ndcg@10"] for name, data in seen.items()
-    }
-    assert sorted(shifts, key=shifts.get) == sorted(ndcg, key=ndcg.get, reverse=True)
+    model = rg.LambdaMART(n_trees=60).fit(train)
+    ndcg = {}
+    for k, one in enumerate(task.backgrounds):
+        data = wu2010_adaptation._background_data(study, task, one, 1 + k)
+        data = data.select(np.arange(300))
+        ndcg[one.name] = rg.evaluate(model, data, "ndcg@10").mean["ndcg@10"]
+    paper = {name: task.paper[name][0] for name in ndcg}
+    assert sorted(ndcg, key=ndcg.get) == sorted(paper, key=paper.get)
 
 
 # -- Figure 1 -----------------------------------------------------------------------------------
+
+
+def test_every_crossing_is_found_and_no_other():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = rng.random((2, 6))
+        found = wu2010_figure1._crossings(scores)
+        ranks = scores.argsort(axis=1).argsort(axis=1)
+        swapped = [
+            (i, j)
+            for i in range(6)
+            for j in range(i + 1, 6)
+            if (ranks[0, i] < ranks[0, j]) != (ranks[1, i] < ranks[1, j])
+        ]
+        assert sorted((i, j) for _, i, j in found) == swapped
+        for alpha, i, j in found:
+            both = (1 - alpha) * scores[0] + alpha * scores[1]
+            assert both[i] == pytest.approx(both[j])
+        assert found == sorted(found)
 
 
 def test_figure_1_is_what_sorting_finds(tmp_path):

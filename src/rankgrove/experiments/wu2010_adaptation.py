@@ -218,17 +218,21 @@ def _domain(
     return train, valid, test
 
 
-def _background_net(study: Study, task: Adaptation, one: Background, seed: int) -> NetRanker:
-    """Train the net of a background; a tenth of its queries choose rate and epoch."""
-    n_queries = _sized(study, one.n_queries)
+def _background_data(study: Study, task: Adaptation, one: Background, seed: int) -> QueryDataset:
     _, data = make_domains(
         1,
-        n_queries,
+        _sized(study, one.n_queries),
         feature_shift=task.feature_shift,
         relevance_shift=one.relevance_shift,
         seed=seed,
     )
-    held_out = np.arange(n_queries) % 10 == 0
+    return data
+
+
+def _background_net(study: Study, task: Adaptation, one: Background, seed: int) -> NetRanker:
+    """Train the net of a background; a tenth of its queries choose rate and epoch."""
+    data = _background_data(study, task, one, seed)
+    held_out = np.arange(data.n_queries) % 10 == 0
     return _net(study, data.select(~held_out), data.select(held_out), HIDDEN, seed)
 
 
