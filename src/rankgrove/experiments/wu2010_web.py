@@ -84,7 +84,7 @@ def _folds(study: Study) -> dict[str, int]:
 def _described(study: Study) -> str:
     own = study.data.own
     if isinstance(own, Collection):
-        return f"{own.described(list(_folds(study).values()))}; all folds' test queries together."
+        return f"{own.described(list(_folds(study).values()))}; these folds' test queries together."
     sizes = " / ".join(f"{n:,}" for n in _sizes(study))
     return (
         f"Generated web-like data: {sizes} training, validation and test queries, {N_DOCS} "
