@@ -31,7 +31,7 @@ def test_own_data(mine, tmp_path):
 
 
 def test_what_does_not_run_on_the_data_is_left_out_or_refused(mine):
-    _, refused = run("reproduce", "wu2010", "--data", mine, status=2)
+    _, refused = run("reproduce", "wu2010-table1", "--data", mine, status=2)
     assert "not on a collection in LETOR form" in refused
     assert "ganjisaffar2011-table4" in refused
     table, said = run("reproduce", "yue2007", "--data", mine)

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments import wu2010
+from rankgrove.experiments import wu2010, wu2010_adaptation, wu2010_figure1, wu2010_web
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
+from rankgrove.experiments.sources import Sources
+from rankgrove.experiments.store import ResultStore
+from rankgrove.experiments.study import Study, first_round_at
 from tests.command import run_here as run
-from tests.experiments.running import run_twice
+from tests.experiments.running import Tiny, run_twice, tiny_collection
 
 
-@pytest.mark.parametrize("experiment", wu2010.EXPERIMENTS, ids=lambda one: one.name)
+def table_after(text, words):
+    """Return the cells of the first table after some words, rows only."""
+    lines = text[text.index(words) :].splitlines()
+    first = next(k for k, line in enumerate(lines) if line.startswith("|"))
+    rows = []
+    for line in lines[first + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.split("|")[1:-1]])
+    return rows
+
+
+@pytest.mark.parametrize(
+    "experiment", [*wu2010.EXPERIMENTS, *wu2010_web.EXPERIMENTS], ids=lambda one: one.name
+)
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
     run_twice(experiment, tmp_path)
 
@@ -28,3 +49,137 @@ def test_the_command_lists_experiments_and_refuses_others():
     assert "wu2010-table1" in out
     _, error = run("reproduce", "nothing", status=2)
     assert "no experiment 'nothing'" in error
+
+
+def test_the_highest_level_is_reached_by_the_curve_it_is_of():
+    for top in np.random.default_rng(0).random(50):
+        curve = [0.1 * top, top]
+        wanted = wu2010.levels(curve[0], top, (0.5, 1))
+        assert wanted[0] < wanted[1] <= top < wanted[1] + 0.001
+        assert first_round_at(curve, wanted[1]) == 2
+
+
+# -- web data -----------------------------------------------------------------------------------
+
+
+class TwoFolds(Tiny):
+    """A tiny study of two folds of a collection."""
+
+    def size(self, small, full):
+        return 2 if (small, full) == (1, 5) else super().size(small, full)
+
+
+def run_on_two_folds(experiment, tmp_path):
+    """Return an experiment's findings on two folds, and its cells."""
+    data = Sources.of(tiny_collection(tmp_path / "mine"))
+    path = tmp_path / "results.jsonl"
+    found = experiment.run(TwoFolds("small", ResultStore(path, {"a": 1}), data=data))
+    assert "mine: 60 queries, 720 documents, 8 features, 2 of 5 folds" in found.text
+    cells = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    return found, {one["key"]: one["value"] for one in cells}
+
+
+def test_table_1_of_two_folds_has_all_their_queries(tmp_path):
+    found, cells = run_on_two_folds(wu2010_web.EXPERIMENTS[0], tmp_path)
+    rows = {row[0]: row for row in table_after(found.text, "Test NDCG")}
+    curves = found.figures["wu2010-figure2-web"].lines
+    for column, name in enumerate(wu2010_web.PAPER_WEB, 1):
+        one, other = cells[f"fold 1, {name}"], cells[f"fold 2, {name}"]
+        for measure in wu2010.MEASURES:
+            values = one["values"][measure] + other["values"][measure]
+            assert rows[measure][column].startswith(f"{100 * np.mean(values):.2f} (")
+            assert rows[measure][3 + column] in wu2010_web.PAPER_WEB[name]
+        if name in curves:
+            trees, ndcg = curves[name]
+            np.testing.assert_allclose(ndcg, np.mean([one["curve"], other["curve"]], axis=0))
+            assert trees.tolist() == [one["trees a round"] * (k + 1) for k in range(trees.size)]
+
+
+def test_figures_3_and_4_of_two_folds(tmp_path):
+    found, cells = run_on_two_folds(wu2010_web.EXPERIMENTS[1], tmp_path)
+    for name, (_, ndcg) in found.figures["wu2010-figure3-web"].lines.items():
+        both = [cells[f"fold {k}, {name}"]["test"] for k in (1, 2)]
+        np.testing.assert_allclose(ndcg, np.mean(both, axis=0))
+    weights = found.figures["wu2010-figure4-web"].lines
+    assert set(weights) == {name for name in wu2010_web.STEPS if "optimal" in name}
+    for name, (_, alpha) in weights.items():
+        assert alpha.tolist() == cells[f"fold 1, {name}"]["alpha"]
+        assert alpha.min() >= 0.1
+        assert "100" in name or alpha.max() <= 5
+
+
+# -- adaptation ---------------------------------------------------------------------------------
+
+
+def test_adaptation_has_the_papers_systems(tmp_path):
+    (experiment,) = wu2010_adaptation.EXPERIMENTS
+    text = run_twice(experiment, tmp_path).text
+    for task in wu2010_adaptation.TASKS.values():
+        rows = {row[0]: row for row in table_after(text, task.title)}
+        for system, figures in task.paper.items():
+            assert rows[system][4:] == [f"{value:.2f}" for value in figures]
+        assert rows["trees alone"][4:] == ["", "", ""]
+
+
+def test_backgrounds_are_as_far_away_as_the_papers_baselines():
+    # the better a background's own model is for the domain, in the paper, the closer it is here
+    study = Study("small", ResultStore(None, {}))
+    task = wu2010_adaptation.TASKS["languages"]
+    train, *_ = wu2010_adaptation._domain(study, task, 0)
+    model = rg.LambdaMART(n_trees=60).fit(train)
+    ndcg = {}
+    for k, one in enumerate(task.backgrounds):
+        data = wu2010_adaptation._background_data(study, task, one, 1 + k)
+        data = data.select(np.arange(300))
+        ndcg[one.name] = rg.evaluate(model, data, "ndcg@10").mean["ndcg@10"]
+    paper = {name: task.paper[name][0] for name in ndcg}
+    assert sorted(ndcg, key=ndcg.get) == sorted(paper, key=paper.get)
+
+
+# -- Figure 1 -----------------------------------------------------------------------------------
+
+
+def test_every_crossing_is_found_and_no_other():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = rng.random((2, 6))
+        found = wu2010_figure1._crossings(scores)
+        ranks = scores.argsort(axis=1).argsort(axis=1)
+        swapped = [
+            (i, j)
+            for i in range(6)
+            for j in range(i + 1, 6)
+            if (ranks[0, i] < ranks[0, j]) != (ranks[1, i] < ranks[1, j])
+        ]
+        assert sorted((i, j) for _, i, j in found) == swapped
+        for alpha, i, j in found:
+            both = (1 - alpha) * scores[0] + alpha * scores[1]
+            assert both[i] == pytest.approx(both[j])
+        assert found == sorted(found)
+
+
+def test_figure_1_is_what_sorting_finds(tmp_path):
+    (experiment,) = wu2010_figure1.EXPERIMENTS
+    found = run_twice(experiment, tmp_path)
+    lines = found.figures["wu2010-figure1"].lines
+    labels = [float(re.search(r"label (\d)", name)[1]) for name in lines]
+    start, end = np.array([y for _, y in lines.values()]).T
+    data = rg.QueryDataset(None, labels, qid=[1] * len(labels))
+    alphas, ndcg = found.figures["wu2010-figure1-ndcg"].lines["NDCG@10"]
+    rows = table_after(found.text, "One of")
+    before = None
+    for row in rows:
+        left, right = map(float, row[0].split(" to "))
+        for alpha in np.linspace(left, right, 7)[1:-1]:
+            scores = (1 - alpha) * start + alpha * end
+            order = np.argsort(-scores)
+            value = rg.evaluate(scores, data, "ndcg@10").mean["ndcg@10"]
+            assert row[1] == " ".join(str(d + 1) for d in order)
+            assert row[2] == " ".join(f"{labels[d]:g}" for d in order)
+            assert row[3] == f"{value:.4f}"
+            assert np.interp(alpha, alphas, ndcg) == pytest.approx(value)
+        if before is not None:  # exactly those that cross have changed places
+            moved = {d for d, e in zip(before[1].split(), row[1].split(), strict=True) if d != e}
+            assert moved == set(re.findall(r"\d+", before[4]))
+        before = row
+    assert f"{len(rows) - 1} crossings" in found.text

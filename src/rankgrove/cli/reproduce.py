@@ -24,8 +24,9 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of your own data in place of MQ2008, OHSUMED and the TREC runs: a "
-            "collection in LETOR form, TREC runs and qrels, or a folder that holds such by name.",
+            help="Folder of your own data in place of MQ2008, OHSUMED, generated web data and the "
+            "TREC runs: a collection in LETOR form, TREC runs and qrels, or a folder that holds "
+            "such by name.",
             show_default="$RANKGROVE_DATA",
         ),
     ] = None,

@@ -12,6 +12,9 @@ from rankgrove.experiments import (
     ganjisaffar2011,
     ganjisaffar2011_tuning,
     wu2010,
+    wu2010_adaptation,
+    wu2010_figure1,
+    wu2010_web,
     yue2007,
 )
 from rankgrove.experiments.study import Experiment
@@ -19,6 +22,9 @@ from rankgrove.validation import nearest
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     *wu2010.EXPERIMENTS,
+    *wu2010_web.EXPERIMENTS,
+    *wu2010_adaptation.EXPERIMENTS,
+    *wu2010_figure1.EXPERIMENTS,
     *burges2010.EXPERIMENTS,
     *burges2010_theory.EXPERIMENTS,
     *yue2007.EXPERIMENTS,
