@@ -30,11 +30,12 @@ def test_absent_data_is_named(monkeypatch, tmp_path):
 def test_settings_are_of_the_papers_grid_and_collections():
     for setting in SETTINGS.values():
         grid = PRESETS[setting.grid]
-        for parameters in (setting.randomised, setting.plain):
+        for parameters in (setting.randomised, *setting.plain):
             assert {
                 name: value in grid[name] for name, value in parameters.items()
             } == dict.fromkeys(grid, True)
-        assert setting.plain["query_fraction"] == setting.plain["feature_fraction"] == 1.0
+        for plain in setting.plain:
+            assert plain["query_fraction"] == plain["feature_fraction"] == 1.0
         over = setting.paper["BL-MART with overfitting"]
         assert over == {m: max(row[m] for row in setting.paper.values()) for m in over}
 
