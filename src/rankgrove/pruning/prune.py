@@ -89,6 +89,8 @@ class Pruner:
         self._scale = scale
         self._n_threads = n_threads
         self._first = next(iter(self.prepared.values()))
+        # what every part adds to the total: most stay as they are when a few trees go
+        self._own = {p: self._entering(p, part.scores()) for p, part in enumerate(self.parts)}
         self._before = self._values()
         self.passes = [self._now()]
 
@@ -139,59 +141,56 @@ class Pruner:
 
     def _take_out(self, chosen: np.ndarray, tolerance: float, margin: float) -> bool:
         """Take trees out and re-weight the rest; put all back where the mean falls too far."""
-        before = [(part.kept, part.weights) for part in self.parts]
-        rest, make_up = [], []
-        for p, part in enumerate(self.parts):
+        touched = np.unique(chosen[:, 0]).tolist()
+        before = {p: (self.parts[p].kept, self.parts[p].weights) for p in touched}
+        rest, make_up = {}, {}
+        for p in touched:
+            part = self.parts[p]
             out = np.zeros(part.kept.size, np.bool_)
             out[chosen[chosen[:, 0] == p, 1]] = True
             lost = part.trees.sum(part.kept[out], part.weights[out])
             part.kept, part.weights = part.kept[~out], part.weights[~out]
-            rest.append(part.scores())
-            changes = np.zeros(part.kept.size)
-            if out.any() and part.kept.size:
-                changes = part.trees.stand_in(part.kept, part.weights, lost)
-            make_up.append(changes)
-        stayed = [part.weights for part in self.parts]
+            rest[p] = part.scores()
+            make_up[p] = np.zeros(part.kept.size)
+            if part.kept.size:
+                make_up[p] = part.trees.stand_in(part.kept, part.weights, lost)
+        stayed = {p: self.parts[p].weights for p in touched}
         for searched in (False, True):
             alpha = self._how_far(rest, make_up) if searched else 1.0
-            for part, weights, changes in zip(self.parts, stayed, make_up, strict=True):
-                part.weights = weights + alpha * changes
-            if self._fall(margin) <= tolerance:
+            for p in touched:
+                self.parts[p].weights = stayed[p] + alpha * make_up[p]
+            fresh = {p: self._entering(p, self.parts[p].scores()) for p in touched}
+            if self._fall(fresh, margin) <= tolerance:
+                self._own |= fresh
                 return True
-        for part, (kept, weights) in zip(self.parts, before, strict=True):
-            part.kept, part.weights = kept, weights
+        for p, (kept, weights) in before.items():
+            self.parts[p].kept, self.parts[p].weights = kept, weights
         return False
 
     def _now(self) -> Pass:
         means = {name: exact_mean(values) for name, values in self._values().items()}
         return Pass(self.n_trees, means)
 
-    def _fall(self, margin: float) -> float:
+    def _fall(self, fresh: Mapping[int, np.ndarray], margin: float) -> float:
         """Return the largest fall of a mean, and `margin` standard errors of it.
 
         With a margin a rise counts for nothing: of the many ways to take trees out some raise a
         mean by chance, and that must not pay for queries that changed.
         """
         largest = -np.inf
-        for name, now in self._values().items():
+        for name, now in self._values(fresh).items():
             falls = (self._before[name] - now)[~np.isnan(now)]
             error = float(np.std(falls, ddof=1)) / np.sqrt(falls.size) if falls.size > 1 else 0.0
             fall = exact_mean(self._before[name]) - exact_mean(now)
             largest = max(largest, max(fall, 0.0) + margin * error if margin else fall)
         return float(largest)
 
-    def _how_far(self, rest: list[np.ndarray], make_up: list[np.ndarray]) -> float:
+    def _how_far(self, rest: dict[int, np.ndarray], make_up: dict[int, np.ndarray]) -> float:
         """Return how much of the changes of weights makes the measure highest, 0 to 2."""
-        along = [
-            part.trees.sum(part.kept, changes)
-            for part, changes in zip(self.parts, make_up, strict=True)
-        ]
+        along = {p: self.parts[p].trees.sum(self.parts[p].kept, make_up[p]) for p in rest}
         if self._scale is None:
-            shares = [part.share for part in self.parts]
-            start, other = (
-                np.sum([s * x for s, x in zip(shares, xs, strict=True)], axis=0)
-                for xs in (rest, along)
-            )
+            start = self._total({p: self._entering(p, scores) for p, scores in rest.items()})
+            other = np.sum([self.parts[p].share * x for p, x in along.items()], axis=0)
             found = sweep(
                 self._first,
                 start,
@@ -207,22 +206,23 @@ class Pruner:
         tried = [0.0, 0.5, 1.0, 1.5]
         values = []
         for a in tried:
-            total = self._total([r + a * x for r, x in zip(rest, along, strict=True)])
-            ranking = rank(total, self._first.query_ptr, self._n_threads)
+            fresh = {p: self._entering(p, rest[p] + a * along[p]) for p in rest}
+            ranking = rank(self._total(fresh), self._first.query_ptr, self._n_threads)
             values.append(exact_mean(self._first.values(ranking, self._n_threads)))
         return tried[int(np.argmax(values))]
 
     # -- scores -----------------------------------------------------------------------------------
 
-    def _scaled(self, part: Part, scores: np.ndarray) -> np.ndarray:
-        return part.share * (scores if self._scale is None else self._scale(scores))
+    def _entering(self, p: int, scores: np.ndarray) -> np.ndarray:
+        """Return what a part's scores add to the total."""
+        return self.parts[p].share * (scores if self._scale is None else self._scale(scores))
 
-    def _total(self, scores: Sequence[np.ndarray]) -> np.ndarray:
-        pairs = zip(self.parts, scores, strict=True)
-        return np.asarray(np.sum([self._scaled(part, own) for part, own in pairs], axis=0))
+    def _total(self, fresh: Mapping[int, np.ndarray]) -> np.ndarray:
+        """Return the rows' scores; `fresh` stands for what some parts add now."""
+        every = self._own | dict(fresh)
+        return np.asarray(np.sum([every[p] for p in range(len(self.parts))], axis=0))
 
-    def _values(self) -> dict[str, np.ndarray]:
+    def _values(self, fresh: Mapping[int, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """Return every query's value of every measure, as the parts are now."""
-        total = self._total([part.scores() for part in self.parts])
-        ranking = rank(total, self._first.query_ptr, self._n_threads)
+        ranking = rank(self._total(fresh or {}), self._first.query_ptr, self._n_threads)
         return {n: one.values(ranking, self._n_threads) for n, one in self.prepared.items()}
