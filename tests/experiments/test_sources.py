@@ -130,6 +130,28 @@ def test_a_folder_without_data_is_refused(tmp_path):
         Sources.of(tmp_path)
     folder = tiny_collection(tmp_path / "mine")
     (folder / "S2.txt").unlink()
-    with pytest.raises(rg.DataError, match="holds no data set"):
+    with pytest.raises(rg.DataError, match=r"holds no data set \(of LETOR's parts it lacks S2\)"):
         Sources.of(folder)
     assert isinstance(Sources.of(tiny_collection(folder)).own, Collection)
+
+
+def test_what_is_lacking_is_said(tmp_path):
+    folder = tmp_path / "folds"
+    for k, files in ((1, ("train.txt", "vali.txt", "test.txt")), (2, ("train.txt",))):
+        (folder / f"Fold{k}").mkdir(parents=True)
+        for file in files:
+            (folder / f"Fold{k}" / file).write_text(f"1 qid:{k}{file} 1:1\n")
+    with pytest.raises(rg.DataError, match=r"Fold2 lacks vali.txt, test.txt"):
+        Sources.of(folder)
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "qrels.txt").write_text("1 0 a 1\n")
+    (runs / "bm25.txt").write_text("1 Q0 a 1 3 x\n")
+    with pytest.raises(rg.DataError, match=r"qrels: 1; files beside them: 1\).*two runs or more"):
+        Sources.of(runs)
+
+
+def test_names_in_any_case(tmp_path):
+    tiny_collection(tmp_path / "MQ2008", name="a")
+    (found,) = Sources.of(tmp_path).collections("mq2008")
+    assert found.name == "MQ2008"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,10 @@ from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.experiments.sources import Sources
-    from rankgrove.experiments.study import Experiment, Findings
+    from rankgrove.experiments.study import Curves, Experiment
+
+
+FORMS = {"letor": "a collection in LETOR form", "trec": "TREC runs and qrels"}
 
 
 def reproduce(
@@ -27,7 +31,7 @@ def reproduce(
             help="Folder of your own data in place of MQ2008, OHSUMED, generated web data and the "
             "TREC runs: a collection in LETOR form, TREC runs and qrels, or a folder that holds "
             "such by name.",
-            show_default="$RANKGROVE_DATA",
+            show_default="$RANKGROVE_DATA, else ../shared/data",
         ),
     ] = None,
     scale: Annotated[
@@ -47,7 +51,7 @@ def reproduce(
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Run the papers' experiments and print their tables beside the papers' figures.
+    """Run the papers' experiments; print their tables, beside the papers' figures where it has any.
 
     Examples:
 
@@ -66,7 +70,8 @@ def reproduce(
     if which is None:
         width = max(len(one.name) for one in EXPERIMENTS)
         for one in EXPERIMENTS:
-            typer.echo(f"{one.name:<{width}}  {one.shows}")
+            form = f" [--data: {FORMS[one.takes]}]" if one.takes else ""
+            typer.echo(f"{one.name:<{width}}  {one.shows}{form}")
         return
     check_choice("scale", "reproduce", scale, ["small", "full"])
     wanted = chosen(which)
@@ -77,20 +82,21 @@ def reproduce(
     sources = Sources() if data is None else Sources.of(data)
     for one in _able(wanted, sources):
         about = {"experiment": one.name, "scale": scale}
-        name = f"{one.name}-{scale}"
+        own = None if sources.own is None else sources.own.name
+        ending = scale if own is None else f"{own}-{scale}"
         if sources.own is not None:
             about["data"] = sources.own.about()
-            name = f"{one.name}-{sources.own.name}-{scale}"
+        name = f"{one.name}-{ending}"
         store = ResultStore(None if out is None else out / f"{name}.jsonl", about)
         began = time.monotonic()
         study = Study(scale, store, threads, _tell, sources, cluster)
         typer.echo(f"{one.name}: {one.shows}", err=True)
         found = one.run(study)
-        title = f"## {one.shows} ({name})"
-        typer.echo(f"{title}\n\n{found.text}\n")
+        text = f"## {one.shows} ({name})\n\n{one.about(own)}\n\n{found.text}"
+        typer.echo(f"{text}\n")
         typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)
         if out is not None:
-            _write(out, name, name.removeprefix(one.name), title, found)
+            _write(out, name, ending, text, found.figures)
 
 
 def _tell(text: str) -> None:
@@ -108,10 +114,9 @@ def _able(wanted: list[Experiment], sources: Sources) -> list[Experiment]:
     able = [one for one in wanted if one.takes == form]
     if not able:
         names = ", ".join(one.name for one in EXPERIMENTS if one.takes == form)
-        what = "a collection in LETOR form" if form == "letor" else "TREC runs"
         raise ParameterError(
-            f"{', '.join(one.name for one in wanted)}: not on {what}, which --data gives. These "
-            f"run on it: {names}. Leave --data out for the others."
+            f"{', '.join(one.name for one in wanted)}: not on {FORMS[form]}, which --data gives. "
+            f"These run on it: {names}. Leave --data out for the others."
         )
     for one in wanted:
         if one not in able:
@@ -119,17 +124,17 @@ def _able(wanted: list[Experiment], sources: Sources) -> list[Experiment]:
     return able
 
 
-def _write(out: Path, name: str, ending: str, title: str, found: Findings) -> None:
+def _write(out: Path, name: str, ending: str, text: str, figures: Mapping[str, Curves]) -> None:
     """Write an experiment's tables and plots; a plot's name has the same ending."""
     from rankgrove.files import write_atomically
     from rankgrove.reporting.figure import save_figure
     from rankgrove.reporting.plots import curves
 
-    text = [title, found.text]
-    for figure, plot in found.figures.items():
+    parts = [text]
+    for figure, plot in figures.items():
         drawn = curves(
             plot.lines, plot.x_label, plot.y_label, plot.title, log_x=plot.log_x, log_y=plot.log_y
         )
-        save_figure(drawn, out / f"{figure}{ending}.png")
-        text.append(f"![{plot.title}]({figure}{ending}.png)")
-    write_atomically(out / f"{name}.md", "\n\n".join(text) + "\n")
+        save_figure(drawn, out / f"{figure}-{ending}.png")
+        parts.append(f"![{plot.title}]({figure}-{ending}.png)")
+    write_atomically(out / f"{name}.md", "\n\n".join(parts) + "\n")

@@ -18,6 +18,8 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments import wu2010
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
+    ARTIFICIAL,
+    COLLECTIONS,
     Experiment,
     Findings,
     Study,
@@ -31,6 +33,7 @@ from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.nets import LambdaRank, RankNet
+from rankgrove.validation import counted
 
 RATES = (0.001, 0.003)
 HIDDEN = (10,)  # "two layers and ten hidden nodes"
@@ -95,8 +98,9 @@ def table_1(study: Study) -> Findings:
             values[name] = _mean_over_seeds([part["values"] for part in parts])
         text += [
             f"Labels {labels}, test NDCG and share of pairs in the right order, in percent (half "
-            f"width of the 95 % interval); of nets the mean of {len(seeds)} seeds a query. The "
-            "paper's figures are of its own data: the order and the gaps compare, not the level.",
+            f"width of the 95 % interval); of nets the mean of {counted(len(seeds), 'seed')} a "
+            "query. The paper's figures are of its own data: the order and the gaps compare, not "
+            "the level.",
             _table_1_rows(values),
             _against_ranknet(values),
         ]
@@ -169,10 +173,11 @@ def four_measures(study: Study) -> Findings:
     n_train, n_test = _sizes(study)
     seeds = range(study.size(2, 5))
     text = [
-        f"Test values in percent (standard deviation over {len(seeds)} seeds of nets and training "
-        f"data), artificial data with skewed labels, {n_train:,} training and {n_test:,} test "
-        "queries; a row a measure that LambdaRank was trained for and its rate and epoch chosen "
-        "by, the best of a column in bold. p: paired t-test over queries, of means over seeds."
+        f"Test values in percent (standard deviation over {counted(len(seeds), 'seed')} of nets "
+        f"and training data), artificial data with skewed labels, {n_train:,} training and "
+        f"{n_test:,} test queries; a row a measure that LambdaRank was trained for and its rate "
+        "and epoch chosen by, the best of a column in bold. p: paired t-test over queries, of "
+        "means over seeds."
     ]
     cells = study.cells(
         {
@@ -333,7 +338,7 @@ def letor(study: Study) -> Findings:
             for name in values
         ]
         text += [
-            f"### {collection.described(numbers)}, {len(seeds)} seeds",
+            f"### {collection.described(numbers)}, {counted(len(seeds), 'seed')}",
             markdown(["system", *LETOR_MEASURES, "p, ndcg@10", "p, map"], rows),
         ]
     text.append(
@@ -378,18 +383,22 @@ EXPERIMENTS = (
         "burges2010",
         "LambdaRank and RankNet beside McRank and LambdaMART on artificial data",
         table_1,
+        data=ARTIFICIAL,
     ),
     Experiment(
         "burges2010-measures",
         "burges2010",
         "LambdaRank trained for four measures, measured by all four",
         four_measures,
+        data=ARTIFICIAL,
     ),
     Experiment(
         "burges2010-letor",
         "burges2010",
         "RankNet and LambdaRank beside LambdaMART on LETOR's collections",
         letor,
+        data=COLLECTIONS,
+        measured="letor",
         takes="letor",
     ),
 )

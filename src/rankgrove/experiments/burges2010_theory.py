@@ -18,6 +18,7 @@ from rankgrove.data.synthetic import make_artificial, make_web
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.burges2010 import GOALS, HIDDEN
 from rankgrove.experiments.study import (
+    ARTIFICIAL,
     Curves,
     Experiment,
     Findings,
@@ -277,17 +278,21 @@ EXPERIMENTS = (
         "burges2010",
         "section 4.2: whether trained nets are local optima of their measures",
         local_optimality,
+        data=ARTIFICIAL,
     ),
     Experiment(
         "burges2010-stacking",
         "burges2010",
         "section 7.1: LambdaRank on rankers' scores, exact combination, interpolation",
         stacking,
+        data="artificial (rg.make_artificial) and web-like (rg.make_web)",
     ),
     Experiment(
         "burges2010-factorised",
         "burges2010",
         "section 2.1: time of an epoch against documents a query, both forms of RankNet",
         factorised,
+        data=ARTIFICIAL,
+        measured="",
     ),
 )

@@ -18,6 +18,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.chen2008 import FOLDS, LEAVES, RATE, samples
 from rankgrove.experiments.sources import Collection
+from rankgrove.experiments.study import COLLECTIONS as LETOR
 from rankgrove.experiments.study import Experiment, Findings, Study, markdown, mean_cell, p_value
 from rankgrove.rankers.adapting import adapt_with
 from rankgrove.rankers.mart import MART
@@ -133,6 +134,8 @@ EXPERIMENTS = (
         "chen2008",
         "tree adaptation on LETOR's collections, from short lists to long ones",
         letor,
+        data=LETOR,
+        measured="letor",
         takes="letor",
     ),
 )

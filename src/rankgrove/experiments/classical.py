@@ -14,6 +14,7 @@ import numpy as np
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
+    COLLECTIONS,
     Experiment,
     Findings,
     Study,
@@ -212,6 +213,8 @@ EXPERIMENTS = (
         "classical",
         "RankBoost, AdaRank and all other rankers on LETOR's collections",
         run,
+        data=COLLECTIONS,
+        measured="letor",
         takes="letor",
     ),
 )

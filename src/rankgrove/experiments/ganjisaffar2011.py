@@ -22,8 +22,10 @@ from rankgrove.experiments.ganjisaffar2011_peer import has_lightgbm, lightgbm_sc
 from rankgrove.experiments.ganjisaffar2011_setting import (
     BAG,
     BAG_OVER,
+    DATA,
     DECIDES,
     FRACTION,
+    MEASURED,
     MEASURES,
     PLAIN,
     RANDOM,
@@ -48,6 +50,7 @@ from rankgrove.experiments.study import (
 )
 from rankgrove.measures.base import exact_mean
 from rankgrove.random import generator
+from rankgrove.validation import counted
 
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 45)
 N_DRAWS = 20  # random choices of so many models from the bag, for Figure 4
@@ -67,9 +70,9 @@ def table_4(study: Study) -> Findings:
     found = _all_systems(study, collection, numbers, seeds)
     beside = f"; in brackets the paper's figures, of {setting.paper_of}" if setting.paper else ""
     text = [
-        f"{collection.described(numbers)}, {len(seeds)} seeds, bags of {n_models(study, setting)} "
-        f"models on {FRACTION:.0%} of the training queries; the measures of convention "
-        f"{setting.convention!r}, means over queries{beside}. {PLAIN} has no seeds: the mean of "
+        f"{collection.described(numbers)}, {counted(len(seeds), 'seed')}, bags of "
+        f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; "
+        f"means over queries{beside}. {PLAIN} has no seeds: the mean of "
         f"its best configurations, {len(setting.plain)}.",
         _systems(found, setting),
         _tests(found),
@@ -145,7 +148,7 @@ def _trees(found: Cells) -> str:
         f"{name} {np.mean([cell['trees'] for fold in cells for cell in fold]):,.0f}"
         for name, cells in found.items()
     ]
-    return f"Trees of a model, mean: {', '.join(sizes)}."
+    return f"Trees, mean (of a bag those of all its models): {', '.join(sizes)}."
 
 
 def _values(scorer: Any, data: QueryDataset, setting: Setting) -> dict[str, list[float]]:
@@ -185,7 +188,12 @@ def _bag_on(study: Study, setting: Setting, fold: Fold, seed: int) -> dict[str, 
             if part == "test":
                 values = _values(_together(columns, data), data, setting)
         trees = sum(model.ensemble_.n_trees for model in models)
-        result[name] = {"values": values, "trees": trees, "map": curves}
+        result[name] = {
+            "values": values,
+            "trees": trees,
+            "models": len(models),
+            "map": curves,
+        }
     return result
 
 
@@ -205,10 +213,15 @@ def _together(columns: np.ndarray, data: QueryDataset) -> np.ndarray:
     return data.ungrouped(aggregate(grouped, data.query_ptr, "minmax", np.ones(len(columns))))
 
 
+def _counts(n_models: int) -> list[int]:
+    """Return the numbers of models that Figure 4 looks at, up to all."""
+    return [n for n in COUNTS if n < n_models] + [n_models]
+
+
 def _growing(columns: np.ndarray, data: QueryDataset, setting: Setting, seed: int) -> list[float]:
     """Return the mean MAP of so many models of the bag, drawn at random (Figure 4)."""
     means = []
-    for n in (count for count in COUNTS if count <= len(columns)):
+    for n in _counts(len(columns)):
         rng = generator(seed, "figure 4", n)
         n_draws = 1 if n == len(columns) else N_DRAWS
         drawn = []
@@ -225,7 +238,7 @@ def _figure_4(found: Cells) -> Curves:
         for part in ("valid", "test"):
             curves = [cell["map"][part] for fold in found[name] for cell in fold]
             mean = np.mean(curves, axis=0)
-            lines[f"{name}, {part}"] = (np.array(COUNTS[: mean.size]), mean)
+            lines[f"{name}, {part}"] = (np.array(_counts(found[name][0][0]["models"])), mean)
     return Curves(lines, "number of models", "MAP", "Models in the bag against MAP")
 
 
@@ -306,6 +319,8 @@ EXPERIMENTS = (
         "ganjisaffar2011",
         "Table 4 and Figure 4: bags",
         table_4,
+        data=DATA,
+        measured=MEASURED,
         takes="letor",
     ),
     Experiment(
@@ -313,6 +328,8 @@ EXPERIMENTS = (
         "ganjisaffar2011",
         "Table 5: variance",
         table_5,
+        data=DATA,
+        measured=MEASURED,
         takes="letor",
     ),
 )

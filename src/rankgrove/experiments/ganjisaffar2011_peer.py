@@ -69,7 +69,7 @@ def _one(
         "lambdarank_norm": False,
         "seed": seed,
         "deterministic": True,
-        "num_threads": study.n_threads or 0,
+        "num_threads": study.n_threads or 1,  # more would only wait for each other on small data
         "verbose": -1,
     }
     sets = [_data(lgb, data) for data in (train, valid)]
@@ -80,7 +80,7 @@ def _one(
         valid_sets=[sets[1]],
         callbacks=[lgb.early_stopping(base.early_stopping or 1, verbose=False)],
     )
-    scores = np.asarray(model.predict(test.X, num_threads=study.n_threads or 0))
+    scores = np.asarray(model.predict(test.X, num_threads=study.n_threads or 1))
     return scores, model.best_iteration
 
 

@@ -19,6 +19,8 @@ from rankgrove.rankers.lambdamart import LambdaMART
 
 MEASURES = ["ndcg@1", "ndcg@3", "ndcg@5", "meanndcg", "map"]
 TITLES = ("NDCG@1", "NDCG@3", "NDCG@5", "Mean NDCG", "MAP")
+DATA = "LETOR's MQ2008, folds as published"
+MEASURED = "letor (mslr for MSLR-WEB10K)"
 DECIDES = "ndcg@3"  # on validation data, as in the paper
 TOLERANCE, FRACTION = 0.02, 0.67
 PLAIN, RANDOM = "LambdaMART", "LambdaMART with randomisation"

@@ -9,8 +9,10 @@ import numpy as np
 from rankgrove.bagging.sample import sampled_queries
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.ganjisaffar2011_setting import (
+    DATA,
     DECIDES,
     FRACTION,
+    MEASURED,
     base_ranker,
     fitted_bag,
     setting_of,
@@ -29,6 +31,7 @@ from rankgrove.experiments.study import (
 from rankgrove.experiments.tune import tune
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.pruning import prune
+from rankgrove.validation import counted
 
 # -- pruning --------------------------------------------------------------------------------------
 
@@ -132,7 +135,7 @@ def tuning(study: Study) -> Findings:
     nested = [value for _, value in found.nested()]
     text = [
         f"{collection.described(numbers)}: {len(found.trials)} configurations of the paper's grid, "
-        f"{study.size(1, 3)} seeds. The best by validation NDCG@3 (Table 3's layout):",
+        f"{counted(study.size(1, 3), 'seed')}. The best by validation NDCG@3 (Table 3's layout):",
         found.table(5),
         f"Expected test NDCG@3 of the best of m configurations (Figure 1): {test[0]:.4f} for one, "
         f"highest, {test[top]:.4f}, for {m[top]}, {test[-1]:.4f} for all {m[-1]}; on the "
@@ -232,13 +235,16 @@ def _two_models(study: Study, collection: Collection) -> dict[str, Any]:
     return {"edges": edges.tolist(), "models": models}
 
 
-def _experiment(name: str, shows: str, run: Any) -> Experiment:
-    return Experiment(f"ganjisaffar2011-{name}", "ganjisaffar2011", shows, run, takes="letor")
+def _experiment(name: str, shows: str, run: Any, measured: str = MEASURED) -> Experiment:
+    full = f"ganjisaffar2011-{name}"
+    return Experiment(full, "ganjisaffar2011", shows, run, DATA, measured, takes="letor")
 
 
 EXPERIMENTS = (
     _experiment("pruning", "Section 5: pruned bags", pruning),
     _experiment("tuning", "Table 3 and Figure 1: tuning", tuning),
-    _experiment("figure2", "Figure 2: 2,000 trees, training and validation figures", figure_2),
-    _experiment("figure3", "Figure 3: distributions of two models' scores", figure_3),
+    _experiment(
+        "figure2", "Figure 2: 2,000 trees, training and validation figures", figure_2, "papers"
+    ),
+    _experiment("figure3", "Figure 3: distributions of two models' scores", figure_3, ""),
 )

@@ -136,11 +136,13 @@ class Sources:
             return Sources(path, Collection(known or found.name, files))
         if runs := _trec_files(path):
             return Sources(path, TrecRuns(path.resolve().name, *runs))
-        if not any(_letor_files(one) or _trec_files(one) for one in path.iterdir() if one.is_dir()):
+        inside = [one for one in path.iterdir() if one.is_dir()]
+        lacks = _what_lacks(path)
+        if lacks or not any(_letor_files(one) or _trec_files(one) for one in inside):
             raise DataError(
-                f"{path} holds no data set. A collection is: {FORMS}. TREC runs are: a file whose "
-                "name begins with qrels, and the runs beside it. Or give a folder that holds such "
-                "folders by name (mq2008, ohsumed, ...)."
+                f"{path} holds no data set{lacks}. A collection is: {FORMS}. TREC runs "
+                "are: one file whose name begins with qrels, and two runs or more. Or give a "
+                "folder that holds such folders by name (mq2008, ohsumed, ...)."
             )
         return Sources(path)
 
@@ -171,6 +173,10 @@ class Sources:
         return Collection(name.upper(), files)
 
     def _named(self, name: str) -> Path:
+        if self.folder.is_dir():
+            for one in sorted(self.folder.iterdir()):
+                if one.is_dir() and one.name.lower() == name:
+                    return one
         if not (self.folder / name).is_dir():
             raise DataError(
                 f"The experiment needs the data set {name!r}, and there is no folder "
@@ -203,6 +209,25 @@ def _letor_files(folder: Path) -> tuple[tuple[Files, Files, Files], ...]:
     ]
     folds = [_three_files(one) for _, one in sorted(numbered)] or [_three_files(folder)]
     return tuple(fold for fold in folds if fold is not None) if all(folds) else ()
+
+
+def _what_lacks(folder: Path) -> str:
+    """Say what a folder that is nearly a data set lacks; nothing where it is far from one."""
+    parts = [k for k in range(1, 6) if _one_file(folder, rf"s{k}")]
+    if parts:
+        lacking = ", ".join(f"S{k}" for k in range(1, 6) if k not in parts)
+        return f" (of LETOR's parts it lacks {lacking})"
+    for one in sorted([folder, *(f for f in folder.iterdir() if f.is_dir())]):
+        roles = [role for role in ROLES if _one_file(one, rf"{role}\w*")]
+        fold = one is not folder and one.name.lower().startswith("fold")
+        if len(roles) < len(ROLES) and (roles or fold):
+            lacking = ", ".join(f"{role}.txt" for role in ROLES if role not in roles)
+            return f" ({one} lacks {lacking}, or has several)"
+    files = [f.name.lower() for f in folder.iterdir() if f.is_file()]
+    qrels = sum(name.startswith("qrels") for name in files)
+    if qrels:
+        return f" (files of qrels: {qrels}; files beside them: {len(files) - qrels})"
+    return ""
 
 
 def _three_files(folder: Path) -> tuple[Files, Files, Files] | None:

@@ -109,6 +109,11 @@ class Findings:
     figures: dict[str, Curves]
 
 
+# What many experiments run on.
+ARTIFICIAL = "artificial, by the paper's recipe (rg.make_artificial)"
+COLLECTIONS = "LETOR's MQ2008 and OHSUMED, folds as published"
+
+
 @dataclass(frozen=True)
 class Experiment:
     """An experiment of a paper.
@@ -117,6 +122,8 @@ class Experiment:
     ----------
     name, paper, shows : what it is called, whose it is, and what one sees
     run : the function that runs it
+    data : what it runs on, where the user gives nothing else
+    measured : by which convention; empty where nothing is measured
     takes : what data of the user's own it can run on: "letor", "trec", or nothing
     """
 
@@ -124,7 +131,14 @@ class Experiment:
     paper: str
     shows: str
     run: Callable[[Study], Findings]
+    data: str
+    measured: str = "papers"
     takes: str = ""
+
+    def about(self, own: str | None) -> str:
+        """Return a line on data and measures; `own` names data of the user's."""
+        line = f"Data: {own or self.data}."
+        return f"{line} Measures: convention {self.measured}." if self.measured else line
 
 
 def mean_cell(values: Sequence[float]) -> str:
@@ -146,7 +160,11 @@ def mean_and_reach(folds: Sequence[Sequence[float]]) -> str:
 
 def p_value(one: Sequence[float], other: Sequence[float]) -> str:
     """Return the p-value of the paired t-test of two systems, as text."""
-    p = paired_t(np.asarray(one, np.float64) - np.asarray(other, np.float64))
+    return p_text(paired_t(np.asarray(one, np.float64) - np.asarray(other, np.float64)))
+
+
+def p_text(p: float) -> str:
+    """Return a p-value as text."""
     return "< .0001" if p < 1e-4 else f"{p:.4f}".replace("0.", ".", 1)
 
 

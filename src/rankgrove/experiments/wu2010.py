@@ -15,6 +15,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_artificial
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.study import (
+    ARTIFICIAL,
     Curves,
     Experiment,
     Findings,
@@ -253,6 +254,18 @@ def step_result(
 
 
 EXPERIMENTS = (
-    Experiment("wu2010-table1", "wu2010", "Table 1 and Figure 2: LambdaMART and McRank", table_1),
-    Experiment("wu2010-figure3", "wu2010", "Figures 3 and 4: exact line search", figure_3),
+    Experiment(
+        "wu2010-table1",
+        "wu2010",
+        "Table 1 and Figure 2: LambdaMART and McRank",
+        table_1,
+        data=ARTIFICIAL,
+    ),
+    Experiment(
+        "wu2010-figure3",
+        "wu2010",
+        "Figures 3 and 4: exact line search",
+        figure_3,
+        data=ARTIFICIAL,
+    ),
 )

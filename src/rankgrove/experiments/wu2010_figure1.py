@@ -13,7 +13,7 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_artificial
-from rankgrove.experiments.study import Curves, Experiment, Findings, Study, markdown
+from rankgrove.experiments.study import ARTIFICIAL, Curves, Experiment, Findings, Study, markdown
 from rankgrove.rankers.combining import OptimalCombination, optimal_combination
 from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.nets import LambdaRank
@@ -115,6 +115,10 @@ def _intervals(labels: list[float], scores: np.ndarray, best: OptimalCombination
 
 EXPERIMENTS = (
     Experiment(
-        "wu2010-figure1", "wu2010", "Figure 1: scores as lines that cross, NDCG in steps", figure_1
+        "wu2010-figure1",
+        "wu2010",
+        "Figure 1: scores as lines that cross, NDCG in steps",
+        figure_1,
+        data=ARTIFICIAL,
     ),
 )

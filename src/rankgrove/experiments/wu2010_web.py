@@ -235,6 +235,7 @@ EXPERIMENTS = (
         "wu2010",
         "Table 1 and Figure 2, web data: LambdaMART, McRank and LambdaRank",
         table_1,
+        data="web-like, generated (rg.make_web)",
         takes="letor",
     ),
     Experiment(
@@ -242,6 +243,7 @@ EXPERIMENTS = (
         "wu2010",
         "Figures 3 and 4, web data: exact line search",
         figure_3,
+        data="web-like, generated (rg.make_web)",
         takes="letor",
     ),
 )
