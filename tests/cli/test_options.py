@@ -186,3 +186,12 @@ def test_a_model_is_compared_on_a_file_without_the_last_features(folder):
 )
 def test_mistakes(folder, words, message):
     assert message in run(*words.split(), cwd=folder, status=2)[1]
+
+
+@pytest.mark.parametrize("words", [["--sample", "0.5"], ["--combine", "mean"]])
+def test_options_of_bags_need_a_bag(tmp_path, words):
+    rg.write_letor(rg.make_artificial(10, n_docs=5, n_features=4, seed=1), tmp_path / "train.txt")
+    command = ["train", "train.txt", *QUICK, *words, "--model", "m.rg", "--set", "n_trees=2"]
+    _, refused = run(*command, cwd=tmp_path, status=2)
+    assert "give --models too" in refused
+    run(*command, "--models", "2", cwd=tmp_path)

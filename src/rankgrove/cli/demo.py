@@ -44,6 +44,10 @@ def demo(
         "svm-map": f"{train} --ranker svm-map --set C=[0.01,0.1,1.0]",
         "mcrank": f"{train} --ranker mcrank --set n_trees={rounds} --set n_leaves=10",
     }
+    typer.echo(
+        "Training four rankers, two at a time. The first time kernels are compiled, which takes "
+        "most of the time below; from then on they are kept.\n"
+    )
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda name: _run(name, folder, commands[name]), commands))
     members = f"{folder}/mcrank.rg {folder}/lambdarank.rg"

@@ -91,7 +91,13 @@ def reproduce(
         began = time.monotonic()
         study = Study(scale, store, threads, _tell, sources, cluster)
         typer.echo(f"{one.name}: {one.shows}", err=True)
-        found = one.run(study)
+        try:
+            found = one.run(study)
+        except KeyboardInterrupt:
+            lost = "nothing was kept; --out keeps what is done."
+            kept = f"what is done is kept in {out}, and the same command goes on."
+            typer.echo(f"interrupted: {lost if out is None else kept}", err=True)
+            raise typer.Exit(130) from None
         text = f"## {one.shows} ({name})\n\n{one.about(own)}\n\n{found.text}"
         typer.echo(f"{text}\n")
         typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)

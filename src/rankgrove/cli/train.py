@@ -83,9 +83,15 @@ BagSize = Annotated[
         show_default=False,
     ),
 ]
-Sample = Annotated[float, typer.Option(help="Share of the queries that a model of a bag sees.")]
+Sample = Annotated[
+    float | None,
+    typer.Option(help="Share of the queries that a model of a bag sees.", show_default="0.67"),
+]
 Combine = Annotated[
-    str, typer.Option(help="How a bag's scores are made one: minmax, borda or mean.")
+    str | None,
+    typer.Option(
+        help="How a bag's scores are made one: minmax, borda or mean.", show_default="minmax"
+    ),
 ]
 Cluster = Annotated[
     str | None,
@@ -117,8 +123,8 @@ def train(
     valid_measure: ValidMeasures = None,
     checkpoint: Checkpoint = None,
     models: BagSize = None,
-    sample: Sample = 0.67,
-    combine: Combine = "minmax",
+    sample: Sample = None,
+    combine: Combine = None,
     cluster: Cluster = None,
     quiet: Quiet = False,
     *,
@@ -164,7 +170,10 @@ def train(
     known = _go_on_from(made, reading.base_score)
     made.check_valid(bool(valid))
     if models is not None:
-        made = _bag_of(made, models, sample, combine, cluster, checkpoint, threads, quiet)
+        how = {"query_fraction": sample, "combine": combine, "cluster": cluster}
+        made = _bag_of(made, models, how, checkpoint, threads, quiet)
+    elif sample is not None or combine is not None:
+        raise ParameterError("--sample and --combine are for bags: give --models too.")
     check_measures([made.measure, *(valid_measure or [])])
     if valid_measure and not valid:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
@@ -235,9 +244,7 @@ def _go_on_from(made: Any, base_score: str | None) -> list[Any]:
 def _bag_of(
     made: Any,
     models: int,
-    sample: float,
-    combine: str,
-    cluster: str | None,
+    how: Mapping[str, Any],
     checkpoint: Path | None,
     threads: int | None,
     quiet: bool,
@@ -248,9 +255,7 @@ def _bag_of(
     bag = rg.BaggedRanker(
         made,
         models,
-        sample,
-        combine,
-        cluster=cluster,
+        **{name: value for name, value in how.items() if value is not None},
         checkpoint=checkpoint,
         random_state=made.get_params(deep=False).get("random_state", 0),
         n_threads=threads,
