@@ -20,7 +20,7 @@ from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import as_systems, named_models
-from rankgrove.validation import check_integer, refuse
+from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,8 +161,8 @@ def wins_and_losses(
     axes.axhline(found.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
     won, lost, alike = found.counts
     axes.set_title(
-        f"{found.system} against {found.against}: {won:,} queries won, {lost:,} lost, "
-        f"{alike:,} alike",
+        f"{found.system} against {found.against}: {counted(won, 'query', 'queries')} won, "
+        f"{lost:,} lost, {alike:,} alike",
         fontsize="medium",
     )
     axes.set_xlim(0, found.values.size)
