@@ -108,6 +108,9 @@ def test_adaptation_and_pruning(tmp_path):
     data = block(rg.report(models, target, "ndcg@10").html)
     (one,) = data["adaptation"]
     assert len(one["tree"]) == 10
+    labels = {one["model"]: one["label"] for one in data["importance"]}
+    assert labels["adapted"] == "share of all gains (the base model’s)"
+    assert labels["pruned"] == "share of all gains"
     assert data["pruning"][0]["trees"] == [p.n_trees for p in pruned.passes]
     pruned.ranker.save(tmp_path / "pruned.rg")  # the file has it on record too
     again = rg.load(tmp_path / "pruned.rg")

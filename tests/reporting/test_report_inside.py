@@ -67,6 +67,16 @@ def test_the_page_has_the_curves_inside_of_models(made, bag):
     assert one["y"][-1] is None
 
 
+def test_a_bag_and_a_smaller_one_are_told_apart(made, bag):
+    _, test, vali = made
+    bags = {"bag": bag, "pruned": rg.prune(bag, vali, "ndcg@10", 0.01)}
+    about = [one.about for one in as_systems(bags, test, "t")]
+    assert about[0].endswith(f"combined by minmax; {bag.n_trees_} trees in all")
+    assert about[0] != about[1]
+    nets = rg.BaggedRanker(rg.LambdaRank(n_epochs=1), n_models=2).fit(vali)
+    assert as_systems(nets, test, "t")[0].about.endswith("combined by minmax")
+
+
 def test_many_models_have_fewer_points(made):
     n, rounds = 60, 400
     x = np.arange(1.0, rounds + 1)
