@@ -145,6 +145,29 @@ def test_labels_of_a_log_axis_do_not_overlap(ends):
     assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
 
 
+def test_pruning_of_a_loaded_ranker(made, tmp_path):
+    models, test = made
+    pruned = rg.prune(models["trees"], test, ["map", "mrr"], 0.02)
+    pruned.ranker.save(tmp_path / "pruned.rg")
+    shown = []
+    for given in (pruned, pruned.ranker, rg.load(tmp_path / "pruned.rg")):
+        (axes,) = rg.plot.pruning(given).axes
+        shown.append([line.get_xydata().tolist() for line in axes.get_lines()])
+    assert shown[0] == shown[1] == shown[2]
+    start = pruned.passes[0].values["mrr"]
+    assert shown[0][1] == [[one.n_trees, one.values["mrr"] - start] for one in pruned.passes]
+    with pytest.raises(rg.ParameterError, match="or the ranker that it made"):
+        rg.plot.pruning(models["trees"])
+
+
+def test_the_curve_of_a_combined_ranker(made):
+    models, test = made
+    pair = rg.CombinedRanker((models["trees"], models["net"])).fit(test)
+    with pytest.raises(rg.ParameterError, match=r"Give rg\.optimal_combination\(\*model\.rankers_"):
+        rg.plot.combination_curve(pair)
+    rg.plot.combination_curve(rg.optimal_combination(*pair.rankers_, test, "map"))
+
+
 def test_comparison(made):
     models, test = made
     figure = rg.plot.comparison(models, test, ["map", "err"])

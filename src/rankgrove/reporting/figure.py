@@ -32,7 +32,8 @@ def log_x(axes: Any) -> None:
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     decades = math.log10(high / low)
-    steps = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0, 3.0) if decades < 4.5 else (1.0,)
+    most = {0.8: (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), 2.5: (1.0, 2.0, 5.0), 4.5: (1.0, 3.0)}
+    steps = next((one for limit, one in most.items() if decades < limit), (1.0,))
     axes.xaxis.set_major_locator(LogLocator(subs=steps))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
