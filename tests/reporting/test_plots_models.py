@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -142,7 +144,7 @@ def test_labels_of_a_log_axis_do_not_overlap(ends):
     ]
     boxes = sorted((one.get_window_extent() for one in labels), key=lambda box: box.x0)
     assert len(boxes) >= 2
-    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
 
 
 def test_pruning_of_a_loaded_ranker(made, tmp_path):

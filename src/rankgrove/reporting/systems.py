@@ -32,7 +32,7 @@ class System:
 
     @property
     def about(self) -> str:
-        """The first line of the model's own summary, of a bag with its trees; or what kind of thing it is."""
+        """The first line of the model's summary, of a bag with its trees; or what kind it is."""
         if self.model is None:
             return "scores that were given"
         if hasattr(self.model, "summary"):
