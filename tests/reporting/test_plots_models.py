@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import rankgrove as rg
+from rankgrove.reporting.figure import log_x, new_figure
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,63 @@ def test_trees_against_quality(made):
     assert by_size.get_lines()[0].get_ydata()[-1] == whole
     with pytest.raises(rg.DataError, match="models that can score"):
         rg.plot.trees_against_quality({"a": test.column(1)}, test)
+
+
+def test_axes_of_trees_against_quality(made):
+    models, test = made
+    trees, net = models["trees"], models["net"]
+    classes = rg.McRank(n_trees=2, min_leaf=3).fit(test)
+    for shown, label in (
+        ({"a": trees, "net": net}, "trees"),
+        ({"a": trees, "<c>": classes}, "trees (of <c>: rounds)"),
+        ({"<c>": classes}, "rounds of trees"),
+    ):
+        by_size, by_time = rg.plot.trees_against_quality(shown, test, "map").axes
+        assert by_size.get_xlabel() == label
+    (by_time,) = rg.plot.trees_against_quality(net, test, "map").axes  # no empty panel
+    assert by_time.get_xlabel() == "µs a document"
+
+
+@pytest.mark.parametrize("ends", [(0.02, 0.025), (0.018, 0.35), (1, 300), (1, 20_000), (1e-3, 1e6)])
+def test_labels_of_a_log_axis_do_not_overlap(ends):
+    figure = new_figure("test", 5.5, 4.5)
+    axes = figure.subplots()
+    axes.plot(ends, (0.0, 1.0))
+    log_x(axes)
+    FigureCanvasAgg(figure).draw()
+    low, high = axes.get_xlim()
+    labels = [
+        tick.label1
+        for which in (axes.xaxis.get_major_ticks(), axes.xaxis.get_minor_ticks())
+        for tick in which
+        if tick.label1.get_text() and low <= tick.get_loc() <= high
+    ]
+    boxes = sorted((one.get_window_extent() for one in labels), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+def test_pruning_of_a_loaded_ranker(made, tmp_path):
+    models, test = made
+    pruned = rg.prune(models["trees"], test, ["map", "mrr"], 0.02)
+    pruned.ranker.save(tmp_path / "pruned.rg")
+    shown = []
+    for given in (pruned, pruned.ranker, rg.load(tmp_path / "pruned.rg")):
+        (axes,) = rg.plot.pruning(given).axes
+        shown.append([line.get_xydata().tolist() for line in axes.get_lines()])
+    assert shown[0] == shown[1] == shown[2]
+    start = pruned.passes[0].values["mrr"]
+    assert shown[0][1] == [[one.n_trees, one.values["mrr"] - start] for one in pruned.passes]
+    with pytest.raises(rg.ParameterError, match="or the ranker that it made"):
+        rg.plot.pruning(models["trees"])
+
+
+def test_the_curve_of_a_combined_ranker(made):
+    models, test = made
+    pair = rg.CombinedRanker((models["trees"], models["net"])).fit(test)
+    with pytest.raises(rg.ParameterError, match=r"Give rg\.optimal_combination\(\*model\.rankers_"):
+        rg.plot.combination_curve(pair)
+    rg.plot.combination_curve(rg.optimal_combination(*pair.rankers_, test, "map"))
 
 
 def test_comparison(made):

@@ -18,7 +18,7 @@ from rankgrove.reporting.rankings import MOST_DOCUMENTS, shown_queries
 from rankgrove.reporting.reasons import reasons
 from rankgrove.reporting.sizes import size_curve
 from rankgrove.reporting.systems import as_systems
-from rankgrove.reporting.verdict import verdict
+from rankgrove.reporting.verdict import signed, verdict
 from tests.reporting.blocks import block
 
 HOSTILE = "</script><script>alert(1)</script><!--<b>&amp;\"'\u2028"
@@ -108,6 +108,9 @@ def test_adaptation_and_pruning(tmp_path):
     data = block(rg.report(models, target, "ndcg@10").html)
     (one,) = data["adaptation"]
     assert len(one["tree"]) == 10
+    labels = {one["model"]: one["label"] for one in data["importance"]}
+    assert labels["adapted"] == "share of all gains (the base model’s)"
+    assert labels["pruned"] == "share of all gains"
     assert data["pruning"][0]["trees"] == [p.n_trees for p in pruned.passes]
     pruned.ranker.save(tmp_path / "pruned.rg")  # the file has it on record too
     again = rg.load(tmp_path / "pruned.rg")
@@ -202,6 +205,25 @@ def test_verdicts():
         "c, the best of 3, is ahead of a, but not significantly."
     )
     assert sentence(a=good, b=good) == "a and b have the same mrr on every query."
+
+
+def test_one_query_and_equal_systems(made):
+    one = rg.QueryDataset([[1.0], [0.0]], [1, 0], qid=[1, 1])
+    good, bad = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    page = rg.report({"a": bad, "b": good}, one, "mrr")
+    assert "on 1 query: a difference of +0.5000 (no interval), 1 query won and 0 lost" in (
+        page.summary
+    )
+    for text in ("nan", "1 queries", "<b>1</b> queries", "<b>1</b> features"):
+        assert text not in page.html.split("<main")[0].split("</style>")[1]
+    assert "nan" not in page.html.split('<details class="tests">')[1].split("</details>")[0]
+    assert rg.report(good, one, "mrr").summary.endswith("No interval, on 1 query.")
+    alike = rg.report({"a": good, "b": good}, one, "mrr").summary
+    assert alike == "a and b have the same mrr on every query. Mean mrr 1.0000 on 1 query."
+    assert (signed(-0.00004), signed(-0.0), signed(-0.5)) == ("+0.0000", "+0.0000", "-0.5000")
+    better = made[1].y + 0.0
+    few = rg.report({"a": better, "b": better}, made[1], "ndcg@10")
+    assert "-0.0000" not in few.html
 
 
 def test_a_single_model(made):

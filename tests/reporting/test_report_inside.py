@@ -10,7 +10,7 @@ import pytest
 import rankgrove as rg
 from rankgrove.reporting.content import _learning
 from rankgrove.reporting.dependence import dependences
-from rankgrove.reporting.importance import feature_importance
+from rankgrove.reporting.importance import Importance, feature_importance
 from rankgrove.reporting.learning import LearningCurve, learning_curves
 from rankgrove.reporting.sizes import size_curve
 from rankgrove.reporting.systems import as_systems
@@ -67,6 +67,16 @@ def test_the_page_has_the_curves_inside_of_models(made, bag):
     assert one["y"][-1] is None
 
 
+def test_a_bag_and_a_smaller_one_are_told_apart(made, bag):
+    _, test, vali = made
+    bags = {"bag": bag, "pruned": rg.prune(bag, vali, "ndcg@10", 0.01)}
+    about = [one.about for one in as_systems(bags, test, "t")]
+    assert about[0].endswith(f"combined by minmax; {bag.n_trees_} trees in all")
+    assert about[0] != about[1]
+    nets = rg.BaggedRanker(rg.LambdaRank(n_epochs=1), n_models=2).fit(vali)
+    assert as_systems(nets, test, "t")[0].about.endswith("combined by minmax")
+
+
 def test_many_models_have_fewer_points(made):
     n, rounds = 60, 400
     x = np.arange(1.0, rounds + 1)
@@ -95,6 +105,37 @@ def test_partial_dependence_of_a_bag_is_the_mean_of_its_models(made, bag):
             lines.append((line - scores.mean()) / scores.std())
         expected = np.average(lines, axis=0, weights=weighted.weights_)
         assert one.lines["bag"] == pytest.approx(expected)
+
+
+def test_partial_dependence_of_a_bag_in_a_combination(made, bag):
+    """The sum of its parts' lines; 0 for a feature that does nothing."""
+    models, test, vali = made
+    trees, bag = models["trees"].truncated(2), copy.copy(bag)
+    bag.models_, bag.weights_ = [one.truncated(1) for one in bag.models_[:2]], np.array([1.0, 2.0])
+    pair = rg.CombinedRanker((trees, bag)).with_weights(np.array([0.5, 3.0]), vali, 0.0)
+    stack = rg.StackedRanker([bag, trees], n_epochs=1).fit(vali)
+    by_query = rg.SVMMap(C=1.0, scaling="query").fit(vali)
+    left_out = rg.CombinedRanker((bag, by_query)).with_weights(np.ones(2), vali, 0.0)
+    shown = {"trees": trees, "bag": bag, "pair": pair, "stack": stack, "none": left_out}
+    used = sum(one.feature_importance("split") for one in (trees, *bag.models_))
+    order = np.append(np.argsort(-used)[:3], np.flatnonzero(used == 0)[0])  # the last does nothing
+    lines = {name: [] for name in ("trees", "bag", "pair", "stack")}
+    for j in order:
+        values = np.eye(test.n_features)[j]
+        one = Importance("m", "gain", tuple(test.feature_names), values)
+        (found,) = dependences(as_systems(shown, test, "t"), test, [one], 1)
+        assert list(found.lines) == list(lines)
+        for name, line in found.lines.items():
+            lines[name].append(line)
+    for of in lines.values():
+        assert of[-1] == pytest.approx(np.zeros(of[-1].size), abs=1e-6)
+    first, second, both, net = (np.concatenate(of) for of in lines.values())
+    a, b = 0.5 * trees.predict(test).std(), 3.0 * bag.predict(test).std()
+    total = (a * first + b * second) / (a + b)
+    scale = (both @ total) / (total @ total)
+    assert both == pytest.approx(scale * total, abs=1e-9)
+    assert 0.9 < scale < 1.5  # the parts' scores do not quite vary together
+    assert net.std() > 0.5 * second.std()
 
 
 def test_sizes_of_a_bag_are_those_of_its_first_models(made, bag):

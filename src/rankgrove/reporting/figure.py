@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,20 @@ def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", purpose) from None
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def log_x(axes: Any) -> None:
+    """Make the axis of x logarithmic, with plain numbers that do not run into each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    decades = math.log10(high / low)
+    most = {0.8: (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), 2.5: (1.0, 2.0, 5.0), 4.5: (1.0, 3.0)}
+    steps = next((one for limit, one in most.items() if decades < limit), (1.0,))
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def save_figure(figure: Figure, path: Path) -> None:

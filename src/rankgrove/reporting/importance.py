@@ -14,6 +14,7 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.model.linear import Linear
 from rankgrove.random import generator
+from rankgrove.rankers.trada import Trada
 from rankgrove.reporting.systems import some_queries
 from rankgrove.validation import check_choice
 
@@ -34,18 +35,20 @@ class Importance:
         the feature's values change places)
     features : all names, in the data's order
     values : one a feature
+    of_base : whether gains are those of the base model's training, which adapted trees keep
     """
 
     model: str
     kind: str
     features: tuple[str, ...]
     values: np.ndarray
+    of_base: bool = False
 
     @property
     def label(self) -> str:
         """What the values are, in words."""
         return {
-            "gain": "share of all gains",
+            "gain": "share of all gains" + (" (the base model’s)" if self.of_base else ""),
             "split": "share of all splits",
             "weight": "reach of the weight",
             "permutation": "fall of the measure if permuted",
@@ -89,7 +92,8 @@ def feature_importance(
             f"{type(model).__name__} has no importance of the kind {kind!r}: leave kind out, or "
             "ask for 'permutation'."
         )
-    return Importance(name, str(kind), tuple(data.feature_names), np.nan_to_num(values))
+    of_base = kind == "gain" and isinstance(model, Trada)
+    return Importance(name, str(kind), tuple(data.feature_names), np.nan_to_num(values), of_base)
 
 
 def overall(importances: Sequence[Importance | None], n: int) -> list[int]:

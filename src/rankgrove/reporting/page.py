@@ -22,7 +22,7 @@ from rankgrove._version import __version__
 from rankgrove.evaluation.compare import Contrast
 from rankgrove.reporting.content import Subject
 from rankgrove.reporting.distribution import label_groups
-from rankgrove.reporting.verdict import Verdict, is_significant, p_text
+from rankgrove.reporting.verdict import Verdict, is_significant, p_text, signed
 from rankgrove.validation import counted
 
 SCRIPTS = ("charts.js", "sections.js", "queries.js", "page.js")
@@ -67,12 +67,13 @@ def _facts(subject: Subject) -> str:
     data = subject.data
     texts, groups = label_groups(data.y)
     counts = [int((groups == g).sum()) for g in range(len(texts))]
-    facts = [
-        ("queries", f"{data.n_queries:,}"),
-        ("documents", f"{data.n_rows:,}"),
-        ("features", f"{data.n_features:,}"),
-    ]
-    items = [f"<li><b>{value}</b> {name}</li>" for name, value in facts]
+    facts = (
+        counted(data.n_queries, "query", "queries"),
+        counted(data.n_rows, "document"),
+        counted(data.n_features, "feature"),
+    )
+    parts = [fact.split() for fact in facts]
+    items = [f"<li><b>{value}</b> {name}</li>" for value, name in parts]
     labels = ", ".join(
         f"{escape(text)}: {n / data.n_rows:.1%}" for text, n in zip(texts, counts, strict=True)
     )
@@ -174,9 +175,11 @@ def _tests(subject: Subject) -> str:
             shown = f' class="{mark}"' if is_significant(one) else ""
             p_values = (one.holm_t, one.holm_wilcoxon, one.holm_randomisation)
             cells = "".join(f"<td>{escape(_p_cell(p))}</td>" for p in p_values)
+            interval = f"{signed(one.low)} – {signed(one.high)}"
             rows.append(
                 f'<tr><th scope="row">{escape(name)}</th><td>{escape(one.system)}</td>'
-                f"<td{shown}>{one.difference:+.4f}</td><td>{one.low:+.4f} – {one.high:+.4f}</td>"
+                f"<td{shown}>{signed(one.difference)}</td>"
+                f"<td>{'no interval' if math.isnan(one.low) else interval}</td>"
                 f"<td>{one.wins:,} / {one.losses:,} / {one.ties:,}</td>{cells}</tr>"
             )
     titles = (
@@ -195,4 +198,4 @@ def _tests(subject: Subject) -> str:
 
 
 def _p_cell(p: float) -> str:
-    return p_text(p).removeprefix("p ").removeprefix("= ")
+    return "–" if math.isnan(p) else p_text(p).removeprefix("p ").removeprefix("= ")

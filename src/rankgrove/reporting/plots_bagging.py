@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.pruning import PrunedRanker
 from rankgrove.reporting.figure import new_figure
 from rankgrove.validation import counted, refuse
@@ -40,22 +41,23 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
     return figure
 
 
-def pruning(result: PrunedRanker) -> Figure:
+def pruning(result: PrunedRanker | Ranker) -> Figure:
     """Plot the measures against the number of trees that are left.
 
     Parameters
     ----------
-    result : what :func:`rankgrove.prune` found
+    result : what :func:`rankgrove.prune` found, or the ranker that it made: its file has the
+        trees and the measures on record
     """
-    if not isinstance(result, PrunedRanker):
-        refuse("result", "pruning", "what rg.prune returned", result)
+    ranker = result.ranker if isinstance(result, PrunedRanker) else result
+    record = getattr(ranker, "pruning_", None)
+    if record is None:
+        refuse("result", "pruning", "what rg.prune returned, or the ranker that it made", result)
     figure = new_figure("Plotting")
     axes = figure.add_subplot()
-    trees = [one.n_trees for one in result.passes]
-    for k, name in enumerate(result.measures):
-        start = result.passes[0].values[name]
-        change = [one.values[name] - start for one in result.passes]
-        axes.plot(trees, change, label=f"{name} (from {start:.4f})", color=f"C{k}")
+    for k, (name, values) in enumerate(record["values"].items()):
+        change = np.array(values) - values[0]
+        axes.plot(record["trees"], change, label=f"{name} (from {values[0]:.4f})", color=f"C{k}")
     axes.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     axes.invert_xaxis()
     axes.set_xlabel("number of trees left")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankgrove.errors import ParameterError
+from rankgrove.rankers.combination import CombinedRanker
 from rankgrove.rankers.combining import FORMULAS, OptimalCombination
 from rankgrove.reporting.changes import envelope
 from rankgrove.reporting.figure import new_figure
@@ -31,6 +33,12 @@ def combination_curve(result: OptimalCombination) -> Figure:
     Of a curve with very many steps the band between the least and the largest value is drawn, so
     that no peak is lost.
     """
+    if isinstance(result, CombinedRanker):
+        raise ParameterError(
+            "combination_curve: a CombinedRanker keeps its weights, not the curve that they were "
+            "found on. Give rg.optimal_combination(*model.rankers_, data, measure), on any judged "
+            "data."
+        )
     if not isinstance(result, OptimalCombination):
         refuse("result", "combination_curve", "what rg.optimal_combination returned", result)
     figure = new_figure("Plotting")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from rankgrove.measures.base import Measure
 from rankgrove.rankers.base import valid_datasets
 from rankgrove.reporting.differences import differences
 from rankgrove.reporting.distribution import score_distribution as distribution_of
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import log_x, new_figure
 from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import as_systems, named_models
-from rankgrove.validation import check_integer, refuse
+from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,8 +161,8 @@ def wins_and_losses(
     axes.axhline(found.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
     won, lost, alike = found.counts
     axes.set_title(
-        f"{found.system} against {found.against}: {won:,} queries won, {lost:,} lost, "
-        f"{alike:,} alike",
+        f"{found.system} against {found.against}: {counted(won, 'query', 'queries')} won, "
+        f"{lost:,} lost, {alike:,} alike",
         fontsize="medium",
     )
     axes.set_xlim(0, found.values.size)
@@ -224,21 +224,29 @@ def trees_against_quality(
     measure : what to measure
     valid : further data, a QueryDataset or several in a dict
     convention : what the measure's name does not say
+
+    Returns
+    -------
+    a Matplotlib figure, with two panels; without a model of trees the second alone
     """
     owner = "trees_against_quality"
     systems = [one for one in as_systems(models, dataset, owner) if one.model is not None]
     if not systems:
         raise DataError(f"{owner} needs models that can score, not scores.")
     sets = {"data": dataset, **valid_datasets(valid, owner)}
-    figure = new_figure("Plotting", 11.0, 4.5)
-    by_size, by_time = figure.subplots(1, 2)
+    curves = {
+        one.name: size_curve(one.name, one.model, sets, measure, convention) for one in systems
+    }
+    units = {name: curve.unit for name, curve in curves.items() if curve is not None}
+    figure = new_figure("Plotting", 11.0 if units else 6.0, 4.5)
+    *by_size, by_time = figure.subplots(1, 2 if units else 1, squeeze=False)[0]
     for k, system in enumerate(systems):
         colour, mark = f"C{k}", _MARKS[k % len(_MARKS)]
-        curve = size_curve(system.name, system.model, sets, measure, convention)
+        curve = curves[system.name]
         if curve is not None:
             for dash, (name, values) in zip(_DASHES, curve.values.items(), strict=False):
                 label = f"{system.name}, {name}" if len(sets) > 1 else system.name
-                by_size.plot(
+                by_size[0].plot(
                     curve.sizes, values, dash, marker=mark, color=colour, label=label, markersize=4
                 )
             by_time.plot(
@@ -248,13 +256,20 @@ def trees_against_quality(
         (value,) = whole.mean.values()
         time = scoring_time(system.model, dataset)
         by_time.plot(time, value, mark, color=colour, markersize=9, label=system.name)
-    for axes, label in ((by_size, "trees (of McRank: rounds)"), (by_time, "µs a document")):
-        axes.set_xscale("log")
-        axes.set_xlabel(label)
+    for axes in (*by_size, by_time):
+        log_x(axes)
+        axes.set_xlabel("µs a document" if axes is by_time else _size_label(units))
         axes.set_ylabel(f"mean {measure}")
-        if axes.has_data():
-            axes.legend(loc="lower right")
+        axes.legend(loc="lower right")
     return figure
+
+
+def _size_label(units: Mapping[str, str]) -> str:
+    """Return what models' sizes count, where some count rounds of several trees."""
+    rounds = [name for name, unit in units.items() if unit == "rounds"]
+    if len(rounds) == len(units):
+        return "rounds of trees"
+    return f"trees (of {', '.join(rounds)}: rounds)" if rounds else "trees"
 
 
 def comparison(

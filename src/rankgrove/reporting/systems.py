@@ -11,7 +11,8 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.evaluation.evaluate import scores_of
-from rankgrove.validation import refuse
+from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.validation import counted, refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +32,15 @@ class System:
 
     @property
     def about(self) -> str:
-        """The first line of the model's own summary, or what kind of thing it is."""
+        """The first line of the model's summary, of a bag with its trees; or what kind it is."""
         if self.model is None:
             return "scores that were given"
         if hasattr(self.model, "summary"):
-            return str(self.model.summary()).splitlines()[0]
+            first = str(self.model.summary()).splitlines()[0]
+            trees = getattr(self.model, "n_trees_", None)
+            if not isinstance(self.model, BaggedRanker) or trees is None:
+                return first
+            return f"{first}; {counted(trees, 'tree')} in all"
         members = getattr(self.model, "rankers_", None)
         weights = getattr(self.model, "weights_", None)
         if members is None or weights is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from rankgrove.evaluation.compare import Comparison, Contrast
@@ -14,6 +15,11 @@ LEVEL = 0.05  # of significance, by the randomisation test, corrected for severa
 def p_text(p: float) -> str:
     """Return a p-value as a text with its sign: ``p < .0001``."""
     return "p < .0001" if p < 0.0001 else f"p = {p:.4f}".replace("0.", ".")
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign, four places, and no zero below zero."""
+    return f"{round(value, 4) + 0.0:+.4f}"
 
 
 def is_significant(contrast: Contrast) -> bool:
@@ -36,9 +42,10 @@ def verdict_of_one(name: str, measure: str, result: Evaluation) -> Verdict:
     """Return what there is to say about a single model."""
     low, high = result.interval[measure]
     used = result.query_ids.size - len(result.dropped[measure])
+    interval = "no interval" if math.isnan(low) else f"95 % interval {low:.4f} to {high:.4f}"
     return Verdict(
         f"{name} has a mean {measure} of {result.mean[measure]:.4f}.",
-        f"95 % interval {low:.4f} to {high:.4f}, on {counted(used, 'query', 'queries')}.",
+        f"{interval.capitalize()}, on {counted(used, 'query', 'queries')}.",
     )
 
 
@@ -58,14 +65,20 @@ def verdict(comparison: Comparison) -> Verdict:
     wins, losses = (found.wins, found.losses) if sign > 0 else (found.losses, found.wins)
     low, high = sorted((sign * found.low, sign * found.high))
     queries = counted(comparison.query_ids.size, "query", "queries")
+    if not wins and not losses:
+        return Verdict(
+            f"{ahead} and {behind} have the same {measure} on every query.",
+            f"Mean {measure} {mean[ahead]:.4f} on {queries}.",
+        )
+    interval = f"95 % interval {signed(low)} to {signed(high)}"
     figures = (
         f"Mean {measure} {mean[ahead]:.4f} against {mean[behind]:.4f} on {queries}: a difference "
-        f"of {sign * found.difference:+.4f} (95 % interval {low:+.4f} to {high:+.4f}), "
-        f"{wins:,} queries won and {losses:,} lost, {p_text(found.holm_randomisation)}."
+        f"of {signed(sign * found.difference)} "
+        f"({'no interval' if math.isnan(low) else interval}), "
+        f"{counted(wins, 'query', 'queries')} won and {losses:,} lost, "
+        f"{p_text(found.holm_randomisation)}."
     )
     place = f", the best of {len(mean)}," if len(mean) > 2 else ""
-    if not wins and not losses:
-        return Verdict(f"{ahead} and {behind} have the same {measure} on every query.", figures)
     if is_significant(found):
         return Verdict(f"{ahead}{place} is significantly better than {behind}.", figures)
     return Verdict(f"{ahead}{place} is ahead of {behind}, but not significantly.", figures)

@@ -1,5 +1,6 @@
 // The queries: a table to sort and search, and the rankings of the chosen one.
 const PAGE = 15; // queries at once
+const counted = (n) => `${grouped(n)} ${n === 1 ? "query" : "queries"}`;
 const FIRST = 15; // documents at once
 const IDEAL = -1; // the ranking by label, where there is no other model
 const several = DATA.models.length > 1;
@@ -165,7 +166,7 @@ function drawWins(all) {
   const won = order.filter(([d]) => d > 0).length, lost = order.filter(([d]) => d < 0).length, alike = order.length - won - lost;
   const a = nameOf(view.a), b = nameOf(view.b);
   const chart = figure(host, {
-    title: `${b} against ${a}: ${grouped(won)} queries won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; a press opens the query`,
+    title: `${b} against ${a}: ${counted(won)} won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; a press opens the query`,
     draw(width) {
       const height = 130, picture = canvas(width, height), left = 46, right = width - 4, columns = Math.max(1, Math.floor(right - left));
       const y = scale(-reach, reach, height - 6, 6), n = order.length;
@@ -229,7 +230,7 @@ function drawDetail() {
   const line = view.b === IDEAL ? `${measure} ${fixed(a)}` : `${measure} ${fixed(a)} → ${fixed(b)}${diff === null ? "" : ` (${signed(diff)})`}`;
   host.replaceChildren(el("h3", {}, `Query ${id}`), el("p", {}, a === null && value(view.b, q) === null ? "This measure leaves the query out." : line));
   if (!own) {
-    host.append(el("div", { class: "note" }, `This page has the documents of ${grouped(Object.keys(DATA.rankings.of).length)} queries, and this is none of them. Make it with `, el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to have it here, or with a larger ", el("code", {}, "--documents"), "."));
+    host.append(el("div", { class: "note" }, `This page has the documents of ${counted(Object.keys(DATA.rankings.of).length)}, and this is none of them. Make it with `, el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to have it here, or with a larger ", el("code", {}, "--documents"), "."));
     return;
   }
   const left = ranksOf(own, view.a), right = ranksOf(own, view.b), n = own.docs.length;
@@ -303,7 +304,7 @@ function drawWhy(own, left, right) {
 
 function queries() {
   const n = DATA.queries.ids.length, kept = Object.keys(DATA.rankings.of).length;
-  byId("queries-lead").textContent = `${grouped(n)} queries. ${several ? "Choose two models and a measure" : "Choose a query"}; ${kept === n ? "every query has" : `${grouped(kept)} queries, those with the largest differences, have`} its documents here.`.replace("have its", "have their");
+  byId("queries-lead").textContent = `${counted(n)}. ${several ? "Choose two models and a measure" : "Choose a query"}; ${kept === n ? "every query has" : `${grouped(kept)} queries, those with the largest differences, have`} its documents here.`.replace("have its", "have their");
   controls();
   update();
 }
