@@ -92,6 +92,36 @@ def test_out_of_bag_scores(sets):
     assert rg.BaggedRanker(BASE, 2, 1.0).fit(train, valid=valid).out_of_bag_ is None
 
 
+@pytest.mark.parametrize("combine", COMBINE)
+def test_out_of_bag_scores_are_kept_in_the_callers_order(sets, combine, tmp_path):
+    train, valid, test = sets
+    mixed = np.random.default_rng(0).permutation(train.n_rows)
+    X, y, qid = train.X[mixed], train.y[mixed], train.qid[mixed]
+    bag = rg.BaggedRanker(BASE, 3, 0.6, combine).fit(X, y, qid, valid=valid)
+    data = rg.QueryDataset(X, y, qid)
+    missed = [~sampled_queries(data.query_keys, 0.6, 0, m) for m in range(3)]
+    expected = np.full(train.n_rows, np.nan)
+    for q in range(data.n_queries):
+        own = [bag.models_[m] for m in range(3) if missed[m][q]]
+        if own:
+            one = data.select([q])
+            columns = [one.grouped(model.predict(one)) for model in own]
+            scores = aggregate(columns, one.query_ptr, combine, np.ones(len(own)))
+            rows = np.flatnonzero(np.asarray(qid) == one.qid[0])
+            expected[rows] = one.ungrouped(scores)
+    np.testing.assert_allclose(bag.out_of_bag_scores_, expected, rtol=1e-12)
+    assert 0 < np.isnan(expected).sum() < train.n_rows
+    serial = rg.BaggedRanker(BASE, 3, 0.6, combine, n_threads=1).fit(X, y, qid, valid=valid)
+    np.testing.assert_array_equal(serial.out_of_bag_scores_, bag.out_of_bag_scores_)
+    bag.save(tmp_path / "bag.rg")
+    assert rg.load(tmp_path / "bag.rg").out_of_bag_scores_ is None
+    small = rg.prune(bag, valid).ranker
+    assert small.out_of_bag_scores_ is None
+    assert small.out_of_bag_ is None
+    every = rg.BaggedRanker(BASE, 2, 1.0).fit(train, valid=valid)
+    assert np.isnan(every.out_of_bag_scores_).all()
+
+
 def test_overfitting_tolerance_keeps_more_trees(sets):
     train, valid, _ = sets
     best = rg.BaggedRanker(BASE, 3).fit(train, valid=valid)

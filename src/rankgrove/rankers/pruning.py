@@ -208,5 +208,5 @@ def _pruned_bag(bag: BaggedRanker, models: list[Any], parts: list[Part]) -> Bagg
     left = [m for m, part in enumerate(parts) if part.kept.size]
     made.models_ = [models[m] for m in left]
     made.weights_ = bag.weights_[left]
-    made.out_of_bag_ = None  # the trees were chosen by other data
+    made.out_of_bag_ = made.out_of_bag_scores_ = None  # the trees were chosen by other data
     return made
