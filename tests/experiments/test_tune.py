@@ -122,6 +122,14 @@ def test_any_ranker_can_be_tuned(parts):
     assert list(found.trials[0].values) == ["valid"]
 
 
+@pytest.mark.parametrize("options", [{}, {"search": "random", "n_trials": 1}])
+def test_every_value_is_checked_before_any_fit(parts, monkeypatch, options):
+    monkeypatch.setattr(tuning_module, "fit_one", lambda *_: pytest.fail("no fit yet"))
+    space = {"learning_rate": [0.1], "n_leaves": [31, 30, 29, "x"]}
+    with pytest.raises(rg.ParameterError, match="'n_leaves' parameter of LambdaMART"):
+        rg.tune(BASE, parts[:2], space, **options)
+
+
 def test_the_papers_grids_are_of_trees(parts):
     with pytest.raises(rg.ParameterError, match="which LambdaRank does not all have"):
         rg.tune(rg.LambdaRank(), parts, "small")

@@ -122,6 +122,23 @@ def test_out_of_bag_scores_are_kept_in_the_callers_order(sets, combine, tmp_path
     assert np.isnan(every.out_of_bag_scores_).all()
 
 
+def test_an_unlucky_sample_is_named():
+    data = rg.make_web(6, n_docs=5, n_features=4, seed=1)
+    y = np.where(data.qid == data.qid[0], np.arange(data.n_rows) % 2, 0)  # one query has an order
+    train = rg.QueryDataset(data.X, y, data.qid)
+    base = rg.LambdaMART("ndcg@10", n_trees=2, min_leaf=1)
+    lucky = [sampled_queries(train.query_keys, 0.3, 0, m)[0] for m in range(10)]
+    place = lucky.index(False) + 1
+    message = rf"^Model {place} of the bag, trained on 2 of 6 queries: No query has .* larger query_"
+    with pytest.raises(rg.DataError, match=message):
+        rg.BaggedRanker(base, 10, 0.3).fit(train)
+    nothing = rg.QueryDataset(data.X, np.zeros(data.n_rows), data.qid)
+    with pytest.raises(rg.DataError, match="^No query has documents of different relevance"):
+        rg.BaggedRanker(base, 2, 1.0).fit(nothing)
+    with pytest.raises(rg.DataError, match=r"^Sample \d+ of 'a', trained on 2 of 6 queries: No "):
+        rg.variance_analysis({"a": base}, train, train, query_fraction=0.3)
+
+
 def test_overfitting_tolerance_keeps_more_trees(sets):
     train, valid, _ = sets
     best = rg.BaggedRanker(BASE, 3).fit(train, valid=valid)

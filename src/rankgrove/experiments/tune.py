@@ -123,23 +123,35 @@ def tune(
             f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space "
             "of your own: its parameters with lists of values."
         )
-    for name in listed:  # a misspelt name is told before any work
-        clone(base).set_params(**{name: listed[name][0]})
+    wanted = []
+    if search == "grid":
+        wanted = list(grid(listed))
+    elif search == "random":
+        wanted = drawn(listed, int(n_trials or 0), random_state)
+    _check_values(base, listed, wanted)
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
     runner = _Runner(base, folds, names, convention, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)
-    n_total = n_trials if search == "optuna" else None
     if search == "optuna":
-        trials = runner.by_optuna(listed, int(n_total or 0), progress)
+        trials = runner.by_optuna(listed, int(n_trials or 0), progress)
     else:
-        wanted = (
-            list(grid(listed))
-            if search == "grid"
-            else drawn(listed, int(n_trials or 0), random_state)
-        )
         trials = runner.all_of(wanted, progress)
     return Tuning(trials, str(names[0]), len(folds), n_seeds)
+
+
+def _check_values(base: Ranker, space: Space, wanted: list[Parameters]) -> None:
+    """Refuse a name or a value that cannot be, before any work.
+
+    Every value is looked at once beside the first ones of the other parameters, and so are the
+    combinations that are known to be tried: some values cannot go together.
+    """
+    first = {name: values[0] for name, values in space.items()}
+    each = [{**first, name: value} for name, values in space.items() for value in values]
+    for parameters in [*each, *wanted]:
+        made: Any = clone(base).set_params(**parameters)
+        made.check_parameters()
+        made.check_valid(True)
 
 
 def _listed_folds(data: Any, owner: str) -> list[Any]:

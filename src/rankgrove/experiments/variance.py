@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rankgrove.bagging.sample import sampled_queries
+from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
@@ -137,6 +137,7 @@ def fit_sample(shared: Any, task: tuple[str, int], n_threads: int | None) -> dic
     if n_threads is not None and "n_threads" in own:
         made.set_params(n_threads=n_threads)
     seen = sampled_queries(train.query_keys, fraction, seed, sample)
-    made.fit(train.select(seen), **({} if valid is None else {"valid": valid}))
+    with named_sample(f"Sample {sample + 1} of {name!r}", seen):
+        made.fit(train.select(seen), **({} if valid is None else {"valid": valid}))
     means: dict[str, float] = evaluate(made, test, measures, convention).mean
     return means

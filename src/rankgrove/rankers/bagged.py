@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankgrove.bagging.aggregate import COMBINE, add_scores
-from rankgrove.bagging.sample import sampled_queries
+from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError
@@ -396,7 +396,8 @@ def train_one(shared: Any, task: tuple[int, int], n_threads: int | None) -> Rank
     sample = train if seen.all() else train.select(seen)
     if bins is not None:
         made.take_bins(bins.some(np.repeat(seen, np.diff(train.query_ptr))))
-    made.fit(sample, valid=watched, valid_measures=measures if watched else None)
+    with named_sample(f"Model {model + 1} of the bag", seen):
+        made.fit(sample, valid=watched, valid_measures=measures if watched else None)
     if getattr(made, "interrupted_", False):
         raise KeyboardInterrupt
     return made
