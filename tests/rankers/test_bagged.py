@@ -94,7 +94,7 @@ def test_out_of_bag_scores(sets):
 
 @pytest.mark.parametrize("combine", COMBINE)
 def test_out_of_bag_scores_are_kept_in_the_callers_order(sets, combine, tmp_path):
-    train, valid, test = sets
+    train, valid, _ = sets
     mixed = np.random.default_rng(0).permutation(train.n_rows)
     X, y, qid = train.X[mixed], train.y[mixed], train.qid[mixed]
     bag = rg.BaggedRanker(BASE, 3, 0.6, combine).fit(X, y, qid, valid=valid)
@@ -129,11 +129,13 @@ def test_an_unlucky_sample_is_named():
     base = rg.LambdaMART("ndcg@10", n_trees=2, min_leaf=1)
     lucky = [sampled_queries(train.query_keys, 0.3, 0, m)[0] for m in range(10)]
     place = lucky.index(False) + 1
-    message = rf"^Model {place} of the bag, trained on 2 of 6 queries: No query has .* larger query_"
+    message = (
+        rf"^Model {place} of the bag, trained on 2 of 6 queries: No query has .* larger query_"
+    )
     with pytest.raises(rg.DataError, match=message):
         rg.BaggedRanker(base, 10, 0.3).fit(train)
     nothing = rg.QueryDataset(data.X, np.zeros(data.n_rows), data.qid)
-    with pytest.raises(rg.DataError, match="^No query has documents of different relevance"):
+    with pytest.raises(rg.DataError, match=r"^No query has documents of different relevance"):
         rg.BaggedRanker(base, 2, 1.0).fit(nothing)
     with pytest.raises(rg.DataError, match=r"^Sample \d+ of 'a', trained on 2 of 6 queries: No "):
         rg.variance_analysis({"a": base}, train, train, query_fraction=0.3)

@@ -150,8 +150,8 @@ class BaggedRanker(Ranker):
         weight = one_weight(weight, sample_weight, owner)
         train = as_dataset(X, y, qid, owner, weight, query_weight)
         watched = valid_datasets(valid, owner)
+        self.check_valid(bool(watched))
         base = self._prepared_base()
-        base.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         # Bins of all training data, which all models share: a quarter of the features' size
         ready = base.with_bins(train) if hasattr(base, "with_bins") else None
@@ -209,6 +209,10 @@ class BaggedRanker(Ranker):
                 )
         check_integer("random_state", owner, self.random_state, low=0)
         self._prepared_base().check_parameters()
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse a base that needs validation data where there is none."""
+        self._prepared_base().check_valid(given)
 
     def _prepared_base(self) -> Any:
         """Return the base as every model begins with it."""
