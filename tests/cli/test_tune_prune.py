@@ -27,7 +27,8 @@ def test_tuning_with_validation_and_test(folder):
     words += " --store trials.jsonl --out trials.csv --plot trials.png --show 2"
     out, _ = run(*words.split(), cwd=folder)
     lines = out.strip().splitlines()
-    assert "valid ndcg@5" in lines[0]
+    for column in ("valid ndcg@5", "test ndcg@5", "valid map", "test map"):
+        assert column in lines[0]
     assert "n_leaves" in lines[0]
     assert len(lines) == 4
     assert len((folder / "trials.csv").read_text().splitlines()) == 5

@@ -25,6 +25,7 @@ def test_a_bag_is_the_same_on_a_cluster(client, tmp_path):
     train, valid, _ = sets()
     here = rg.BaggedRanker(BASE, 5).fit(train, valid=valid)
     there = rg.BaggedRanker(BASE, 5, cluster=client).fit(train, valid=valid)
+    np.testing.assert_array_equal(here.out_of_bag_scores_, there.out_of_bag_scores_)
     here.save(tmp_path / "here.rg")
     there.save(tmp_path / "there.rg")
     assert (tmp_path / "here.rg").read_bytes() == (tmp_path / "there.rg").read_bytes()

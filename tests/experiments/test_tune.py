@@ -60,6 +60,11 @@ def test_a_grid_on_folds(parts):
     assert found.best is found.trials[int(np.argmax(means))]
     lines = found.table(2).splitlines()
     assert len(lines) == 4
+    cells = [cell.strip() for cell in lines[0].split("|")[1:5]]
+    names = [f"{part} {m}" for m in ("map[relevant=2]", "ndcg@3") for part in ("valid", "test")]
+    assert cells == names
+    own = lines[2].split("|")[4].strip()
+    assert own == f"{found.best.mean('test', 'ndcg@3'):.4f}"
     assert f"{max(means):.4f}" in lines[2]
     for fold, (parameters, value) in enumerate(found.nested()):
         own = [
@@ -120,6 +125,36 @@ def test_any_ranker_can_be_tuned(parts):
     found = rg.tune(rg.SVMMap(relevant=2), parts[:2], {"C": [0.1, 10.0]}, measures="map")
     assert found.trials[0].trees is None
     assert list(found.trials[0].values) == ["valid"]
+
+
+@pytest.mark.parametrize("options", [{}, {"search": "random", "n_trials": 1}])
+def test_every_value_is_checked_before_any_fit(parts, monkeypatch, options):
+    monkeypatch.setattr(tuning_module, "fit_one", lambda *_: pytest.fail("no fit yet"))
+    space = {"learning_rate": [0.1], "n_leaves": [31, 30, 29, "x"]}
+    with pytest.raises(rg.ParameterError, match="'n_leaves' parameter of LambdaMART"):
+        rg.tune(BASE, parts[:2], space, **options)
+
+
+def test_a_bag_can_be_tuned(parts, tmp_path):
+    bag = rg.BaggedRanker(BASE, 2, checkpoint=tmp_path / "models")
+    space = {"base__n_leaves": [2, 5], "query_fraction": [0.5, 0.8]}
+    path = tmp_path / "trials.jsonl"
+    found = rg.tune(bag, parts[:3], space, measures="map[relevant=2]", store=path)
+    one = found.trials[1]
+    assert one.parameters == {"base__n_leaves": 2, "query_fraction": 0.8}
+    seed = tuning_module.derive_seed(0, "tune", 0) % 2**31
+    base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
+    made = rg.BaggedRanker(base, 2, 0.8, random_state=seed).fit(parts[0], valid=parts[1])
+    expected = rg.evaluate(made, parts[2], "map[relevant=2]").mean["map[relevant=2]"]
+    assert one.values["test"]["map[relevant=2]"] == [expected]
+    assert one.trees == [made.n_trees_]
+    other = rg.BaggedRanker(rg.LambdaMART(**(BASE.get_params() | {"min_leaf": 4})), 2)
+    with pytest.raises(rg.DataError, match="there the base's min_leaf was 3"):
+        rg.tune(other, parts[:3], space, measures="map[relevant=2]", store=path)
+    with pytest.raises(rg.ParameterError, match="plain values for 'base'"):
+        rg.tune(bag, parts[:3], {"base": [BASE]})
+    with pytest.raises(rg.ParameterError, match="left out where the bag has one"):
+        rg.tune(rg.BaggedRanker(BASE, 2, cluster="local"), parts[:3], space, cluster="local")
 
 
 def test_the_papers_grids_are_of_trees(parts):

@@ -28,6 +28,26 @@ def test_means_and_variances_of_samples():
     assert f"{100 * (ratio - 1):+.1f} %" in lines[3]
 
 
+def test_nothing_relevant():
+    train = rg.make_web(15, n_docs=8, n_features=4, seed=1)
+    test = rg.QueryDataset(train.X, np.zeros(train.n_rows), train.qid)
+    rankers = {"a": rg.LambdaMART(n_trees=2, min_leaf=3), "b": rg.MART(n_trees=2, min_leaf=3)}
+    with pytest.raises(rg.DataError, match="ndcg@3 leaves out every query of the data"):
+        rg.variance_analysis(rankers, train, test, n_samples=2)
+    found = rg.variance_analysis(rankers, train, test, n_samples=2, convention="letor")
+    assert found.variance("a", "map") == 0.0
+    assert np.isnan(found.change("b", "a", "map"))
+    assert [cell.strip() for cell in found.table().splitlines()[3].split("|")][4] == "-"
+
+
+def test_equal_values_have_no_variance():
+    from rankgrove.experiments.variance import Variance
+
+    values = np.full(10, 0.1 + 0.2)
+    assert values.var() > 0.0  # by rounding alone
+    assert Variance({"a": {"map": values}}).variance("a", "map") == 0.0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

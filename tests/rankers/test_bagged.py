@@ -92,6 +92,55 @@ def test_out_of_bag_scores(sets):
     assert rg.BaggedRanker(BASE, 2, 1.0).fit(train, valid=valid).out_of_bag_ is None
 
 
+@pytest.mark.parametrize("combine", COMBINE)
+def test_out_of_bag_scores_are_kept_in_the_callers_order(sets, combine, tmp_path):
+    train, valid, _ = sets
+    mixed = np.random.default_rng(0).permutation(train.n_rows)
+    X, y, qid = train.X[mixed], train.y[mixed], train.qid[mixed]
+    bag = rg.BaggedRanker(BASE, 3, 0.6, combine).fit(X, y, qid, valid=valid)
+    data = rg.QueryDataset(X, y, qid)
+    missed = [~sampled_queries(data.query_keys, 0.6, 0, m) for m in range(3)]
+    expected = np.full(train.n_rows, np.nan)
+    for q in range(data.n_queries):
+        own = [bag.models_[m] for m in range(3) if missed[m][q]]
+        if own:
+            one = data.select([q])
+            columns = [one.grouped(model.predict(one)) for model in own]
+            scores = aggregate(columns, one.query_ptr, combine, np.ones(len(own)))
+            rows = np.flatnonzero(np.asarray(qid) == one.qid[0])
+            expected[rows] = one.ungrouped(scores)
+    np.testing.assert_allclose(bag.out_of_bag_scores_, expected, rtol=1e-12)
+    assert 0 < np.isnan(expected).sum() < train.n_rows
+    serial = rg.BaggedRanker(BASE, 3, 0.6, combine, n_threads=1).fit(X, y, qid, valid=valid)
+    np.testing.assert_array_equal(serial.out_of_bag_scores_, bag.out_of_bag_scores_)
+    bag.save(tmp_path / "bag.rg")
+    assert rg.load(tmp_path / "bag.rg").out_of_bag_scores_ is None
+    small = rg.prune(bag, valid).ranker
+    assert small.out_of_bag_scores_ is None
+    assert small.out_of_bag_ is None
+    every = rg.BaggedRanker(BASE, 2, 1.0).fit(train, valid=valid)
+    assert np.isnan(every.out_of_bag_scores_).all()
+
+
+def test_an_unlucky_sample_is_named():
+    data = rg.make_web(6, n_docs=5, n_features=4, seed=1)
+    y = np.where(data.qid == data.qid[0], np.arange(data.n_rows) % 2, 0)  # one query has an order
+    train = rg.QueryDataset(data.X, y, data.qid)
+    base = rg.LambdaMART("ndcg@10", n_trees=2, min_leaf=1)
+    lucky = [sampled_queries(train.query_keys, 0.3, 0, m)[0] for m in range(10)]
+    place = lucky.index(False) + 1
+    message = (
+        rf"^Model {place} of the bag, trained on 2 of 6 queries: No query has .* larger query_"
+    )
+    with pytest.raises(rg.DataError, match=message):
+        rg.BaggedRanker(base, 10, 0.3).fit(train)
+    nothing = rg.QueryDataset(data.X, np.zeros(data.n_rows), data.qid)
+    with pytest.raises(rg.DataError, match=r"^No query has documents of different relevance"):
+        rg.BaggedRanker(base, 2, 1.0).fit(nothing)
+    with pytest.raises(rg.DataError, match=r"^Sample \d+ of 'a', trained on 2 of 6 queries: No "):
+        rg.variance_analysis({"a": base}, train, train, query_fraction=0.3)
+
+
 def test_overfitting_tolerance_keeps_more_trees(sets):
     train, valid, _ = sets
     best = rg.BaggedRanker(BASE, 3).fit(train, valid=valid)

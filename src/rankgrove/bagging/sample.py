@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
+from rankgrove.errors import DataError
 from rankgrove.random import derive_seed, mix64
 
 
@@ -18,3 +22,17 @@ def sampled_queries(keys: np.ndarray, fraction: float, seed: int, model: int) ->
     chosen = np.zeros(keys.size, np.bool_)
     chosen[np.argsort(lot, kind="stable")[:n]] = True
     return chosen
+
+
+@contextmanager
+def named_sample(name: str, seen: np.ndarray) -> Iterator[None]:
+    """Say of data that cannot be learned from that it is a sample, and which; not of all of it."""
+    try:
+        yield
+    except DataError as error:
+        if seen.all():
+            raise
+        raise type(error)(
+            f"{name}, trained on {seen.sum():,} of {seen.size:,} queries: {error} If the queries "
+            "as a whole are fine, this sample was unlucky: use a larger query_fraction."
+        ) from error

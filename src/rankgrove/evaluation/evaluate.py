@@ -18,7 +18,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.trec import Qrels, pool
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
-from rankgrove.measures.base import Measure, exact_mean, rank
+from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.validation import check_scores, counted
 
@@ -187,6 +187,19 @@ def evaluate(
         for name, values in per_query.items()
     }
     return Evaluation(named, data.query_ids, per_query, mean, interval, dropped, convention)
+
+
+def prepared_on(
+    measure: Measure, data: QueryDataset, owner: str, n_threads: int | None = None
+) -> PreparedMeasure:
+    """Return a measure prepared for some data; refuse data of which it leaves out every query."""
+    found = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    if np.isnan(found.fixed_value[found.is_fixed]).sum() == data.n_queries:
+        raise DataError(
+            f"{owner}: {measure} leaves out every query of the data (nothing relevant, or all of "
+            "it). Check the labels, or give another measure or convention."
+        )
+    return found
 
 
 def scores_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -44,6 +45,11 @@ def checked_space(space: str | Space, owner: str) -> dict[str, list[Any]]:
             refuse("space", owner, f"a list of values for {name!r}", values)
         if len({repr(value) for value in values}) < len(values):
             refuse("space", owner, f"different values for {name!r}", values)
+        try:
+            json.dumps(list(values))
+        except TypeError:
+            wanted = f"plain values for {name!r}: numbers, texts, booleans, None, lists of them"
+            refuse("space", owner, wanted, values)
         listed[str(name)] = list(values)
     return listed
 

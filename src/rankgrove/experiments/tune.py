@@ -20,6 +20,7 @@ from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.tuning import Trial, Tuning, merged
 from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
+from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker, plain_parameters
 from rankgrove.rankers.boosted_data import fingerprint
 from rankgrove.rankers.lambdamart import LambdaMART
@@ -68,7 +69,8 @@ def tune(
     Parameters
     ----------
     base : the ranker, untrained; what the space does not name stays as it is here. Set its
-        ``early_stopping`` (the paper: 250)
+        ``early_stopping`` (the paper: 250). For a bag the space names ``base__n_leaves`` and the
+        like. Its ``checkpoint`` is not used: `store` keeps every fit
     data : folds, as ``rg.letor_folds`` and ``rg.k_fold(..., valid=True)`` give them; or one pair
         (train, valid) or triple (train, valid, test) of data sets
     space : ``"small"`` (1,008 combinations) or ``"large"`` (162): the paper's Table 2; or
@@ -103,6 +105,8 @@ def tune(
     owner = "tune"
     if not isinstance(base, Ranker) or not hasattr(base, "check_valid"):
         refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", base)
+    if isinstance(base, BaggedRanker) and not (cluster is None or base.cluster is None):
+        refuse("cluster", owner, "left out where the bag has one, or the bag's left out", cluster)
     listed = checked_space(space, owner)
     check_choice("search", owner, search, SEARCHES)
     check_integer("n_seeds", owner, n_seeds, low=1)
@@ -123,23 +127,35 @@ def tune(
             f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space "
             "of your own: its parameters with lists of values."
         )
-    for name in listed:  # a misspelt name is told before any work
-        clone(base).set_params(**{name: listed[name][0]})
+    wanted = []
+    if search == "grid":
+        wanted = list(grid(listed))
+    elif search == "random":
+        wanted = drawn(listed, int(n_trials or 0), random_state)
+    _check_values(base, listed, wanted)
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
     runner = _Runner(base, folds, names, convention, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)
-    n_total = n_trials if search == "optuna" else None
     if search == "optuna":
-        trials = runner.by_optuna(listed, int(n_total or 0), progress)
+        trials = runner.by_optuna(listed, int(n_trials or 0), progress)
     else:
-        wanted = (
-            list(grid(listed))
-            if search == "grid"
-            else drawn(listed, int(n_trials or 0), random_state)
-        )
         trials = runner.all_of(wanted, progress)
     return Tuning(trials, str(names[0]), len(folds), n_seeds)
+
+
+def _check_values(base: Ranker, space: Space, wanted: list[Parameters]) -> None:
+    """Refuse a name or a value that cannot be, before any work.
+
+    Every value is looked at once beside the first ones of the other parameters, and so are the
+    combinations that are known to be tried: some values cannot go together.
+    """
+    first = {name: values[0] for name, values in space.items()}
+    each = [{**first, name: value} for name, values in space.items() for value in values]
+    for parameters in [*each, *wanted]:
+        made: Any = clone(base).set_params(**parameters)
+        made.check_parameters()
+        made.check_valid(True)
 
 
 def _listed_folds(data: Any, owner: str) -> list[Any]:
@@ -210,6 +226,7 @@ class _Runner:
         about = {
             "ranker": type(self.base).__name__,
             **{f"parameter {k}": v for k, v in plain_parameters(self.base).items()},
+            **_about_base(self.base),
             "data": data,
             "measures": [str(m) for m in self.measures],
             "convention": self.convention,
@@ -300,6 +317,14 @@ def _binned(base: Ranker, folds: list[Parts], tuned: set[str]) -> list[tuple[Par
     return found
 
 
+def _about_base(bag: Ranker) -> dict[str, Any]:
+    """Return what the fits of a bag depend on in its base; nothing of another ranker."""
+    if not isinstance(bag, BaggedRanker):
+        return {}
+    own = {f"the base's {k}": v for k, v in plain_parameters(bag.base).items()}
+    return {"base": type(bag.base).__name__, **own}
+
+
 def _key(task: tuple[Parameters, int, int]) -> str:
     parameters, fold, seed = task
     return f"{json.dumps(parameters, sort_keys=True)} fold {fold} seed {seed}"
@@ -321,6 +346,8 @@ def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | Non
         made.set_params(random_state=derive_seed(random_state, "tune", seed) % (1 << 31))
     if n_threads is not None and "n_threads" in own:
         made.set_params(n_threads=n_threads)
+    if "checkpoint" in own:  # it would be that of all fits
+        made.set_params(checkpoint=None)
     parts, bins = folds[fold]
     if bins is not None:
         made.take_bins(bins)
@@ -333,4 +360,6 @@ def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | Non
         if part is not None
     }
     trees = made.ensemble_.n_trees if hasattr(made, "ensemble_") else None
+    if isinstance(made, BaggedRanker):
+        trees = getattr(made, "n_trees_", None)
     return {"values": values, "trees": trees}

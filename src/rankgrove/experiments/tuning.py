@@ -83,16 +83,17 @@ class Tuning:
         return sorted(self.trials, key=lambda one: -one.mean("valid", self.measure))
 
     def table(self, n: int = 5) -> str:
-        """Return the best configurations (the layout of Table 3)."""
+        """Return the best configurations with every measure on every part (as in Table 3)."""
         from rankgrove.experiments.study import markdown
 
         check_integer("n", "table", n, low=1)
         names = list(self.trials[0].parameters)
         parts = [part for part in ("valid", "second", "test") if part in self.trials[0].values]
-        header = [*(f"{part} {self.measure}" for part in parts), *names]
+        columns = [(part, m) for m in self.trials[0].values["valid"] for part in parts]
+        header = [*(f"{part} {m}" for part, m in columns), *names]
         rows = []
         for one in self.ranked()[:n]:
-            means = [f"{one.mean(part, self.measure):.4f}" for part in parts]
+            means = [f"{one.mean(part, m):.4f}" for part, m in columns]
             rows.append([*means, *(one.parameters[name] for name in names)])
         return markdown(header, rows)
 

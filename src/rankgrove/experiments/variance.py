@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rankgrove.bagging.sample import sampled_queries
+from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
-from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.errors import DataError
+from rankgrove.evaluation.evaluate import evaluate, prepared_on
 from rankgrove.experiments.study import markdown
 from rankgrove.measures.base import Measure, exact_mean
+from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker
 from rankgrove.validation import check_integer, check_real, refuse
 
@@ -32,21 +35,30 @@ class Variance:
 
     def variance(self, ranker: str, measure: str) -> float:
         """Return the variance over the samples."""
-        return float(self.values[ranker][measure].var(ddof=1))
+        values = self.values[ranker][measure]
+        if np.all(values == values[0]):  # by way of the mean, rounding would leave a little
+            return 0.0
+        return float(values.var(ddof=1))
 
     def change(self, ranker: str, against: str, measure: str) -> float:
-        """Return the change of the variance from one ranker to another: -0.5 is half of it."""
-        return self.variance(ranker, measure) / self.variance(against, measure) - 1.0
+        """Return the change of the variance from one ranker to another: -0.5 is half of it.
+
+        NaN where the other one has no variance.
+        """
+        before = self.variance(against, measure)
+        return self.variance(ranker, measure) / before - 1.0 if before > 0.0 else math.nan
 
     def table(self) -> str:
-        """Return means, variances, and their change against the first ranker."""
+        """Return means, variances, and their change against the first ranker (-: it has none)."""
         first, rows = next(iter(self.values)), []
         measures = list(self.values[first])
         for name, own in self.values.items():
             row = [name]
             for m in measures:
                 row += [f"{exact_mean(own[m]):.4f}", f"{1e6 * self.variance(name, m):.1f}"]
-                row.append("" if name == first else f"{100 * self.change(name, first, m):+.1f} %")
+                change = self.change(name, first, m)
+                shown = "-" if math.isnan(change) else f"{100 * change:+.1f} %"
+                row.append("" if name == first else shown)
             rows.append(row)
         header = ["", *(h for m in measures for h in (m, "variance x 10^6", "change"))]
         return markdown(header, rows)
@@ -100,6 +112,10 @@ def variance_analysis(
     check_integer("n_samples", owner, n_samples, low=2)
     check_real("query_fraction", owner, query_fraction, above=0.0, high=1.0)
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not isinstance(test, QueryDataset):
+        raise DataError(f"{owner} needs a QueryDataset to test on. Got {type(test).__name__}.")
+    for one in listed:
+        prepared_on(parse_measure(one, convention), test, f"{owner}, test data", n_threads)
     shared = (dict(rankers), train, test, valid, listed, convention, query_fraction, random_state)
     tasks = [(name, sample) for name in rankers for sample in range(n_samples)]
     found = run_tasks(fit_sample, shared, tasks, cluster=cluster, n_threads=n_threads)
@@ -121,6 +137,7 @@ def fit_sample(shared: Any, task: tuple[str, int], n_threads: int | None) -> dic
     if n_threads is not None and "n_threads" in own:
         made.set_params(n_threads=n_threads)
     seen = sampled_queries(train.query_keys, fraction, seed, sample)
-    made.fit(train.select(seen), **({} if valid is None else {"valid": valid}))
+    with named_sample(f"Sample {sample + 1} of {name!r}", seen):
+        made.fit(train.select(seen), **({} if valid is None else {"valid": valid}))
     means: dict[str, float] = evaluate(made, test, measures, convention).mean
     return means

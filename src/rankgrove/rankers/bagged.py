@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankgrove.bagging.aggregate import COMBINE, add_scores
-from rankgrove.bagging.sample import sampled_queries
+from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError
@@ -72,6 +72,9 @@ class BaggedRanker(Ranker):
     weights_ : what each counts; all 1 unless the bag was pruned
     out_of_bag_ : the mean of the measure over the training queries, each scored by the models
         that did not see it; None where every model saw every query
+    out_of_bag_scores_ : one score for every training document, in the caller's order, by the models
+        that did not see its query, combined as the bag combines; NaN where every model saw it.
+        Model files do not hold them: None after loading, and after pruning
     n_features_in_, feature_names_ : of the training data
 
     Examples
@@ -85,6 +88,8 @@ class BaggedRanker(Ranker):
     """
 
     kind: ClassVar[str] = "bag"
+    out_of_bag_: float | None
+    out_of_bag_scores_: np.ndarray | None
     held: ClassVar[frozenset[str]] = frozenset({"base"})
 
     def __init__(
@@ -145,8 +150,8 @@ class BaggedRanker(Ranker):
         weight = one_weight(weight, sample_weight, owner)
         train = as_dataset(X, y, qid, owner, weight, query_weight)
         watched = valid_datasets(valid, owner)
+        self.check_valid(bool(watched))
         base = self._prepared_base()
-        base.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         # Bins of all training data, which all models share: a quarter of the features' size
         ready = base.with_bins(train) if hasattr(base, "with_bins") else None
@@ -182,7 +187,7 @@ class BaggedRanker(Ranker):
         self.models_ = [known[m] for m in range(self.n_models)]
         self.weights_ = np.ones(self.n_models)
         self._keep_features(train.n_features, train.given_names)
-        self.out_of_bag_ = self._out_of_bag(train)
+        self._keep_out_of_bag(train)
         return self
 
     def check_parameters(self) -> None:
@@ -204,6 +209,10 @@ class BaggedRanker(Ranker):
                 )
         check_integer("random_state", owner, self.random_state, low=0)
         self._prepared_base().check_parameters()
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse a base that needs validation data where there is none."""
+        self._prepared_base().check_valid(given)
 
     def _prepared_base(self) -> Any:
         """Return the base as every model begins with it."""
@@ -236,15 +245,17 @@ class BaggedRanker(Ranker):
         }
         return BagFolder(self.checkpoint, run)
 
-    def _out_of_bag(self, train: QueryDataset) -> float | None:
-        """Return the mean of the measure where every query is scored by models that missed it."""
-        scores, seen = self.out_of_bag_scores(train)
-        if not seen.any():
-            return None
-        part = train.select(seen)
-        rows = np.repeat(seen, np.diff(train.query_ptr))
-        own = part.ungrouped(scores[rows])
-        return float(next(iter(evaluate(own, part, self.measure).mean.values())))
+    def _keep_out_of_bag(self, train: QueryDataset) -> None:
+        """Keep what models that missed a query say of it, and the mean of the measure by that."""
+        scores, missed = self.out_of_bag_scores(train)
+        rows = np.repeat(missed, np.diff(train.query_ptr))
+        self.out_of_bag_scores_ = train.ungrouped(np.where(rows, scores, np.nan))
+        self.out_of_bag_ = None
+        if missed.any():
+            part = train.select(missed)
+            own = part.ungrouped(scores[rows])
+            found = evaluate(own, part, self.measure).mean
+            self.out_of_bag_ = float(next(iter(found.values())))
 
     def out_of_bag_scores(self, train: QueryDataset) -> tuple[np.ndarray, np.ndarray]:
         """Return scores by the models that did not see a query, and which queries have any.
@@ -369,6 +380,7 @@ class BaggedRanker(Ranker):
         self.models_ = [unpack(one, arrays, f"model {m}") for m, one in enumerate(packed)]
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
+        self.out_of_bag_scores_ = None
         if not self.models_ or self.weights_.shape != (len(self.models_),):
             raise ModelFileError("The weights of the bag do not fit its models.")
         self.base = untrained(content["base"]["kind"], content["base"]["parameters"])
@@ -388,7 +400,8 @@ def train_one(shared: Any, task: tuple[int, int], n_threads: int | None) -> Rank
     sample = train if seen.all() else train.select(seen)
     if bins is not None:
         made.take_bins(bins.some(np.repeat(seen, np.diff(train.query_ptr))))
-    made.fit(sample, valid=watched, valid_measures=measures if watched else None)
+    with named_sample(f"Model {model + 1} of the bag", seen):
+        made.fit(sample, valid=watched, valid_measures=measures if watched else None)
     if getattr(made, "interrupted_", False):
         raise KeyboardInterrupt
     return made

@@ -14,6 +14,7 @@ import numpy as np
 from rankgrove.bagging.aggregate import aggregate
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.evaluation.evaluate import prepared_on
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
@@ -126,10 +127,7 @@ def prune(
     listed = [given] if isinstance(given, str | Measure) else list(given)
     prepared = {}
     for one in (parse_measure(spec, convention) for spec in listed):
-        found = one.prepare(data.grouped(data.y), data.query_ptr, n_threads)
-        if np.isnan(found.fixed_value[found.is_fixed]).sum() == data.n_queries:
-            raise DataError(f"{owner}: {one} leaves out every query of the data.")
-        prepared[str(one)] = found
+        prepared[str(one)] = prepared_on(one, data, owner, n_threads)
     if not prepared:
         refuse("measures", owner, "one measure or several", measures)
     if isinstance(model, TreeRanker):
@@ -208,5 +206,5 @@ def _pruned_bag(bag: BaggedRanker, models: list[Any], parts: list[Part]) -> Bagg
     left = [m for m, part in enumerate(parts) if part.kept.size]
     made.models_ = [models[m] for m in left]
     made.weights_ = bag.weights_[left]
-    made.out_of_bag_ = None  # the trees were chosen by other data
+    made.out_of_bag_ = made.out_of_bag_scores_ = None  # the trees were chosen by other data
     return made
