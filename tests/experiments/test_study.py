@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from rankgrove.experiments import ganjisaffar2011
-from rankgrove.experiments.sources import Sources
+from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study, mean_and_reach
 from tests.experiments.running import Tiny, tiny_collection
@@ -45,6 +45,21 @@ def test_what_is_done_is_kept_where_a_cell_fails(tmp_path):
     with pytest.raises(AssertionError, match="computed again"):
         Study("small", ResultStore(path, {})).cells({"a": (product, 1, 2), "b": (broken, 1, 2)})
     assert len(ResultStore(path, {})) == 1
+
+
+def named(study, name, collection, k):
+    return f"{name} on {collection.name} {k}"
+
+
+def test_systems_on_folds_go_fold_by_fold():
+    said = []
+    study = Study("small", ResultStore(None, {}), 1, said.append)
+    found = study.on_folds(Collection("mine", ()), range(1, 3), ("a", "b"), named)
+    assert found == {
+        "a": ["a on mine 1", "a on mine 2"],
+        "b": ["b on mine 1", "b on mine 2"],
+    }
+    assert said == [f"mine, fold {k}, {name}" for k in (1, 2) for name in "ab"]
 
 
 def test_a_study_travels_without_its_results():

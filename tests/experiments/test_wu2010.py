@@ -34,7 +34,9 @@ def table_after(text, words):
     "experiment", [*wu2010.EXPERIMENTS, *wu2010_web.EXPERIMENTS], ids=lambda one: one.name
 )
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
-    run_twice(experiment, tmp_path)
+    found = run_twice(experiment, tmp_path)
+    assert "LambdaMART" in found.text or "optimal" in found.text
+    assert all(name.startswith("wu2010-figure") for name in found.figures)
 
 
 def test_names():

@@ -61,17 +61,12 @@ def reproduce(
 
     rankgrove reproduce ganjisaffar2011 --data MQ2007 --scale full --out results --cluster local
     """
-    from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
+    from rankgrove.experiments.catalogue import chosen
     from rankgrove.experiments.sources import Sources
-    from rankgrove.experiments.store import ResultStore
-    from rankgrove.experiments.study import Study
     from rankgrove.validation import check_choice
 
     if which is None:
-        width = max(len(one.name) for one in EXPERIMENTS)
-        for one in EXPERIMENTS:
-            form = f" [--data: {FORMS[one.takes]}]" if one.takes else ""
-            typer.echo(f"{one.name:<{width}}  {one.shows}{form}")
+        _list()
         return
     check_choice("scale", "reproduce", scale, ["small", "full"])
     wanted = chosen(which)
@@ -81,28 +76,52 @@ def reproduce(
         out.mkdir(parents=True, exist_ok=True)
     sources = Sources() if data is None else Sources.of(data)
     for one in _able(wanted, sources):
-        about = {"experiment": one.name, "scale": scale}
-        own = None if sources.own is None else sources.own.name
-        ending = scale if own is None else f"{own}-{scale}"
-        if sources.own is not None:
-            about["data"] = sources.own.about()
-        name = f"{one.name}-{ending}"
-        store = ResultStore(None if out is None else out / f"{name}.jsonl", about)
-        began = time.monotonic()
-        study = Study(scale, store, threads, _tell, sources, cluster)
-        typer.echo(f"{one.name}: {one.shows}", err=True)
-        try:
-            found = one.run(study)
-        except KeyboardInterrupt:
-            lost = "nothing was kept; --out keeps what is done."
-            kept = f"what is done is kept in {out}, and the same command goes on."
-            typer.echo(f"interrupted: {lost if out is None else kept}", err=True)
-            raise typer.Exit(130) from None
-        text = f"## {one.shows} ({name})\n\n{one.about(own)}\n\n{found.text}"
-        typer.echo(f"{text}\n")
-        typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)
-        if out is not None:
-            _write(out, name, ending, text, found.figures)
+        _run(one, sources, scale, out, cluster, threads)
+
+
+def _list() -> None:
+    """Print what there is."""
+    from rankgrove.experiments.catalogue import EXPERIMENTS
+
+    width = max(len(one.name) for one in EXPERIMENTS)
+    for one in EXPERIMENTS:
+        form = f" [--data: {FORMS[one.takes]}]" if one.takes else ""
+        typer.echo(f"{one.name:<{width}}  {one.shows}{form}")
+
+
+def _run(
+    one: Experiment,
+    sources: Sources,
+    scale: str,
+    out: Path | None,
+    cluster: str | None,
+    threads: int | None,
+) -> None:
+    """Run an experiment, print its tables, and write them with its figures."""
+    from rankgrove.experiments.store import ResultStore
+    from rankgrove.experiments.study import Study
+
+    about = {"experiment": one.name, "scale": scale}
+    own, ending = None, scale
+    if sources.own is not None:
+        about["data"] = sources.own.about()
+        own, ending = sources.own.name, f"{sources.own.name}-{scale}"
+    name = f"{one.name}-{ending}"
+    store = ResultStore(None if out is None else out / f"{name}.jsonl", about)
+    began = time.monotonic()
+    typer.echo(f"{one.name}: {one.shows}", err=True)
+    try:
+        found = one.run(Study(scale, store, threads, _tell, sources, cluster))
+    except KeyboardInterrupt:
+        lost = "nothing was kept; --out keeps what is done."
+        kept = f"what is done is kept in {out}, and the same command goes on."
+        typer.echo(f"interrupted: {lost if out is None else kept}", err=True)
+        raise typer.Exit(130) from None
+    text = f"## {one.shows} ({name})\n\n{one.about(own)}\n\n{found.text}"
+    typer.echo(f"{text}\n")
+    typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)
+    if out is not None:
+        _write(out, name, ending, text, found.figures)
 
 
 def _tell(text: str) -> None:

@@ -121,17 +121,7 @@ def run(study: Study) -> Findings:
     ]
     for collection in study.data.collections("mq2008", "ohsumed"):
         numbers = collection.numbers(study.size(1, 5))
-        cells = study.cells(
-            {
-                f"{collection.name}, fold {k}, {name}": (_one_fold, name, collection, k)
-                for k in numbers
-                for name in SYSTEMS
-            }
-        )
-        found = {
-            name: [cells[f"{collection.name}, fold {k}, {name}"] for k in numbers]
-            for name in SYSTEMS
-        }
+        found = study.on_folds(collection, numbers, SYSTEMS, _one_fold)
         published = _published(study) if collection.name == "MQ2008" else {}
         text += [
             f"### {collection.described(numbers)}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -54,11 +54,6 @@ class Collection:
     def fold(self, k: int) -> Fold:
         """Return fold k, counted from 1."""
         return _read_fold(self.files[k - 1])
-
-    def folds(self, most: int | None = None) -> Iterator[tuple[int, Fold]]:
-        """Give the numbers of the first folds, all at the most, and the folds."""
-        for k in self.numbers(most):
-            yield k, self.fold(k)
 
     def numbers(self, most: int | None = None) -> range:
         """Return the numbers of the first folds, `most` at the most."""

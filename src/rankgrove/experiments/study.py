@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.evaluation.evaluate import confidence_interval
 from rankgrove.evaluation.significance import paired_t
-from rankgrove.experiments.sources import Sources
+from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.store import ResultStore
 from rankgrove.measures.base import exact_mean
 
@@ -79,6 +79,21 @@ class Study:
                 on_done=keep,
             )
         return {key: self.store[key] for key in tasks}
+
+    def on_folds(
+        self, collection: Collection, numbers: Sequence[int], names: Iterable[str], work: Any
+    ) -> dict[str, list[Any]]:
+        """Return every system's results, fold by fold: ``work(study, name, collection, k)``."""
+        keys = {name: [f"{collection.name}, fold {k}, {name}" for k in numbers] for name in names}
+        # fold by fold, since a process keeps the folds that it read last
+        cells = self.cells(
+            {
+                keys[name][i]: (work, name, collection, k)
+                for i, k in enumerate(numbers)
+                for name in keys
+            }
+        )
+        return {name: [cells[key] for key in own] for name, own in keys.items()}
 
 
 def _work(study: Study, task: Task, n_threads: int | None) -> Any:

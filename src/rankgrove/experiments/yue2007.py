@@ -230,17 +230,11 @@ def run_letor(study: Study) -> Findings:
     text = []
     for collection in study.data.collections("mq2008", "ohsumed"):
         numbers = collection.numbers(study.size(1, 5))
-        cells = study.cells(
-            {
-                f"{collection.name}, fold {k}, {name}": (_one_fold, name, collection, k)
-                for k in numbers
-                for name in LETOR_SYSTEMS
-            }
-        )
+        found = study.on_folds(collection, numbers, LETOR_SYSTEMS, _one_fold)
         rows: list[list[object]] = []
         first: list[float] = []
         for name in LETOR_SYSTEMS:
-            own = [cells[f"{collection.name}, fold {k}, {name}"]["values"] for k in numbers]
+            own = [cell["values"] for cell in found[name]]
             every = [value for one in own for value in one["map"]]
             first = first or every
             p = "" if name == REFERENCE else p_value(first, every)
