@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments import ganjisaffar2011, ganjisaffar2011_tuning
+from rankgrove.experiments import ganjisaffar2011, ganjisaffar2011_nested, ganjisaffar2011_tuning
 from rankgrove.experiments.ganjisaffar2011_setting import SETTINGS, setting_of, the_collection
 from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.spaces import PRESETS
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
-EXPERIMENTS = [*ganjisaffar2011.EXPERIMENTS, *ganjisaffar2011_tuning.EXPERIMENTS]
+EXPERIMENTS = [
+    *ganjisaffar2011.EXPERIMENTS,
+    *ganjisaffar2011_nested.EXPERIMENTS,
+    *ganjisaffar2011_tuning.EXPERIMENTS,
+]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
@@ -30,12 +34,11 @@ def test_absent_data_is_named(monkeypatch, tmp_path):
 def test_settings_are_of_the_papers_grid_and_collections():
     for setting in SETTINGS.values():
         grid = PRESETS[setting.grid]
-        for parameters in (setting.randomised, *setting.plain):
+        for parameters in (setting.randomised, setting.plain):
             assert {
                 name: value in grid[name] for name, value in parameters.items()
             } == dict.fromkeys(grid, True)
-        for plain in setting.plain:
-            assert plain["query_fraction"] == plain["feature_fraction"] == 1.0
+        assert setting.plain["query_fraction"] == setting.plain["feature_fraction"] == 1.0
         over = setting.paper["BL-MART with overfitting"]
         assert over == {m: max(row[m] for row in setting.paper.values()) for m in over}
 

@@ -10,6 +10,7 @@ from rankgrove.experiments import (
     chen2008_letor,
     classical,
     ganjisaffar2011,
+    ganjisaffar2011_nested,
     ganjisaffar2011_tuning,
     wu2010,
     wu2010_adaptation,
@@ -31,6 +32,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *chen2008.EXPERIMENTS,
     *chen2008_letor.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
+    *ganjisaffar2011_nested.EXPERIMENTS,
     *ganjisaffar2011_tuning.EXPERIMENTS,
     *classical.EXPERIMENTS,
 )

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.bagging.aggregate import aggregate
 from rankgrove.bagging.sample import sampled_queries
 from rankgrove.data.folds import Fold
 from rankgrove.data.queries import QueryDataset
-from rankgrove.evaluation.evaluate import confidence_interval, evaluate
-from rankgrove.experiments.ganjisaffar2011_peer import NAMES as LIGHTGBM
-from rankgrove.experiments.ganjisaffar2011_peer import has_lightgbm, lightgbm_scores
+from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.experiments.ganjisaffar2011_peer import fit_lightgbm, has_lightgbm, lightgbm_bag
 from rankgrove.experiments.ganjisaffar2011_setting import (
     BAG,
     BAG_OVER,
@@ -37,6 +35,14 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
     setting_of,
     the_collection,
 )
+from rankgrove.experiments.ganjisaffar2011_table import (
+    Cells,
+    systems_table,
+    tests_table,
+    together,
+    trees_line,
+    values_of,
+)
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     Curves,
@@ -46,18 +52,14 @@ from rankgrove.experiments.study import (
     Task,
     markdown,
     p_value,
-    per_query,
 )
 from rankgrove.measures.base import exact_mean
 from rankgrove.random import generator
 from rankgrove.validation import counted
 
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 45)
+LIGHTGBM = ("LightGBM with randomisation", "LightGBM bagged")
 N_DRAWS = 20  # random choices of so many models from the bag, for Figure 4
-
-# A system's cells: fold by fold, every seed's
-Cells = dict[str, list[list[dict[str, Any]]]]
-
 
 # -- Table 4 and Figure 4 -------------------------------------------------------------------------
 
@@ -72,29 +74,26 @@ def table_4(study: Study) -> Findings:
     text = [
         f"{collection.described(numbers)}, {counted(len(seeds), 'seed')}, bags of "
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; "
-        f"means over queries{beside}. {PLAIN} has no seeds: the mean of "
-        f"its best configurations, {len(setting.plain)}.",
-        _systems(found, setting),
-        _tests(found),
-        _trees(found),
+        f"means over queries{beside}.",
+        systems_table(found, setting),
+        tests_table(found),
+        trees_line(found),
     ]
     return Findings("\n\n".join(text), {"ganjisaffar2011-figure4": _figure_4(found)})
 
 
 def _all_systems(study: Study, collection: Collection, numbers: range, seeds: range) -> Cells:
     tasks: dict[str, Task] = {}
-    plain = range(len(setting_of(collection).plain))
     for k in numbers:
-        for j in plain:
-            tasks[f"fold {k}, plain {j}"] = (_single, collection, k, 0, j)
+        tasks[f"fold {k}, plain"] = (_single, collection, k, 0, False)  # no draws, so no seeds
         for seed in seeds:
             key = f"fold {k}, seed {seed}"
-            tasks[f"{key}, randomised"] = (_single, collection, k, seed, None)
+            tasks[f"{key}, randomised"] = (_single, collection, k, seed, True)
             tasks[f"{key}, bag"] = (_bag, collection, k, seed)
             if has_lightgbm():
                 tasks[f"{key}, LightGBM"] = (_lightgbm, collection, k, seed)
     cells = study.cells(tasks)
-    found: Cells = {PLAIN: [[cells[f"fold {k}, plain {j}"] for j in plain] for k in numbers]}
+    found: Cells = {PLAIN: [[cells[f"fold {k}, plain"]] for k in numbers]}
     found[RANDOM] = [[cells[f"fold {k}, seed {s}, randomised"] for s in seeds] for k in numbers]
     for name, part in ((BAG, "best"), (BAG_OVER, "over")):
         found[name] = [[cells[f"fold {k}, seed {s}, bag"][part] for s in seeds] for k in numbers]
@@ -106,68 +105,19 @@ def _all_systems(study: Study, collection: Collection, numbers: range, seeds: ra
     return found
 
 
-def _by_query(cells: list[list[dict[str, Any]]], measure: str) -> np.ndarray:
-    """Return every test query's mean over the seeds (or configurations)."""
-    means = [np.mean([cell["values"][measure] for cell in fold], axis=0) for fold in cells]
-    return np.concatenate(means)
-
-
-def _systems(found: Cells, setting: Setting) -> str:
-    rows = []
-    for name, cells in found.items():
-        row = [name]
-        for measure in MEASURES:
-            values = _by_query(cells, measure)
-            paper = setting.paper.get(name, {}).get(measure)
-            beside = "" if paper is None else f" ({paper:.4f})"
-            row.append(f"{exact_mean(values):.4f}{beside}")
-        rows.append(row)
-    low, high = confidence_interval(_by_query(found[BAG_OVER], "map"))
-    reach = f"Half width of the 95 % interval of MAP over queries: {(high - low) / 2:.4f}."
-    return f"{markdown(['', *TITLES], rows)}\n\n{reach}"
-
-
-def _tests(found: Cells) -> str:
-    """Return differences and paired t-tests, over queries, of the bag against the others."""
-    rows = []
-    for name, cells in found.items():
-        if name == BAG_OVER:
-            continue
-        row = [name]
-        for measure in MEASURES:
-            ours, other = (_by_query(one, measure) for one in (found[BAG_OVER], cells))
-            p = p_value(ours.tolist(), other.tolist())
-            row.append(f"{exact_mean(ours) - exact_mean(other):+.4f} ({p})")
-        rows.append(row)
-    title = f"{BAG_OVER} less each, and p of the paired t-test over queries:"
-    return f"{title}\n\n{markdown(['', *TITLES], rows)}"
-
-
-def _trees(found: Cells) -> str:
-    sizes = [
-        f"{name} {np.mean([cell['trees'] for fold in cells for cell in fold]):,.0f}"
-        for name, cells in found.items()
-    ]
-    return f"Trees, mean (of a bag those of all its models): {', '.join(sizes)}."
-
-
-def _values(scorer: Any, data: QueryDataset, setting: Setting) -> dict[str, list[float]]:
-    return per_query(evaluate(scorer, data, MEASURES, setting.convention))
-
-
 def _single(
-    study: Study, collection: Collection, k: int, seed: int, plain: int | None
+    study: Study, collection: Collection, k: int, seed: int, randomised: bool
 ) -> dict[str, Any]:
-    return _single_on(study, setting_of(collection), collection.fold(k), seed, plain)
+    return _single_on(study, setting_of(collection), collection.fold(k), seed, randomised)
 
 
 def _single_on(
-    study: Study, setting: Setting, fold: Fold, seed: int, plain: int | None
+    study: Study, setting: Setting, fold: Fold, seed: int, randomised: bool
 ) -> dict[str, Any]:
-    """Train the randomised LambdaMART, or one of the plain ones."""
-    model = base_ranker(study, setting.randomised if plain is None else setting.plain[plain], seed)
+    """Train one LambdaMART, plain or randomised."""
+    model = base_ranker(study, setting.randomised if randomised else setting.plain, seed)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
-    return {"values": _values(model, fold.test, setting), "trees": model.ensemble_.n_trees}
+    return {"values": values_of(model, fold.test, setting), "trees": model.ensemble_.n_trees}
 
 
 def _bag(study: Study, collection: Collection, k: int, seed: int) -> dict[str, Any]:
@@ -176,7 +126,8 @@ def _bag(study: Study, collection: Collection, k: int, seed: int) -> dict[str, A
 
 def _bag_on(study: Study, setting: Setting, fold: Fold, seed: int) -> dict[str, Any]:
     """Train a bag; return its figures with the trees after the best rounds, and without them."""
-    over = fitted_bag(study, setting, fold.train, fold.valid, seed)
+    size = n_models(study, setting)
+    over = fitted_bag(study, setting.randomised, size, fold.train, fold.valid, seed)
     best = [model.truncated(model.best_round_) for model in over.models_]
     result = {}
     for name, models in (("over", over.models_), ("best", best)):
@@ -186,7 +137,7 @@ def _bag_on(study: Study, setting: Setting, fold: Fold, seed: int) -> dict[str, 
             columns = np.array([model.predict(data) for model in models])
             curves[part] = _growing(columns, data, setting, seed)
             if part == "test":
-                values = _values(_together(columns, data), data, setting)
+                values = values_of(together(columns, data), data, setting)
         trees = sum(model.ensemble_.n_trees for model in models)
         result[name] = {
             "values": values,
@@ -199,18 +150,18 @@ def _bag_on(study: Study, setting: Setting, fold: Fold, seed: int) -> dict[str, 
 
 def _lightgbm(study: Study, collection: Collection, k: int, seed: int) -> dict[str, Any]:
     setting, fold = setting_of(collection), collection.fold(k)
-    (single, trees), (columns, total) = lightgbm_scores(study, setting, fold, seed)
-    bag = _together(columns, fold.test)
+    assert fold.valid is not None
+    given = (study, setting.randomised, DECIDES, fold.train, fold.valid, seed)
+    single, bag = fit_lightgbm(*given), lightgbm_bag(*given, n_models(study, setting))
+    columns = np.array([model.scores(fold.test, model.best) for model in bag])
+    both = (
+        ("single", single.scores(fold.test, single.best), single.best),
+        ("bag", together(columns, fold.test), sum(model.best for model in bag)),
+    )
     return {
-        "single": {"values": _values(single, fold.test, setting), "trees": trees},
-        "bag": {"values": _values(bag, fold.test, setting), "trees": total},
+        name: {"values": values_of(scores, fold.test, setting), "trees": trees}
+        for name, scores, trees in both
     }
-
-
-def _together(columns: np.ndarray, data: QueryDataset) -> np.ndarray:
-    """Return the bag's scores, in the caller's order."""
-    grouped = [data.grouped(scores) for scores in columns]
-    return data.ungrouped(aggregate(grouped, data.query_ptr, "minmax", np.ones(len(columns))))
 
 
 def _counts(n_models: int) -> list[int]:
@@ -226,7 +177,7 @@ def _growing(columns: np.ndarray, data: QueryDataset, setting: Setting, seed: in
         n_draws = 1 if n == len(columns) else N_DRAWS
         drawn = []
         for _ in range(n_draws):
-            scores = _together(columns[rng.permutation(len(columns))[:n]], data)
+            scores = together(columns[rng.permutation(len(columns))[:n]], data)
             drawn.append(evaluate(scores, data, "map", setting.convention).mean["map"])
         means.append(exact_mean(np.array(drawn)))
     return means
@@ -302,8 +253,8 @@ def _of_a_sample(study: Study, collection: Collection, sample: int) -> dict[str,
     part = Fold(fold.train.select(seen), fold.valid, fold.test)
     bags = _bag_on(study, setting, part, sample)
     cells = {
-        PLAIN: _single_on(study, setting, part, 0, 0),
-        RANDOM: _single_on(study, setting, part, sample, None),
+        PLAIN: _single_on(study, setting, part, 0, False),
+        RANDOM: _single_on(study, setting, part, sample, True),
         BAG: bags["best"],
         BAG_OVER: bags["over"],
     }

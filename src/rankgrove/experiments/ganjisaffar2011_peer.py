@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rankgrove.bagging.out_of_bag import out_of_bag_scores
 from rankgrove.bagging.sample import sampled_queries
-from rankgrove.data.folds import Fold
 from rankgrove.data.queries import QueryDataset
-from rankgrove.experiments.ganjisaffar2011_setting import FRACTION, Setting, base_ranker, n_models
+from rankgrove.experiments.ganjisaffar2011_setting import FRACTION, TOLERANCE, base_ranker
 from rankgrove.experiments.study import Study
 from rankgrove.random import derive_seed
+from rankgrove.training.watch import tolerated_rounds
 
-NAMES = ("LightGBM with randomisation", "LightGBM bagged")
+FULL_DEPTH = 10_000  # a cutoff below which no query has documents
 
 
 def has_lightgbm() -> bool:
@@ -25,65 +29,115 @@ def has_lightgbm() -> bool:
     return True
 
 
-def lightgbm_scores(
-    study: Study, setting: Setting, fold: Fold, seed: int
-) -> tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]:
-    """Train once on all queries, and a bag; return test scores and trees: one's, all models'."""
-    train, valid, test = fold.train, fold.valid, fold.test
-    assert valid is not None
-    single = _one(study, setting, train, valid, test, seed)
-    columns, total = [], 0
-    for model in range(n_models(study, setting)):
-        seen = sampled_queries(train.query_keys, FRACTION, seed, model)
-        own = derive_seed(seed, "bagged model", model) % (1 << 31)
-        scores, n = _one(study, setting, train.select(seen), valid, test, own)
-        columns.append(scores)
-        total += n
-    return single, (np.array(columns), total)
+@dataclass(frozen=True)
+class LightGBMModel:
+    """A model of LightGBM's.
+
+    Attributes
+    ----------
+    booster : the model
+    best : its best round on the validation data
+    over : the last round of those that the tolerance of overfitting keeps
+    n_threads : of scoring
+    """
+
+    booster: Any
+    best: int
+    over: int
+    n_threads: int
+
+    def scores(self, data: QueryDataset, rounds: int) -> np.ndarray:
+        """Return the scores by so many rounds, in the caller's order."""
+        made = self.booster.predict(data.X, num_iteration=rounds, num_threads=self.n_threads)
+        return np.asarray(made)
 
 
-def _one(
+def fit_lightgbm(
     study: Study,
-    setting: Setting,
+    parameters: Mapping[str, Any],
+    decides: str,
     train: QueryDataset,
     valid: QueryDataset,
-    test: QueryDataset,
     seed: int,
-) -> tuple[np.ndarray, int]:
+) -> LightGBMModel:
+    """Train one model.
+
+    Parameters
+    ----------
+    parameters : LambdaMART's of the paper's Table 3, and of the target: `truncation` (None: all
+        pairs) and `normalise`, both as the paper has it where they are not given
+    decides : the measure of the validation data that stops training: ``"ndcg@3"``, ``"map"``
+    """
     import lightgbm as lgb
 
-    base = base_ranker(study, setting.randomised, seed)
-    parameters = {
-        "objective": "lambdarank",
-        "metric": "ndcg",
-        "eval_at": [3],
-        "num_leaves": base.n_leaves,
-        "min_data_in_leaf": max(1, round(base.min_leaf * train.n_rows)),
-        "min_sum_hessian_in_leaf": 0.0,
-        "learning_rate": base.learning_rate,
-        "bagging_fraction": base.query_fraction,
-        "bagging_freq": 1,
-        "bagging_by_query": True,
-        "feature_fraction_bynode": base.feature_fraction,
-        "lambdarank_truncation_level": int(np.diff(train.query_ptr).max()),  # no cutoff
-        "lambdarank_norm": False,
-        "seed": seed,
-        "deterministic": True,
-        "num_threads": study.n_threads or 1,  # more would only wait for each other on small data
-        "verbose": -1,
-    }
-    sets = [_data(lgb, data) for data in (train, valid)]
-    model = lgb.train(
-        parameters,
-        sets[0],
+    own = dict(parameters)
+    truncation, normalise = own.pop("truncation", None), own.pop("normalise", False)
+    base = base_ranker(study, own, seed)
+    metric, _, cutoff = decides.partition("@")
+    history: dict[str, dict[str, list[float]]] = {}
+    booster = lgb.train(
+        {
+            "objective": "lambdarank",
+            "metric": metric,
+            "eval_at": [int(cutoff or FULL_DEPTH)],
+            "num_leaves": base.n_leaves,
+            "min_data_in_leaf": max(1, round(base.min_leaf * train.n_rows)),
+            "min_sum_hessian_in_leaf": 0.0,
+            "learning_rate": base.learning_rate,
+            "bagging_fraction": base.query_fraction,
+            "bagging_freq": 1,
+            "bagging_by_query": True,
+            "feature_fraction_bynode": base.feature_fraction,
+            "lambdarank_truncation_level": truncation or FULL_DEPTH,
+            "lambdarank_norm": normalise,
+            "seed": seed,
+            "deterministic": True,
+            "num_threads": study.n_threads or 1,  # more would wait for each other on small data
+            "verbose": -1,
+        },
+        _data(lgb, train),
         base.n_trees,
-        valid_sets=[sets[1]],
-        callbacks=[lgb.early_stopping(base.early_stopping or 1, verbose=False)],
+        valid_sets=[_data(lgb, valid)],
+        callbacks=[
+            lgb.early_stopping(base.early_stopping or 1, verbose=False),
+            lgb.record_evaluation(history),
+        ],
     )
-    scores = np.asarray(model.predict(test.X, num_threads=study.n_threads or 1))
-    return scores, model.best_iteration
+    ((values,),) = (list(of_set.values()) for of_set in history.values())
+    best = booster.best_iteration
+    over = tolerated_rounds(values, best, values[best - 1], TOLERANCE)
+    return LightGBMModel(booster, best, over, study.n_threads or 1)
 
 
 def _data(lgb: Any, data: QueryDataset) -> Any:
     order = np.arange(data.n_rows) if data.order is None else data.order
     return lgb.Dataset(data.X[order], data.y[order], group=np.diff(data.query_ptr))
+
+
+def lightgbm_bag(
+    study: Study,
+    parameters: Mapping[str, Any],
+    decides: str,
+    train: QueryDataset,
+    valid: QueryDataset,
+    seed: int,
+    n_models: int,
+) -> list[LightGBMModel]:
+    """Train a bag on the samples that BL-MART has with this seed."""
+    models = []
+    for m in range(n_models):
+        seen = sampled_queries(train.query_keys, FRACTION, seed, m)
+        own = derive_seed(seed, "bagged model", m) % (1 << 31)
+        models.append(fit_lightgbm(study, parameters, decides, train.select(seen), valid, own))
+    return models
+
+
+def lightgbm_out_of_bag(
+    models: list[LightGBMModel], train: QueryDataset, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores by the models that did not see a query, and which queries have any.
+
+    Overfitting is tolerated.
+    """
+    scorers = [partial(model.scores, rounds=model.over) for model in models]
+    return out_of_bag_scores(scorers, train, FRACTION, seed, "minmax")

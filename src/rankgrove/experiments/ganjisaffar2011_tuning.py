@@ -15,6 +15,7 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
     MEASURED,
     base_ranker,
     fitted_bag,
+    n_models,
     setting_of,
     the_collection,
 )
@@ -80,7 +81,9 @@ def _pruned(study: Study, collection: Collection, k: int, what: str) -> dict[str
     setting, (train, valid, test) = setting_of(collection), collection.fold(k)
     assert valid is not None
     if what == "bag":
-        model: Any = fitted_bag(study, setting, train, valid, 0)
+        model: Any = fitted_bag(
+            study, setting.randomised, n_models(study, setting), train, valid, 0
+        )
     else:
         model = base_ranker(study, setting.randomised)
         model.fit(train, valid=valid, valid_measures=DECIDES)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
-from rankgrove.bagging.aggregate import COMBINE, add_scores
+from rankgrove.bagging.aggregate import COMBINE
+from rankgrove.bagging.out_of_bag import out_of_bag_scores
 from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
@@ -268,19 +270,9 @@ class BaggedRanker(Ranker):
         -------
         scores in query order, 0 where every model saw the query; and a mask of queries
         """
-        total, n = np.zeros(train.n_rows), np.zeros(train.n_queries)
-        for m, model in enumerate(self.models_):
-            seen = sampled_queries(train.query_keys, self.query_fraction, self.random_state, m)
-            if seen.all():
-                continue
-            part = train.select(~seen)
-            own = np.zeros(part.n_rows)
-            scores = part.grouped(model.predict(part, n_threads=self.n_threads))
-            add_scores(own, scores, part.query_ptr, self.combine, 1.0, self.n_threads)
-            total[np.repeat(~seen, np.diff(train.query_ptr))] += own
-            n += ~seen
-        has = n > 0
-        return total / np.repeat(np.maximum(n, 1), np.diff(train.query_ptr)), has
+        scorers = [partial(model.predict, n_threads=self.n_threads) for model in self.models_]
+        drawn = (self.query_fraction, self.random_state)
+        return out_of_bag_scores(scorers, train, *drawn, self.combine, self.n_threads)
 
     # -- the trained bag --------------------------------------------------------------------------
 

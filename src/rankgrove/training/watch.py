@@ -16,6 +16,24 @@ History = dict[str, dict[str, list[float]]]
 MOST_EXTRA_ROUNDS = 250  # beyond the best one, where some overfitting is let pass
 
 
+def tolerated_rounds(values: Sequence[float], best: int, top: float, tolerance: float) -> int:
+    """Return the last round before the value falls too far below the best.
+
+    With a tolerance of 0.02, rounds after the best are kept until the value has dropped by more
+    than 2 %, MOST_EXTRA_ROUNDS of them at the most (BL-MART paper, section 3.5.2).
+
+    Parameters
+    ----------
+    values : one a round
+    best, top : the best round, counted from 1, and its value
+    tolerance : share of `top`
+    """
+    after = values[best : best + MOST_EXTRA_ROUNDS]
+    lowest = top - tolerance * abs(top)
+    fallen = [k for k, value in enumerate(after) if value < lowest]
+    return best + (fallen[0] if fallen else len(after))
+
+
 class Watched:
     """One data set that is looked at every round: rows in query order, and their scores.
 
@@ -142,18 +160,11 @@ class Watch:
         return max([*self._before_the_first(), *(self.deciding or [])], default=None)
 
     def rounds_to_keep(self, tolerance: float) -> int | None:
-        """Return the best round, or the last one before the value falls too far below the best.
-
-        With a tolerance of 0.02, rounds after the best are kept until the value has dropped by
-        more than 2 %, MOST_EXTRA_ROUNDS of them at the most (BL-MART paper, section 3.5.2).
-        """
+        """Return the best round, or the last one before the value falls too far below the best."""
         best, top = self.best_round, self.best_value
         if best is None or top is None or tolerance == 0.0:
             return best
-        after = (self.deciding or [])[best : best + MOST_EXTRA_ROUNDS]
-        lowest = top - tolerance * abs(top)
-        fallen = [k for k, value in enumerate(after) if value < lowest]
-        return best + (fallen[0] if fallen else len(after))
+        return tolerated_rounds(self.deciding or [], best, top, tolerance)
 
     def _before_the_first(self) -> list[float]:
         for values in (self.start or {}).values():

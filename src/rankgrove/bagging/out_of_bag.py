@@ -1,0 +1,45 @@
+"""What a bag says of its own training queries: the word of the models that did not see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rankgrove.bagging.aggregate import add_scores
+from rankgrove.bagging.sample import sampled_queries
+from rankgrove.data.queries import QueryDataset
+
+
+def out_of_bag_scores(
+    scorers: Sequence[Callable[[QueryDataset], np.ndarray]],
+    train: QueryDataset,
+    query_fraction: float,
+    seed: int,
+    combine: str,
+    n_threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores by the models that did not see a query, and which queries have any.
+
+    Parameters
+    ----------
+    scorers : every model's scores of some queries, in the caller's order
+    train : the data that the models were trained on
+    query_fraction, seed : by which their samples were drawn
+    combine : as in ``aggregate``
+
+    Returns
+    -------
+    scores in query order, 0 where every model saw the query; and a mask of queries
+    """
+    total, n = np.zeros(train.n_rows), np.zeros(train.n_queries)
+    for m, scorer in enumerate(scorers):
+        missed = ~sampled_queries(train.query_keys, query_fraction, seed, m)
+        if not missed.any():
+            continue
+        part = train.select(missed)
+        own = np.zeros(part.n_rows)
+        add_scores(own, part.grouped(scorer(part)), part.query_ptr, combine, 1.0, n_threads)
+        total[np.repeat(missed, np.diff(train.query_ptr))] += own
+        n += missed
+    return total / np.repeat(np.maximum(n, 1), np.diff(train.query_ptr)), n > 0
