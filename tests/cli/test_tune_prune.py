@@ -42,7 +42,28 @@ def test_tuning_on_folds(folder):
         *f"tune S1.txt S2.txt S3.txt --letor-folds {COMMON} --search random --trials 2".split(),
         cwd=folder,
     )
-    assert len(out.strip().splitlines()) == 4
+    *table, empty, nested = out.strip().splitlines()
+    assert len(table) == 4
+    assert not empty
+    assert nested.startswith("Chosen in every fold by its own data, the mean test ndcg@3 is 0.")
+
+
+def test_tuning_bags_out_of_bag(folder):
+    words = f"tune S1.txt --valid S2.txt --models 4 --sample 0.5 --choose-by out-of-bag {COMMON}"
+    out, _ = run(*words.split(), cwd=folder)
+    header, _, *rows = out.strip().splitlines()
+    columns = [cell.strip() for cell in header.strip("|").split("|")]
+    parameters = ["base__n_leaves", "base__learning_rate"]
+    assert columns == ["valid ndcg@3", "out_of_bag ndcg@3", *parameters]
+    by = [float(row.strip("|").split("|")[1]) for row in rows]
+    assert by == sorted(by, reverse=True)
+
+
+def test_where_tuning_should_have_ended(folder):
+    words = f"tune S1.txt --valid S2.txt --second 0.5 --patience 1 {COMMON}"
+    out, _ = run(*words.split(), cwd=folder)
+    assert "By the queries set apart tuning should have ended with trial " in out
+    assert " of 4: {'n_leaves': " in out
 
 
 @pytest.mark.parametrize(
@@ -60,6 +81,9 @@ def test_tuning_on_folds(folder):
         ),
         ("S1.txt --valid S2.txt --search random", "'n_trials' parameter"),
         ("S1.txt --valid gone.txt", "there is no such file"),
+        ("S1.txt --valid S2.txt --patience 3", "give --second too"),
+        ("S1.txt --valid S2.txt --sample 0.5", "give --models too"),
+        ("S1.txt --valid S2.txt --choose-by out-of-bag", "which is no bag"),
         ("S1.txt --valid S2.txt --out S2.txt", "would overwrite"),
     ],
 )

@@ -157,6 +157,40 @@ def test_a_bag_can_be_tuned(parts, tmp_path):
         rg.tune(rg.BaggedRanker(BASE, 2, cluster="local"), parts[:3], space, cluster="local")
 
 
+def test_bags_by_their_out_of_bag_queries(parts, tmp_path):
+    bag = rg.BaggedRanker(BASE, 4, 0.5)
+    space = {"base__n_leaves": [2, 5, 8]}
+    given = (bag, parts[:3], space)
+    how = {"measures": ["map[relevant=2]", "ndcg@5"], "convention": "letor"}
+    found = rg.tune(*given, **how, choose_by="out_of_bag")
+    assert found.choose_by == "out_of_bag"
+    worth = [one.mean("out_of_bag", "map[relevant=2]") for one in found.trials]
+    assert found.best is found.trials[int(np.argmax(worth))]
+    assert "valid map[relevant=2] | out_of_bag map[relevant=2] | test" in found.table()
+    # by hand: the queries that a model missed, by the models that missed them
+    base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
+    seed = tuning_module.derive_seed(0, "tune", 0) % 2**31
+    made = rg.BaggedRanker(base, 4, 0.5, random_state=seed)
+    made.fit(parts[0], valid=parts[1], valid_measures="map[relevant=2]")
+    scores = made.out_of_bag_scores_
+    seen = ~np.isnan(scores)
+    part = rg.QueryDataset(parts[0].X[seen], parts[0].y[seen], np.asarray(parts[0].qid)[seen])
+    expected = rg.evaluate(scores[seen], part, how["measures"], "letor").mean
+    assert {m: v for m, (v,) in found.trials[0].values["out_of_bag"].items()} == expected
+    whole = rg.BaggedRanker(BASE, 2, 1.0)
+    with pytest.raises(rg.ParameterError, match="left no query out"):
+        rg.tune(whole, parts[:3], space, choose_by="out_of_bag")
+    with pytest.raises(rg.ParameterError, match="which is no bag"):
+        rg.tune(BASE, parts[:3], SPACE, choose_by="out_of_bag")
+
+
+def test_the_papers_grid_of_a_bag_is_its_bases(parts):
+    found = rg.tune(
+        rg.BaggedRanker(BASE, 2), parts[:3], "large", search="random", n_trials=1, n_seeds=1
+    )
+    assert list(found.best_parameters) == [f"base__{name}" for name in PRESETS["large"]]
+
+
 def test_the_papers_grids_are_of_trees(parts):
     with pytest.raises(rg.ParameterError, match="which LambdaRank does not all have"):
         rg.tune(rg.LambdaRank(), parts, "small")

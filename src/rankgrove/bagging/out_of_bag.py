@@ -43,3 +43,21 @@ def out_of_bag_scores(
         total[np.repeat(missed, np.diff(train.query_ptr))] += own
         n += missed
     return total / np.repeat(np.maximum(n, 1), np.diff(train.query_ptr)), n > 0
+
+
+def missed_part(
+    scores: np.ndarray, missed: np.ndarray, train: QueryDataset
+) -> tuple[np.ndarray, QueryDataset]:
+    """Return the scores of the queries that some models did not see, and these queries' data.
+
+    Parameters
+    ----------
+    scores, missed : as :func:`out_of_bag_scores` returns them
+    train : the data that the models were trained on
+
+    Returns
+    -------
+    scores in the caller's order, and the data
+    """
+    part = train.select(missed)
+    return part.ungrouped(scores[np.repeat(missed, np.diff(train.query_ptr))]), part

@@ -81,6 +81,17 @@ PlotFile = Annotated[
     typer.Option("--plot", help="Picture to write (png, svg or pdf; needs matplotlib)."),
 ]
 
+Sample = Annotated[
+    float | None,
+    typer.Option(help="Share of the queries that a model of a bag sees.", show_default="0.67"),
+]
+Combine = Annotated[
+    str | None,
+    typer.Option(
+        help="How a bag's scores are made one: minmax, borda or mean.", show_default="minmax"
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Reading:

@@ -124,3 +124,11 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return json.dumps(list(value))
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))
+
+
+def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:
+    """Return what was said of a bag, by BaggedRanker's names; refuse it where there is no bag."""
+    if models is None and not (sample is None and combine is None):
+        raise ParameterError("--sample and --combine are for bags: give --models too.")
+    said = {"query_fraction": sample, "combine": combine}
+    return {name: value for name, value in said.items() if value is not None}

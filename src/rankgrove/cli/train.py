@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import Reading, Threads, reads_data
+from rankgrove.cli.options import Combine, Reading, Sample, Threads, reads_data
 from rankgrove.errors import ParameterError
 
 Data = Annotated[
@@ -83,16 +83,6 @@ BagSize = Annotated[
         show_default=False,
     ),
 ]
-Sample = Annotated[
-    float | None,
-    typer.Option(help="Share of the queries that a model of a bag sees.", show_default="0.67"),
-]
-Combine = Annotated[
-    str | None,
-    typer.Option(
-        help="How a bag's scores are made one: minmax, borda or mean.", show_default="minmax"
-    ),
-]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -157,7 +147,7 @@ def train(
     """
     from rankgrove.cli.inputs import check_exists, check_measures, named_sets
     from rankgrove.cli.outputs import one_interrupt
-    from rankgrove.cli.parameters import new_ranker, parameters
+    from rankgrove.cli.parameters import bag_options, new_ranker, parameters
 
     if start is not None:
         check_exists(start)
@@ -169,11 +159,9 @@ def train(
     _configure(made, given | {k: v for k, v in own.items() if v is not None}, quiet)
     known = _go_on_from(made, reading.base_score)
     made.check_valid(bool(valid))
+    how = bag_options(models, sample, combine)
     if models is not None:
-        how = {"query_fraction": sample, "combine": combine, "cluster": cluster}
-        made = _bag_of(made, models, how, checkpoint, threads, quiet)
-    elif sample is not None or combine is not None:
-        raise ParameterError("--sample and --combine are for bags: give --models too.")
+        made = _bag_of(made, models, how | {"cluster": cluster}, checkpoint, threads, quiet)
     check_measures([made.measure, *(valid_measure or [])])
     if valid_measure and not valid:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
@@ -255,7 +243,7 @@ def _bag_of(
     bag = rg.BaggedRanker(
         made,
         models,
-        **{name: value for name, value in how.items() if value is not None},
+        **how,
         checkpoint=checkpoint,
         random_state=made.get_params(deep=False).get("random_state", 0),
         n_threads=threads,

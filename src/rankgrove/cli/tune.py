@@ -8,11 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import Convention, PlotFile, Reading, Threads, reads_data
+from rankgrove.cli.options import (
+    Combine,
+    Convention,
+    PlotFile,
+    Reading,
+    Sample,
+    Threads,
+    reads_data,
+)
 from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.data.queries import QueryDataset
+    from rankgrove.experiments.tuning import Tuning
+
+
+class ChooseBy(StrEnum):
+    """What decides."""
+
+    valid = "valid"
+    out_of_bag = "out-of-bag"
 
 
 class Search(StrEnum):
@@ -59,6 +75,28 @@ Measures = Annotated[
 Second = Annotated[
     float, typer.Option(help="Share of the validation queries set apart, to see overfitting.")
 ]
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="With --second: say where tuning should have ended, since so many trials did not "
+        "better the measure there.",
+        show_default=False,
+    ),
+]
+BagSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Tune bags of so many models; parameters are the models'.", show_default=False
+    ),
+]
+ChosenBy = Annotated[
+    ChooseBy,
+    typer.Option(
+        help="What decides: validation data, or, of bags, the training queries, each scored by "
+        "the models that did not see it."
+    ),
+]
 Store = Annotated[
     Path | None,
     typer.Option(help="Keep every fit in this file as it ends, and go on from it."),
@@ -80,13 +118,18 @@ def tune(
     test: Test = None,
     letor_folds: LetorFolds = False,
     ranker: RankerName = "lambdamart",
+    models: BagSize = None,
+    sample: Sample = None,
+    combine: Combine = None,
     settings: Settings = None,
     space: Space = "small",
     search: SearchUsed = Search.grid,
     trials: Trials = None,
     seeds: Seeds = 1,
     measure: Measures = None,
+    choose_by: ChosenBy = ChooseBy.valid,
     second: Second = 0.0,
+    patience: Patience = None,
     store: Store = None,
     out: Out = None,
     plot: PlotFile = None,
@@ -99,7 +142,7 @@ def tune(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Try many combinations of parameters; print the best ones by validation data.
+    """Try many combinations of parameters; print the best ones.
 
     Examples:
 
@@ -107,10 +150,14 @@ def tune(
     --set early_stopping=50 --store trials.jsonl
 
     rankgrove tune S1.txt S2.txt S3.txt S4.txt S5.txt --letor-folds --seeds 3 --store trials.jsonl
+
+    rankgrove tune train.txt --valid vali.txt --models 15 --choose-by out-of-bag --search random
+    --trials 30 --set early_stopping=50
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_measures
     from rankgrove.cli.outputs import check_writable
+    from rankgrove.cli.parameters import bag_options
     from rankgrove.reporting.figure import save_figure
 
     read = [path for path in [*data, valid, test] if path is not None]
@@ -121,8 +168,15 @@ def tune(
         raise ParameterError("--plot shows validation and test: give --test, or --letor-folds.")
     if letor_folds and not (valid is None and test is None):
         raise ParameterError("--letor-folds makes its own validation and test data.")
+    if patience is not None and not second:
+        raise ParameterError("--patience looks at the queries set apart: give --second too.")
     check_measures(measure or [], convention)
+    bag = bag_options(models, sample, combine)
     base, listed = _tuned(ranker, settings or [], space)
+    if models is not None:
+        base = rg.BaggedRanker(base, models, **bag)
+        if not isinstance(listed, str):
+            listed = {f"base__{name}": values for name, values in listed.items()}
     found = rg.tune(
         base,
         _folds(data, reading) if letor_folds else _parts(data, valid, test, reading),
@@ -132,6 +186,7 @@ def tune(
         n_seeds=seeds,
         measures=measure or "ndcg@3",
         convention=convention,
+        choose_by=choose_by.value.replace("-", "_"),
         second=second,
         store=store,
         cluster=cluster,
@@ -143,7 +198,26 @@ def tune(
         found.to_csv(out)
     if plot is not None:
         save_figure(rg.plot.tuning(found), plot)
-    typer.echo(found.table(show))
+    typer.echo("\n".join([found.table(show), *_overfitting(found, patience)]))
+
+
+def _overfitting(found: Tuning, patience: int | None) -> list[str]:
+    """Say what choosing by less would have found: fold by fold, or with an early end."""
+    lines = []
+    if found.n_folds > 1 and "test" in found.trials[0].values:
+        mean = sum(value for _, value in found.nested()) / found.n_folds
+        lines.append(
+            f"Chosen in every fold by its own data, the mean test {found.measure} is {mean:.4f}; "
+            "only this is an estimate to go by."
+        )
+    if patience is not None:
+        last = found.early_stop(patience)
+        number = found.trials.index(last) + 1
+        lines.append(
+            f"By the queries set apart tuning should have ended with trial {number} of "
+            f"{len(found.trials)}: {last.parameters}"
+        )
+    return [f"\n{line}" for line in lines]
 
 
 def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:

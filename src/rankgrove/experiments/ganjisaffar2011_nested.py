@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from rankgrove.bagging.out_of_bag import missed_part
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.ganjisaffar2011_peer import (
@@ -80,7 +81,12 @@ def nested(study: Study) -> Findings:
 
 
 def _tables(found: Cells, collection: Collection) -> list[str]:
-    return [systems_table(found, setting_of(collection)), tests_table(found), trees_line(found)]
+    return [
+        systems_table(found, setting_of(collection)),
+        tests_table(found),
+        tests_table(found, BAG),
+        trees_line(found),
+    ]
 
 
 def _n_candidates(study: Study) -> int:
@@ -148,7 +154,8 @@ def _try_bag(study: Study, collection: Collection, k: int, parameters: Parameter
     fold = collection.fold(k)
     given = (parameters, _n_tried(study), fold.train, fold.valid, CHOICE, DECIDES)
     bag = fitted_bag(study, *given)
-    return _out_of_bag(*bag.out_of_bag_scores(fold.train), fold.train, collection)
+    scores, missed = bag.out_of_bag_scores(fold.train)
+    return _mean(*missed_part(scores, missed, fold.train), collection)
 
 
 def _try_lightgbm(study: Study, collection: Collection, k: int, parameters: Parameters) -> float:
@@ -157,15 +164,7 @@ def _try_lightgbm(study: Study, collection: Collection, k: int, parameters: Para
     given = (parameters, DECIDES, fold.train, fold.valid, CHOICE, _n_tried(study))
     models = lightgbm_bag(study, *given)
     scores, missed = lightgbm_out_of_bag(models, fold.train, CHOICE)
-    return _out_of_bag(scores, missed, fold.train, collection)
-
-
-def _out_of_bag(
-    scores: np.ndarray, missed: np.ndarray, train: QueryDataset, collection: Collection
-) -> float:
-    part = train.select(missed)
-    rows = np.repeat(missed, np.diff(train.query_ptr))
-    return _mean(part.ungrouped(scores[rows]), part, collection)
+    return _mean(*missed_part(scores, missed, fold.train), collection)
 
 
 def _mean(scorer: Any, data: QueryDataset | None, collection: Collection) -> float:

@@ -42,19 +42,19 @@ def systems_table(found: Cells, setting: Setting) -> str:
     return f"{markdown(['', *TITLES], rows)}\n\n{reach}"
 
 
-def tests_table(found: Cells) -> str:
-    """Return differences and paired t-tests, over queries, of the bag against the others."""
+def tests_table(found: Cells, bag: str = BAG_OVER) -> str:
+    """Return differences and paired t-tests, over queries, of a bag against the others."""
     rows = []
     for name, cells in found.items():
-        if name == BAG_OVER:
+        if name == bag:
             continue
         row = [name]
         for measure in MEASURES:
-            ours, other = (by_query(one, measure) for one in (found[BAG_OVER], cells))
+            ours, other = (by_query(one, measure) for one in (found[bag], cells))
             p = p_value(ours.tolist(), other.tolist())
             row.append(f"{exact_mean(ours) - exact_mean(other):+.4f} ({p})")
         rows.append(row)
-    title = f"{BAG_OVER} less each, and p of the paired t-test over queries:"
+    title = f"{bag} less each, and p of the paired t-test over queries:"
     return f"{title}\n\n{markdown(['', *TITLES], rows)}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from rankgrove.bagging.out_of_bag import missed_part
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.folds import Fold, Split
 from rankgrove.data.queries import QueryDataset
@@ -32,10 +33,12 @@ from rankgrove.validation import (
     check_integer,
     check_output_file,
     check_real,
+    counted,
     refuse,
 )
 
 SEARCHES = ("grid", "random", "optuna")
+CHOOSE_BY = ("valid", "out_of_bag")
 
 
 class Parts(NamedTuple):
@@ -57,6 +60,7 @@ def tune(
     n_seeds: int = 1,
     measures: str | Measure | Sequence[str | Measure] = "ndcg@3",
     convention: str = "papers",
+    choose_by: str = "valid",
     second: float = 0.0,
     store: str | Path | None = None,
     cluster: Any = None,
@@ -73,13 +77,16 @@ def tune(
         like. Its ``checkpoint`` is not used: `store` keeps every fit
     data : folds, as ``rg.letor_folds`` and ``rg.k_fold(..., valid=True)`` give them; or one pair
         (train, valid) or triple (train, valid, test) of data sets
-    space : ``"small"`` (1,008 combinations) or ``"large"`` (162): the paper's Table 2; or
-        parameters with lists of values
+    space : ``"small"`` (1,008 combinations) or ``"large"`` (162): the paper's Table 2, of a bag
+        its base's; or parameters with lists of values
     search : ``"grid"``: all of them; ``"random"``: `n_trials` of them; ``"optuna"``: Optuna's
         choice of `n_trials`, where it is installed
     n_seeds : seeds of every trial on every fold
-    measures : the first, on validation data, decides
+    measures : the first decides
     convention : what the measures' names do not say
+    choose_by : where it decides: ``"valid"``: on the validation data; ``"out_of_bag"``, of bags:
+        on the training queries, each scored by the models that did not see it: more queries, and
+        not those that stopped training
     second : share of the validation queries set apart, to see when tuning overfits
     store : file that keeps every fit as it ends; a killed run goes on from it, and a fit that is
         there is never repeated
@@ -108,7 +115,12 @@ def tune(
     if isinstance(base, BaggedRanker) and not (cluster is None or base.cluster is None):
         refuse("cluster", owner, "left out where the bag has one, or the bag's left out", cluster)
     listed = checked_space(space, owner)
+    if isinstance(space, str) and isinstance(base, BaggedRanker):
+        listed = {f"base__{name}": values for name, values in listed.items()}
     check_choice("search", owner, search, SEARCHES)
+    check_choice("choose_by", owner, choose_by, CHOOSE_BY)
+    if choose_by == "out_of_bag" and not isinstance(base, BaggedRanker):
+        refuse("choose_by", owner, f"'valid' for {type(base).__name__}, which is no bag", choose_by)
     check_integer("n_seeds", owner, n_seeds, low=1)
     check_real("second", owner, second, low=0.0)
     if second >= 1.0:
@@ -121,7 +133,7 @@ def tune(
         if n_trials is None:
             refuse("n_trials", owner, f"a number of trials for search={search!r}", n_trials)
         check_integer("n_trials", owner, n_trials, low=1)
-    if isinstance(space, str) and not set(listed) <= set(base.get_params(deep=False)):
+    if isinstance(space, str) and not set(listed) <= set(base.get_params()):
         raise ParameterError(
             f"{owner}: space={space!r} is the paper's grid of LambdaMART's parameters "
             f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space "
@@ -135,13 +147,14 @@ def tune(
     _check_values(base, listed, wanted)
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
-    runner = _Runner(base, folds, names, convention, n_seeds, random_state, cluster, n_threads)
+    rule = (names, convention, choose_by)
+    runner = _Runner(base, folds, *rule, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)
     if search == "optuna":
         trials = runner.by_optuna(listed, int(n_trials or 0), progress)
     else:
         trials = runner.all_of(wanted, progress)
-    return Tuning(trials, str(names[0]), len(folds), n_seeds)
+    return Tuning(trials, str(names[0]), len(folds), n_seeds, choose_by)
 
 
 def _check_values(base: Ranker, space: Space, wanted: list[Parameters]) -> None:
@@ -208,13 +221,15 @@ class _Runner:
         folds: list[Parts],
         measures: list[str | Measure],
         convention: str,
+        choose_by: str,
         n_seeds: int,
         random_state: int,
         cluster: Any,
         n_threads: int | None,
     ) -> None:
         self.base, self.folds, self.measures = base, folds, measures
-        self.convention, self.n_seeds, self.seed = convention, n_seeds, random_state
+        self.convention, self.choose_by = convention, choose_by
+        self.n_seeds, self.seed = n_seeds, random_state
         self.cluster, self.n_threads = cluster, n_threads
         self.store = ResultStore(None, {})
 
@@ -232,6 +247,7 @@ class _Runner:
             "convention": self.convention,
             "random_state": self.seed,
             "second": second,
+            **({} if self.choose_by == "valid" else {"choose_by": self.choose_by}),
         }
         self.store = ResultStore(path, json.loads(json.dumps(about)))
 
@@ -255,7 +271,8 @@ class _Runner:
                     bar.advance()
 
             folds = _binned(self.base, self.folds, {n for p in wanted for n in p})
-            shared = (self.base, folds, self.measures, self.convention, self.seed)
+            rule = (self.measures, self.convention, self.choose_by)
+            shared = (self.base, folds, *rule, self.seed)
             run_tasks(
                 fit_one,
                 shared,
@@ -293,7 +310,7 @@ class _Runner:
                     for name, values in space.items()
                 }
                 (one,) = self.all_of([parameters], progress=False)
-                study.tell(asked, one.mean("valid", str(self.measures[0])))
+                study.tell(asked, one.mean(self.choose_by, str(self.measures[0])))
                 trials.append(one)
                 if bar is not None:
                     bar.advance()
@@ -338,7 +355,7 @@ def _trial(parameters: Parameters, records: list[dict[str, Any]]) -> Trial:
 
 def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | None) -> Any:
     """Train with some parameters on a fold; return the means on its parts."""
-    base, folds, measures, convention, random_state = shared
+    base, folds, measures, convention, choose_by, random_state = shared
     parameters, fold, seed = task
     made = clone(base).set_params(**parameters)
     own = made.get_params(deep=False)
@@ -360,6 +377,23 @@ def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | Non
         if part is not None
     }
     trees = made.ensemble_.n_trees if hasattr(made, "ensemble_") else None
+    if choose_by == "out_of_bag":
+        values["out_of_bag"] = _out_of_bag(made, parts.train, measures, convention)
     if isinstance(made, BaggedRanker):
         trees = getattr(made, "n_trees_", None)
     return {"values": values, "trees": trees}
+
+
+def _out_of_bag(
+    bag: BaggedRanker, train: QueryDataset, measures: list[str | Measure], convention: str
+) -> dict[str, float]:
+    """Return the means over the queries that some models did not see, by those models."""
+    assert bag.out_of_bag_scores_ is not None
+    scores = train.grouped(bag.out_of_bag_scores_)
+    missed = ~np.isnan(scores[train.query_ptr[:-1]])
+    if not missed.any():
+        raise ParameterError(
+            f"A bag of {counted(len(bag.models_), 'model')} with query_fraction="
+            f"{bag.query_fraction} left no query out: lower it, or choose_by='valid'."
+        )
+    return evaluate(*missed_part(scores, missed, train), measures, convention).mean

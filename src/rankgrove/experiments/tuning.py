@@ -18,6 +18,8 @@ from rankgrove.files import write_atomically
 from rankgrove.measures.base import exact_mean
 from rankgrove.validation import check_integer, counted
 
+PARTS = ("valid", "out_of_bag", "second", "test")
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -26,7 +28,8 @@ class Trial:
     Attributes
     ----------
     parameters : what was tried
-    values : part of the data ("valid", "second", "test") -> measure -> one mean a fold and seed
+    values : part of the data ("valid", "out_of_bag", "second", "test") -> measure -> one mean a
+        fold and seed
     trees : of the models, one a fold and seed; None where they are not trees
     """
 
@@ -46,21 +49,23 @@ class Tuning:
     Attributes
     ----------
     trials : in the order they were tried
-    measure : what decides, on the validation data
+    measure : what decides
     n_folds, n_seeds : fits of every trial
+    choose_by : where it decides: ``"valid"``, or ``"out_of_bag"``
     """
 
     trials: list[Trial]
     measure: str
     n_folds: int
     n_seeds: int
+    choose_by: str = "valid"
 
     def __repr__(self) -> str:
         best = self.best
         return (
             f"Tuning({counted(len(self.trials), 'trial')}, {counted(self.n_folds, 'fold')}, "
-            f"{counted(self.n_seeds, 'seed')}; best valid {self.measure} "
-            f"{best.mean('valid', self.measure):.4f}: {best.parameters})"
+            f"{counted(self.n_seeds, 'seed')}; best {self.choose_by} {self.measure} "
+            f"{self._worth(best):.4f}: {best.parameters})"
         )
 
     def _check_part(self, part: str, owner: str) -> None:
@@ -68,9 +73,12 @@ class Tuning:
             known = ", ".join(map(repr, self.trials[0].values))
             raise DataError(f"{owner}: the trials have no {part!r} data, only {known}.")
 
+    def _worth(self, one: Trial) -> float:
+        return one.mean(self.choose_by, self.measure)
+
     @property
     def best(self) -> Trial:
-        """The trial with the best validation mean, the earliest of equals."""
+        """The best trial, the earliest of equals: by validation data, or out of bag."""
         return self.ranked()[0]
 
     @property
@@ -79,8 +87,8 @@ class Tuning:
         return self.best.parameters
 
     def ranked(self) -> list[Trial]:
-        """Return the trials, best validation mean first."""
-        return sorted(self.trials, key=lambda one: -one.mean("valid", self.measure))
+        """Return the trials, the best first."""
+        return sorted(self.trials, key=lambda one: -self._worth(one))
 
     def table(self, n: int = 5) -> str:
         """Return the best configurations with every measure on every part (as in Table 3)."""
@@ -88,7 +96,7 @@ class Tuning:
 
         check_integer("n", "table", n, low=1)
         names = list(self.trials[0].parameters)
-        parts = [part for part in ("valid", "second", "test") if part in self.trials[0].values]
+        parts = [part for part in PARTS if part in self.trials[0].values]
         columns = [(part, m) for m in self.trials[0].values["valid"] for part in parts]
         header = [*(f"{part} {m}" for part, m in columns), *names]
         rows = []
@@ -113,19 +121,19 @@ class Tuning:
     def best_of(self, part: str = "test") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the expected means of the best of m trials chosen at random (Figure 1).
 
-        The best is the one with the highest validation mean; m goes from 1 to the number of
-        trials. The paper draws 10,000 times; the expectation is exact here: of n trials in the
-        order of validation, the one at rank r is the best of m with probability
+        The best is the one with the highest mean where `choose_by` says; m goes from 1 to the
+        number of trials. The paper draws 10,000 times; the expectation is exact here: of n trials
+        in their order, the one at rank r is the best of m with probability
         C(n - r, m - 1) / C(n, m).
 
         Returns
         -------
-        m, the expected validation mean, and the expected mean on `part`
+        m, the expected mean that decides, and the expected mean on `part`
         """
         self._check_part(part, "best_of")
         ranked = self.ranked()
         n = len(ranked)
-        valid = np.array([one.mean("valid", self.measure) for one in ranked])
+        decides = np.array([self._worth(one) for one in ranked])
         other = np.array([one.mean(part, self.measure) for one in ranked])
         m = np.arange(1, n + 1)
         log_factorial = np.array([math.lgamma(k + 1) for k in range(n + 1)])
@@ -137,13 +145,14 @@ class Tuning:
         for i, size in enumerate(m):
             r = np.arange(1, n - size + 2)
             share = np.exp(log_choose(n - r, size - 1) - log_choose(n, size))
-            expected[:, i] = share @ valid[: r.size], share @ other[: r.size]
+            expected[:, i] = share @ decides[: r.size], share @ other[: r.size]
         return m, expected[0], expected[1]
 
     def nested(self, part: str = "test") -> list[tuple[Parameters, float]]:
-        """Return for every fold the parameters best on its own validation data, and their mean.
+        """Return for every fold the parameters best by its own data, and their mean.
 
-        A fair estimate of tuning as a whole: no fold's test data had a part in its choice.
+        Its own validation data decides, or its training data out of bag. A fair estimate of
+        tuning as a whole: no fold's test data had a part in its choice.
         """
         self._check_part(part, "nested")
         found = []
@@ -153,16 +162,16 @@ class Tuning:
             def mean(one: Trial, where: str, own: slice = own) -> float:
                 return exact_mean(np.array(one.values[where][self.measure][own]))
 
-            best = max(self.trials, key=lambda one: mean(one, "valid"))
+            best = max(self.trials, key=lambda one: mean(one, self.choose_by))
             found.append((best.parameters, mean(best, part)))
         return found
 
     def early_stop(self, patience: int) -> Trial:
         """Return the trial at which tuning should have ended, by the second held-out data.
 
-        Trials are gone through in the order they were tried; the best so far by validation data
-        is looked at on the second data, and where that has not become better for `patience`
-        trials, tuning begins to overfit (BL-MART paper, section 3.4).
+        Trials are gone through in the order they were tried; the best so far is looked at on the
+        second data, and where that has not become better for `patience` trials, tuning begins to
+        overfit (BL-MART paper, section 3.4).
         """
         check_integer("patience", "early_stop", patience, low=1)
         if "second" not in self.trials[0].values:
@@ -170,7 +179,7 @@ class Tuning:
         best: Trial | None = None
         chosen, top, since = self.trials[0], -math.inf, 0
         for one in self.trials:
-            if best is None or one.mean("valid", self.measure) > best.mean("valid", self.measure):
+            if best is None or self._worth(one) > self._worth(best):
                 best = one
             value = best.mean("second", self.measure)
             if value > top:

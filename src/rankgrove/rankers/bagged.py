@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankgrove.bagging.aggregate import COMBINE
-from rankgrove.bagging.out_of_bag import out_of_bag_scores
+from rankgrove.bagging.out_of_bag import missed_part, out_of_bag_scores
 from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
@@ -254,9 +254,7 @@ class BaggedRanker(Ranker):
         self.out_of_bag_scores_ = train.ungrouped(np.where(rows, scores, np.nan))
         self.out_of_bag_ = None
         if missed.any():
-            part = train.select(missed)
-            own = part.ungrouped(scores[rows])
-            found = evaluate(own, part, self.measure).mean
+            found = evaluate(*missed_part(scores, missed, train), self.measure).mean
             self.out_of_bag_ = float(next(iter(found.values())))
 
     def out_of_bag_scores(self, train: QueryDataset) -> tuple[np.ndarray, np.ndarray]:
