@@ -6,9 +6,12 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import ganjisaffar2011, ganjisaffar2011_nested, ganjisaffar2011_tuning
+from rankgrove.experiments.ganjisaffar2011_peer import fit_lightgbm
 from rankgrove.experiments.ganjisaffar2011_setting import SETTINGS, setting_of, the_collection
 from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.spaces import PRESETS
+from rankgrove.experiments.store import ResultStore
+from rankgrove.experiments.study import Study
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
 EXPERIMENTS = [
@@ -47,3 +50,19 @@ def test_an_unknown_collection_has_no_figures_of_the_paper():
     setting = setting_of(Collection("mine", ()))
     assert setting.paper == {}
     assert setting.randomised == SETTINGS["MQ2007"].randomised
+
+
+def test_the_peer_keeps_the_rounds_after_the_best():
+    pytest.importorskip("lightgbm")
+    train, valid = (rg.make_artificial(30, n_docs=12, seed=seed) for seed in (1, 2))
+    parameters = SETTINGS["MQ2007"].plain
+    study = Study("small", ResultStore(None, {}), n_threads=1)
+    model = fit_lightgbm(study, parameters, "map", train, valid, 0)
+    assert 0 < model.best < model.over
+    best, over = (model.scores(valid, rounds) for rounds in (model.best, model.over))
+    assert (best != over).any()
+    values = [
+        rg.evaluate(scores, valid, "map[relevant=1]").mean["map[relevant=1]"]
+        for scores in (best, over)
+    ]
+    assert values[0] > values[1] >= 0.98 * values[0]

@@ -37,8 +37,8 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
 )
 from rankgrove.experiments.ganjisaffar2011_table import (
     Cells,
+    differences_table,
     systems_table,
-    tests_table,
     together,
     trees_line,
     values_of,
@@ -76,7 +76,7 @@ def table_4(study: Study) -> Findings:
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; "
         f"means over queries{beside}.",
         systems_table(found, setting),
-        tests_table(found),
+        differences_table(found),
         trees_line(found),
     ]
     return Findings("\n\n".join(text), {"ganjisaffar2011-figure4": _figure_4(found)})

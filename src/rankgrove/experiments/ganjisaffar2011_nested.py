@@ -43,8 +43,8 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
 )
 from rankgrove.experiments.ganjisaffar2011_table import (
     Cells,
+    differences_table,
     systems_table,
-    tests_table,
     together,
     trees_line,
     values_of,
@@ -83,8 +83,8 @@ def nested(study: Study) -> Findings:
 def _tables(found: Cells, collection: Collection) -> list[str]:
     return [
         systems_table(found, setting_of(collection)),
-        tests_table(found),
-        tests_table(found, BAG),
+        differences_table(found),
+        differences_table(found, BAG),
         trees_line(found),
     ]
 

@@ -98,6 +98,7 @@ def fit_lightgbm(
         _data(lgb, train),
         base.n_trees,
         valid_sets=[_data(lgb, valid)],
+        keep_training_booster=True,  # with the rounds after the best
         callbacks=[
             lgb.early_stopping(base.early_stopping or 1, verbose=False),
             lgb.record_evaluation(history),

@@ -42,7 +42,7 @@ def systems_table(found: Cells, setting: Setting) -> str:
     return f"{markdown(['', *TITLES], rows)}\n\n{reach}"
 
 
-def tests_table(found: Cells, bag: str = BAG_OVER) -> str:
+def differences_table(found: Cells, bag: str = BAG_OVER) -> str:
     """Return differences and paired t-tests, over queries, of a bag against the others."""
     rows = []
     for name, cells in found.items():
