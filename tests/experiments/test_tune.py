@@ -102,6 +102,8 @@ def test_what_is_known_is_not_computed_again(parts, tmp_path, monkeypatch):
         assert one.values == two.values == three.values
     with pytest.raises(rg.DataError, match="holds other results: there random_state was 0"):
         rg.tune(BASE, data, SPACE, store=path, random_state=1)
+    with pytest.raises(rg.DataError, match="other results: data here differs from what it was"):
+        rg.tune(BASE, parts[1:4], SPACE, store=tmp_path / "trials.jsonl")
 
 
 def test_a_second_held_out_set(parts):
@@ -254,6 +256,7 @@ def test_the_table_of_all_trials(parts, tmp_path):
         ({"second": 1.0}, "a share below 1"),
         ({"base": rg.CombinedRanker()}, "'base' parameter of tune"),
         ({"data": 5}, "'data' parameter of tune"),
+        ({"cluster": "here"}, "'cluster' parameter of tune"),
         ({"data": [(1, 2)]}, "a fold is"),
     ],
 )

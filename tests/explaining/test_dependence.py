@@ -112,9 +112,12 @@ def test_mistakes(models):
             rg.partial_dependence(trees, DATA, feature, grid)
     with pytest.raises(rg.ParameterError, match="thresholds"):
         rg.partial_dependence(models["net"], DATA, 1, "thresholds")
+    bag = rg.BaggedRanker(rg.MART(n_trees=2), n_models=2).fit(DATA)
     for model in (
         rg.SVMMap(scaling="query").fit(DATA),
-        rg.BaggedRanker(rg.MART(n_trees=2), n_models=2).fit(DATA),
+        bag,
+        rg.CombinedRanker([bag, trees]).fit(DATA),
+        rg.LambdaMART(n_trees=2, submodel=bag).fit(DATA),
     ):
         with pytest.raises(rg.DataError, match="within every query"):
             rg.partial_dependence(model, DATA, 1)

@@ -14,6 +14,8 @@ from typing import Any
 
 from rankgrove.errors import DataError
 
+MOST_SHOWN = 200  # characters of what differs
+
 
 class ResultStore:
     """Results by key, in a file or (with no path) in memory only.
@@ -65,9 +67,11 @@ class ResultStore:
         for name in sorted({*self._about, *records[0]["about"]}):
             before, value = records[0]["about"].get(name), self._about.get(name)
             if before != value:
+                shown = f"there {name} was {before!r}, here it is {value!r}"
+                if len(shown) > MOST_SHOWN:  # such as fingerprints of data
+                    shown = f"{name} here differs from what it was there"
                 raise DataError(
-                    f"{path} holds other results: there {name} was {before!r}, here it is "
-                    f"{value!r}. Give another file, or remove it."
+                    f"{path} holds other results: {shown}. Give another file, or remove it."
                 )
         if path.stat().st_size > whole:  # a kill cut the last line short
             os.truncate(path, whole)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankgrove.bagging.out_of_bag import missed_part
+from rankgrove.cluster.client import check_cluster
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.folds import Fold, Split
 from rankgrove.data.queries import QueryDataset
@@ -114,6 +115,7 @@ def tune(
         refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", base)
     if isinstance(base, BaggedRanker) and not (cluster is None or base.cluster is None):
         refuse("cluster", owner, "left out where the bag has one, or the bag's left out", cluster)
+    check_cluster(cluster, owner)
     listed = checked_space(space, owner)
     if isinstance(space, str) and isinstance(base, BaggedRanker):
         listed = {f"base__{name}": values for name, values in listed.items()}

@@ -16,6 +16,7 @@ from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.linear_model import LinearPredictor
+from rankgrove.rankers.nested import members
 from rankgrove.validation import check_integer, counted, refuse
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
@@ -130,19 +131,23 @@ def partial_dependence(
     )
 
 
-def _refuse_by_query(model: Ranker) -> None:
-    """Refuse models that bring values or scores to a scale of the query."""
+def _refuse_by_query(model: Any, holder: str | None = None) -> None:
+    """Refuse models that bring values or scores to a scale of the query, themselves or inside."""
     what = None
     if isinstance(model, LinearPredictor) and model.linear_.scaling in BY_QUERY:
         what = f"features (scaling={model.linear_.scaling!r})"
     elif isinstance(model, BaggedRanker) and model.combine != "mean":
         what = f"its models' scores (combine={model.combine!r})"
+    name = type(model).__name__
     if what is not None:
+        inside = "" if holder is None else f", which is in the {holder},"
         raise DataError(
-            f"partial_dependence: a {type(model).__name__} scales {what} within every query, so "
-            "that one value for all documents of a query says nothing. Take one of its models, or "
-            "a ranker that does not scale by query."
+            f"partial_dependence: a {name}{inside} scales {what} within every query, so that one "
+            "value for all documents of a query says nothing. Take one of its models, or a ranker "
+            "that does not scale by query."
         )
+    for one in members(model):
+        _refuse_by_query(one, name)
 
 
 def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from rankgrove.bagging.aggregate import COMBINE
 from rankgrove.bagging.out_of_bag import missed_part, out_of_bag_scores
 from rankgrove.bagging.sample import named_sample, sampled_queries
+from rankgrove.cluster.client import check_cluster
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError
@@ -210,6 +211,7 @@ class BaggedRanker(Ranker):
                     "no such parameter: leave it out."
                 )
         check_integer("random_state", owner, self.random_state, low=0)
+        check_cluster(self.cluster, owner)
         self._prepared_base().check_parameters()
 
     def check_valid(self, given: bool) -> None:

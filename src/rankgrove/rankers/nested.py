@@ -30,6 +30,13 @@ def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) ->
     return class_of(content["kind"]).restore(content, inner)
 
 
+def members(ranker: Any) -> list[Any]:
+    """Return what a trained ranker holds: a bag's models, a combination's rankers, a submodel."""
+    held = [*getattr(ranker, "models_", ()), *getattr(ranker, "rankers_", ())]
+    submodel = getattr(ranker, "submodel_", None)
+    return held if submodel is None else [*held, submodel]
+
+
 def pack_members(
     rankers: Sequence[Any], what: str
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
