@@ -213,9 +213,10 @@ def _overfitting(found: Tuning, patience: int | None) -> list[str]:
     if patience is not None:
         last = found.early_stop(patience)
         number = found.trials.index(last) + 1
+        shown = [f"{name.removeprefix('base__')}={v}" for name, v in last.parameters.items()]
         lines.append(
             f"By the queries set apart tuning should have ended with trial {number} of "
-            f"{len(found.trials)}: {last.parameters}"
+            f"{len(found.trials)}: {', '.join(shown)}"
         )
     return [f"\n{line}" for line in lines]
 
