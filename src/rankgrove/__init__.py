@@ -56,10 +56,10 @@ _HOME = {
     "CombinedRanker": "rankers.combination",
     "Interpolation": "rankers.combining",
     "OptimalCombination": "rankers.combining",
-    "RefinedWeights": "rankers.combining",
+    "RefinedWeights": "rankers.refining",
     "interpolate": "rankers.combining",
     "optimal_combination": "rankers.combining",
-    "refine_weights": "rankers.combining",
+    "refine_weights": "rankers.refining",
     "LambdaRank": "rankers.nets",
     "RankNet": "rankers.nets",
     "ListNet": "rankers.listnet",
@@ -159,10 +159,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
     from rankgrove.rankers.combining import OptimalCombination as OptimalCombination
-    from rankgrove.rankers.combining import RefinedWeights as RefinedWeights
     from rankgrove.rankers.combining import interpolate as interpolate
     from rankgrove.rankers.combining import optimal_combination as optimal_combination
-    from rankgrove.rankers.combining import refine_weights as refine_weights
     from rankgrove.rankers.convert import convert as convert
     from rankgrove.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from rankgrove.rankers.crr import CRR as CRR
@@ -183,6 +181,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.pruning import prune as prune
     from rankgrove.rankers.rank_svm import RankSVM as RankSVM
     from rankgrove.rankers.rankboost import RankBoost as RankBoost
+    from rankgrove.rankers.refining import RefinedWeights as RefinedWeights
+    from rankgrove.rankers.refining import refine_weights as refine_weights
     from rankgrove.rankers.smooth_rank import SmoothRank as SmoothRank
     from rankgrove.rankers.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.svm import StructuralSVM as StructuralSVM

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments import tune as tuning_module
+from rankgrove.experiments import trials
 from rankgrove.experiments.spaces import PRESETS, drawn, grid, size_of
 from rankgrove.experiments.tuning import Trial, Tuning
 
@@ -51,7 +51,7 @@ def test_a_grid_on_folds(parts):
     one = found.trials[1]
     assert len(one.values["test"]["ndcg@3"]) == len(one.trees) == 4
     # the third fit is fold 2 with the first seed
-    seed = tuning_module.derive_seed(0, "tune", 0) % 2**31
+    seed = trials.derive_seed(0, "tune", 0) % 2**31
     model = rg.LambdaMART(**(BASE.get_params() | one.parameters | {"random_state": seed}))
     model.fit(folds[1].train, valid=folds[1].valid)
     expected = rg.evaluate(model, folds[1].test, "ndcg@3").mean["ndcg@3"]
@@ -79,7 +79,7 @@ def test_a_grid_on_folds(parts):
 
 def test_what_is_known_is_not_computed_again(parts, tmp_path, monkeypatch):
     data, path = parts[:3], tmp_path / "trials.jsonl"
-    work, n = tuning_module.fit_one, []
+    work, n = trials.fit_one, []
 
     def killed_at_third(*given):
         n.append(given[1])
@@ -87,14 +87,14 @@ def test_what_is_known_is_not_computed_again(parts, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return work(*given)
 
-    monkeypatch.setattr(tuning_module, "fit_one", killed_at_third)
+    monkeypatch.setattr(trials, "fit_one", killed_at_third)
     with pytest.raises(KeyboardInterrupt):
         rg.tune(BASE, data, SPACE, store=path)
     with open(path, "ab") as out:  # a line that a kill cut short
         out.write(b'{"key": "half a li')
     found = rg.tune(BASE, data, SPACE, store=path)
     assert len(n) == 5  # two, the killed one, and the two that were left
-    monkeypatch.setattr(tuning_module, "fit_one", lambda *_: pytest.fail("it is known"))
+    monkeypatch.setattr(trials, "fit_one", lambda *_: pytest.fail("it is known"))
     again = rg.tune(BASE, data, SPACE, store=path)
     monkeypatch.undo()
     fresh = rg.tune(BASE, data, SPACE)
@@ -131,7 +131,7 @@ def test_any_ranker_can_be_tuned(parts):
 
 @pytest.mark.parametrize("options", [{}, {"search": "random", "n_trials": 1}])
 def test_every_value_is_checked_before_any_fit(parts, monkeypatch, options):
-    monkeypatch.setattr(tuning_module, "fit_one", lambda *_: pytest.fail("no fit yet"))
+    monkeypatch.setattr(trials, "fit_one", lambda *_: pytest.fail("no fit yet"))
     space = {"learning_rate": [0.1], "n_leaves": [31, 30, 29, "x"]}
     with pytest.raises(rg.ParameterError, match="'n_leaves' parameter of LambdaMART"):
         rg.tune(BASE, parts[:2], space, **options)
@@ -144,7 +144,7 @@ def test_a_bag_can_be_tuned(parts, tmp_path):
     found = rg.tune(bag, parts[:3], space, measures="map[relevant=2]", store=path)
     one = found.trials[1]
     assert one.parameters == {"base__n_leaves": 2, "query_fraction": 0.8}
-    seed = tuning_module.derive_seed(0, "tune", 0) % 2**31
+    seed = trials.derive_seed(0, "tune", 0) % 2**31
     base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
     made = rg.BaggedRanker(base, 2, 0.8, random_state=seed).fit(parts[0], valid=parts[1])
     expected = rg.evaluate(made, parts[2], "map[relevant=2]").mean["map[relevant=2]"]
@@ -171,7 +171,7 @@ def test_bags_by_their_out_of_bag_queries(parts, tmp_path):
     assert "valid map[relevant=2] | out_of_bag map[relevant=2] | test" in found.table()
     # by hand: the queries that a model missed, by the models that missed them
     base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
-    seed = tuning_module.derive_seed(0, "tune", 0) % 2**31
+    seed = trials.derive_seed(0, "tune", 0) % 2**31
     made = rg.BaggedRanker(base, 4, 0.5, random_state=seed)
     made.fit(parts[0], valid=parts[1], valid_measures="map[relevant=2]")
     scores = made.out_of_bag_scores_
