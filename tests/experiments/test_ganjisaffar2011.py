@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments import ganjisaffar2011, ganjisaffar2011_nested, ganjisaffar2011_tuning
+from rankgrove.experiments import (
+    ganjisaffar2011,
+    ganjisaffar2011_nested,
+    ganjisaffar2011_repeated,
+    ganjisaffar2011_tuning,
+)
 from rankgrove.experiments.ganjisaffar2011_peer import fit_lightgbm
 from rankgrove.experiments.ganjisaffar2011_setting import SETTINGS, setting_of, the_collection
 from rankgrove.experiments.sources import Collection, Sources
@@ -17,6 +22,7 @@ from tests.experiments.running import Tiny, run_twice, tiny_collection
 EXPERIMENTS = [
     *ganjisaffar2011.EXPERIMENTS,
     *ganjisaffar2011_nested.EXPERIMENTS,
+    *ganjisaffar2011_repeated.EXPERIMENTS,
     *ganjisaffar2011_tuning.EXPERIMENTS,
 ]
 

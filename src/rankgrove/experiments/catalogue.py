@@ -11,6 +11,7 @@ from rankgrove.experiments import (
     classical,
     ganjisaffar2011,
     ganjisaffar2011_nested,
+    ganjisaffar2011_repeated,
     ganjisaffar2011_tuning,
     wu2010,
     wu2010_adaptation,
@@ -33,6 +34,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *chen2008_letor.EXPERIMENTS,
     *ganjisaffar2011.EXPERIMENTS,
     *ganjisaffar2011_nested.EXPERIMENTS,
+    *ganjisaffar2011_repeated.EXPERIMENTS,
     *ganjisaffar2011_tuning.EXPERIMENTS,
     *classical.EXPERIMENTS,
 )

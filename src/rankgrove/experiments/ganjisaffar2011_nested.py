@@ -35,6 +35,7 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
     MEASURED,
     PLAIN,
     RANDOM,
+    Setting,
     base_ranker,
     fitted_bag,
     n_models,
@@ -49,15 +50,17 @@ from rankgrove.experiments.ganjisaffar2011_table import (
     trees_line,
     values_of,
 )
-from rankgrove.experiments.sources import Collection
+from rankgrove.experiments.sources import Collection, Redrawn
 from rankgrove.experiments.spaces import PRESETS, Parameters, drawn
 from rankgrove.experiments.study import Experiment, Findings, Study, Task, markdown
 from rankgrove.validation import counted
 
+Where = Collection | Redrawn
 DECIDES = "map"  # rounds and parameters
 DRAW, CHOICE = 0, 1000  # seeds of the configurations, and of the models that are tried
 OURS: Parameters = {"measure": ["ndcg", "map"], "normalise": [False, True]}
 THEIRS: Parameters = {"truncation": [None, 30], "normalise": [False, True]}
+TUNED, PEER = "BL-MART", "LightGBM bagged"
 LIGHTGBM = ("LightGBM bagged without overfitting", "LightGBM bagged with overfitting")
 
 
@@ -66,108 +69,121 @@ def nested(study: Study) -> Findings:
     collection = the_collection(study)
     setting = setting_of(collection)
     numbers, seeds = collection.numbers(study.size(2, 5)), range(study.size(1, 5))
-    chosen = _choose(study, collection, numbers)
+    chosen = choose(study, collection, numbers, _ways(study, setting.grid))
     text = [
         f"{collection.described(numbers)}, {counted(len(seeds), 'seed')}, bags of "
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; means over "
         f"queries. Rounds by MAP of the validation data. In every fold the best of "
-        f"{counted(_n_candidates(study), 'configuration')} by MAP: of single models on the "
-        f"validation data, of bags of {_n_tried(study)} models out of bag.",
-        *_tables(_tested(study, collection, chosen, seeds), collection),
+        f"{counted(n_candidates(study), 'configuration')} by MAP: of single models on the "
+        f"validation data, of bags of {n_tried(study)} models out of bag.",
+        *tables(tested(study, collection, chosen, seeds), setting),
         "What was chosen, fold by fold:",
         _choices(chosen),
     ]
     return Findings("\n\n".join(text), {})
 
 
-def _tables(found: Cells, collection: Collection) -> list[str]:
+def tables(found: Cells, setting: Setting) -> list[str]:
+    """Return the tables of what was tested."""
     return [
-        systems_table(found, setting_of(collection)),
+        systems_table(found, setting),
         differences_table(found),
         differences_table(found, BAG),
         trees_line(found),
     ]
 
 
-def _n_candidates(study: Study) -> int:
+def n_candidates(study: Study) -> int:
+    """Return the number of configurations of a system."""
     return study.size(3, 30)
 
 
-def _n_tried(study: Study) -> int:
+def n_tried(study: Study) -> int:
+    """Return the size of a bag that is tried."""
     return study.size(5, 15)
 
 
 # -- choosing -------------------------------------------------------------------------------------
 
 Chosen = dict[str, dict[int, Parameters]]
+Ways = dict[str, tuple[Callable[..., float], list[Parameters]]]  # how to try, and what
 
 
-def _candidates(
-    study: Study, setting_grid: str, target: Parameters, plain: bool
-) -> list[Parameters]:
+def candidates(study: Study, grid: str, target: Parameters, plain: bool) -> list[Parameters]:
     """Return configurations drawn from the paper's grid and the targets.
 
     Both programs' targets are as many, so that they get the same shapes.
     """
-    space = {**PRESETS[setting_grid], **target}
+    space = {**PRESETS[grid], **target}
     if plain:
         space |= {"query_fraction": [1.0], "feature_fraction": [1.0]}
-    return drawn(space, _n_candidates(study), DRAW)
+    return drawn(space, n_candidates(study), DRAW)
 
 
-def _choose(study: Study, collection: Collection, numbers: range) -> Chosen:
-    """Return every system's configuration in every fold."""
-    grid = setting_of(collection).grid
-    ways: dict[str, tuple[Callable[..., float], list[Parameters]]] = {
-        PLAIN: (_try_single, _candidates(study, grid, OURS, plain=True)),
-        RANDOM: (_try_single, _candidates(study, grid, OURS, plain=False)),
-        "BL-MART": (_try_bag, _candidates(study, grid, OURS, plain=False)),
+def _ways(study: Study, grid: str) -> Ways:
+    ours = candidates(study, grid, OURS, plain=False)
+    ways: Ways = {
+        PLAIN: (try_single, candidates(study, grid, OURS, plain=True)),
+        RANDOM: (try_single, ours),
+        TUNED: (try_bag, ours),
     }
     if has_lightgbm():
-        ways["LightGBM bagged"] = (_try_lightgbm, _candidates(study, grid, THEIRS, plain=False))
+        ways[PEER] = (try_lightgbm, candidates(study, grid, THEIRS, plain=False))
+    return ways
+
+
+def choose(study: Study, collection: Where, numbers: range, ways: Ways) -> Chosen:
+    """Return every system's configuration in every fold."""
     tasks: dict[str, Task] = {
-        f"fold {k}, {name}, configuration {i}": (work, collection, k, candidate)
+        f"{_place(collection, k)}, {name}, configuration {i}": (work, collection, k, candidate)
         for k in numbers
-        for name, (work, candidates) in ways.items()
-        for i, candidate in enumerate(candidates)
+        for name, (work, tried) in ways.items()
+        for i, candidate in enumerate(tried)
     }
     values = study.cells(tasks)
-    chosen: Chosen = {}
-    for name, (_, candidates) in ways.items():
-        chosen[name] = {}
-        for k in numbers:
-            of_fold = [
-                values[f"fold {k}, {name}, configuration {i}"] for i in range(len(candidates))
-            ]
-            chosen[name][k] = candidates[int(np.argmax(of_fold))]
-    return chosen
+
+    def best(name: str, k: int) -> Parameters:
+        tried = ways[name][1]
+        place = _place(collection, k)
+        worth = [values[f"{place}, {name}, configuration {i}"] for i in range(len(tried))]
+        return tried[int(np.argmax(worth))]
+
+    return {name: {k: best(name, k) for k in numbers} for name in ways}
 
 
-def _try_single(study: Study, collection: Collection, k: int, parameters: Parameters) -> float:
+def _place(collection: Where, k: int) -> str:
+    draw = f"draw {collection.seed}, " if isinstance(collection, Redrawn) else ""
+    return f"{draw}fold {k}"
+
+
+def try_single(study: Study, collection: Where, k: int, parameters: Parameters) -> float:
+    """Return a single model's MAP on the validation data."""
     fold = collection.fold(k)
     model = base_ranker(study, parameters, CHOICE)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
     return _mean(model, fold.valid, collection)
 
 
-def _try_bag(study: Study, collection: Collection, k: int, parameters: Parameters) -> float:
+def try_bag(study: Study, collection: Where, k: int, parameters: Parameters) -> float:
+    """Return a bag's MAP out of bag."""
     fold = collection.fold(k)
-    given = (parameters, _n_tried(study), fold.train, fold.valid, CHOICE, DECIDES)
+    given = (parameters, n_tried(study), fold.train, fold.valid, CHOICE, DECIDES)
     bag = fitted_bag(study, *given)
     scores, missed = bag.out_of_bag_scores(fold.train)
     return _mean(*missed_part(scores, missed, fold.train), collection)
 
 
-def _try_lightgbm(study: Study, collection: Collection, k: int, parameters: Parameters) -> float:
+def try_lightgbm(study: Study, collection: Where, k: int, parameters: Parameters) -> float:
+    """Return the MAP out of bag of a bag of LightGBM's."""
     fold = collection.fold(k)
     assert fold.valid is not None
-    given = (parameters, DECIDES, fold.train, fold.valid, CHOICE, _n_tried(study))
+    given = (parameters, DECIDES, fold.train, fold.valid, CHOICE, n_tried(study))
     models = lightgbm_bag(study, *given)
     scores, missed = lightgbm_out_of_bag(models, fold.train, CHOICE)
     return _mean(*missed_part(scores, missed, fold.train), collection)
 
 
-def _mean(scorer: Any, data: QueryDataset | None, collection: Collection) -> float:
+def _mean(scorer: Any, data: QueryDataset | None, collection: Where) -> float:
     assert data is not None
     return evaluate(scorer, data, DECIDES, setting_of(collection).convention).mean[DECIDES]
 
@@ -175,14 +191,15 @@ def _mean(scorer: Any, data: QueryDataset | None, collection: Collection) -> flo
 def _choices(chosen: Chosen) -> str:
     header = ["", "fold", "target", *PRESETS["small"]]
     rows = [
-        [name, k, _target(parameters), *(parameters[one] for one in PRESETS["small"])]
+        [name, k, target_name(parameters), *(parameters[one] for one in PRESETS["small"])]
         for name, of_folds in chosen.items()
         for k, parameters in of_folds.items()
     ]
     return markdown(header, rows)
 
 
-def _target(parameters: Mapping[str, Any]) -> str:
+def target_name(parameters: Mapping[str, Any]) -> str:
+    """Return what is maximised, in words."""
     if "measure" in parameters:
         name = {"ndcg": "NDCG", "map": "MAP"}[parameters["measure"]]
     else:
@@ -193,34 +210,37 @@ def _target(parameters: Mapping[str, Any]) -> str:
 # -- testing --------------------------------------------------------------------------------------
 
 
-def _tested(study: Study, collection: Collection, chosen: Chosen, seeds: range) -> Cells:
+def tested(study: Study, collection: Where, chosen: Chosen, seeds: range) -> Cells:
     """Return every system's test figures, fold by fold, seed by seed."""
-    numbers = list(chosen[PLAIN])
-    works = {RANDOM: _single, "BL-MART": _bag, "LightGBM bagged": _lightgbm}
+    works = {PLAIN: _single, RANDOM: _single, TUNED: _bag, PEER: _lightgbm}
     tasks: dict[str, Task] = {}
-    for k in numbers:
-        tasks[f"fold {k}, {PLAIN}"] = (_single, collection, k, chosen[PLAIN][k], 0)
-        for name in list(chosen)[1:]:
-            for seed in seeds:
-                given = (collection, k, chosen[name][k], seed)
-                tasks[f"fold {k}, {name}, seed {seed}"] = (works[name], *given)
+    keys: dict[str, list[list[str]]] = {name: [] for name in chosen}
+    for k in chosen[PLAIN]:
+        for name, of_folds in chosen.items():
+            place = f"{_place(collection, k)}, {name}"
+            own = {f"{place}, seed {seed}": seed for seed in seeds}
+            if name == PLAIN:
+                own = {place: 0}  # it draws nothing
+            keys[name].append(list(own))
+            for key, seed in own.items():
+                tasks[key] = (works[name], collection, k, of_folds[k], seed)
     cells = study.cells(tasks)
 
     def of(name: str, part: str | None = None) -> list[list[dict[str, Any]]]:
-        found = [[cells[f"fold {k}, {name}, seed {seed}"] for seed in seeds] for k in numbers]
+        found = [[cells[key] for key in of_fold] for of_fold in keys[name]]
         return found if part is None else [[cell[part] for cell in fold] for fold in found]
 
-    found: Cells = {PLAIN: [[cells[f"fold {k}, {PLAIN}"]] for k in numbers], RANDOM: of(RANDOM)}
+    found: Cells = {PLAIN: of(PLAIN), RANDOM: of(RANDOM)}
     for name, part in ((BAG, "best"), (BAG_OVER, "over")):
-        found[name] = of("BL-MART", part)
-    if "LightGBM bagged" in chosen:
+        found[name] = of(TUNED, part)
+    if PEER in chosen:
         for name, part in zip(LIGHTGBM, ("best", "over"), strict=True):
-            found[name] = of("LightGBM bagged", part)
+            found[name] = of(PEER, part)
     return found
 
 
 def _single(
-    study: Study, collection: Collection, k: int, parameters: Parameters, seed: int
+    study: Study, collection: Where, k: int, parameters: Parameters, seed: int
 ) -> dict[str, Any]:
     fold = collection.fold(k)
     model = base_ranker(study, parameters, seed)
@@ -230,7 +250,7 @@ def _single(
 
 
 def _bag(
-    study: Study, collection: Collection, k: int, parameters: Parameters, seed: int
+    study: Study, collection: Where, k: int, parameters: Parameters, seed: int
 ) -> dict[str, Any]:
     fold, size = collection.fold(k), n_models(study, setting_of(collection))
     over = fitted_bag(study, parameters, size, fold.train, fold.valid, seed, DECIDES).models_
@@ -244,7 +264,7 @@ def _bag(
 
 
 def _lightgbm(
-    study: Study, collection: Collection, k: int, parameters: Parameters, seed: int
+    study: Study, collection: Where, k: int, parameters: Parameters, seed: int
 ) -> dict[str, Any]:
     fold, size = collection.fold(k), n_models(study, setting_of(collection))
     assert fold.valid is not None
@@ -265,7 +285,7 @@ def _lightgbm(
 def _of_bag(
     models: list[tuple[Callable[[QueryDataset], np.ndarray], int]],
     test: QueryDataset,
-    collection: Collection,
+    collection: Where,
 ) -> dict[str, Any]:
     """Return the figures of models, each given by its scores and its number of trees."""
     columns = np.array([scores(test) for scores, _ in models])

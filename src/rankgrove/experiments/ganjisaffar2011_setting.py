@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.experiments.sources import Collection
+from rankgrove.experiments.sources import Collection, Redrawn
 from rankgrove.experiments.study import Study
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.lambdamart import LambdaMART
@@ -132,7 +132,7 @@ def the_collection(study: Study) -> Collection:
     return study.data.collections("mq2008")[0]
 
 
-def setting_of(collection: Collection) -> Setting:
+def setting_of(collection: Collection | Redrawn) -> Setting:
     """Return the setting of a collection; one that is not known has MQ2007's parameters."""
     other = SETTINGS["MQ2007"]
     return SETTINGS.get(collection.name, Setting(other.plain, other.randomised))

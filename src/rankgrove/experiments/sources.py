@@ -11,7 +11,7 @@ from pathlib import Path
 from zlib import crc32
 
 from rankgrove.data.concatenate import concatenate, refuse_shared_queries
-from rankgrove.data.folds import Fold
+from rankgrove.data.folds import Fold, k_fold
 from rankgrove.data.letor import read_letor
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.trec import dataset_from_runs
@@ -83,6 +83,35 @@ class Collection:
         """Return what tells the files' contents apart, at the price of a look at the folder."""
         sizes = [(p.name, p.stat().st_size) for fold in self.files for part in fold for p in part]
         return f"{self.name} {crc32(repr(sizes).encode()):08x}"
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """A collection whose queries are divided anew, into as many parts as it has folds.
+
+    Attributes
+    ----------
+    collection : whose queries they are
+    seed : of the division
+    """
+
+    collection: Collection
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The collection's."""
+        return self.collection.name
+
+    def fold(self, k: int) -> Fold:
+        """Return fold k, counted from 1."""
+        return _redraw(self.collection, self.seed)[k - 1]
+
+
+@lru_cache(maxsize=2)
+def _redraw(collection: Collection, seed: int) -> list[Fold]:
+    folds = k_fold(collection.whole(), len(collection.files), seed=seed, valid=True)
+    return [fold for fold in folds if isinstance(fold, Fold)]
 
 
 @dataclass(frozen=True)
