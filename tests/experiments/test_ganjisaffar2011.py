@@ -12,7 +12,13 @@ from rankgrove.experiments import (
     ganjisaffar2011_tuning,
 )
 from rankgrove.experiments.ganjisaffar2011_peer import fit_lightgbm
-from rankgrove.experiments.ganjisaffar2011_setting import SETTINGS, setting_of, the_collection
+from rankgrove.experiments.ganjisaffar2011_setting import (
+    MEASURES,
+    SETTINGS,
+    setting_of,
+    the_collection,
+)
+from rankgrove.experiments.ganjisaffar2011_table import by_query
 from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.spaces import PRESETS
 from rankgrove.experiments.store import ResultStore
@@ -72,3 +78,18 @@ def test_the_peer_keeps_the_rounds_after_the_best():
         for scores in (best, over)
     ]
     assert values[0] > values[1] >= 0.98 * values[0]
+
+
+def test_queries_of_all_draws_stand_in_one_order(tmp_path):
+    folder = tiny_collection(tmp_path / "mine")
+    (own,) = Sources.of(folder).collections("mq2008")
+    numbers, made = range(1, 6), []
+    for seed in (1, 2):
+        draw = ganjisaffar2011_repeated.Redrawn(own, seed)
+        folds = [draw.fold(k).test for k in numbers]
+        values = [dict.fromkeys(MEASURES, (part.query_keys % 1000).tolist()) for part in folds]
+        cells = {"a system": [[{"values": one, "trees": 3}] for one in values]}
+        made.append(ganjisaffar2011_repeated._in_one_order(cells, draw, numbers))
+    assert made[0] == made[1]
+    together = ganjisaffar2011_repeated._together(made)["a system"]
+    assert by_query(together, "map").tolist() == made[0]["a system"][0][0]["values"]["map"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments.sources import Collection, Sources, TrecRuns
+from rankgrove.experiments.sources import Collection, Redrawn, Sources, TrecRuns
 from tests.experiments.running import tiny_collection
 
 
@@ -32,6 +32,20 @@ def test_five_parts_are_letors_folds(tmp_path):
         for one, other in zip(own.fold(k), expected, strict=True):
             same(one, other)
     assert own.whole().n_queries == 60
+
+
+def test_queries_divided_anew(tmp_path):
+    (own,) = Sources.of(tiny_collection(tmp_path / "mine")).collections("mq2008")
+    orders = []
+    for seed in (1, 2):
+        folds = [Redrawn(own, seed).fold(k) for k in range(1, 6)]
+        tested = [q for fold in folds for q in fold.test.query_ids.tolist()]
+        assert sorted(tested) == sorted(own.whole().query_ids.tolist())
+        for fold in folds:
+            ids = [set(part.query_ids.tolist()) for part in fold]
+            assert sum(map(len, ids)) == len(set.union(*ids)) == 60
+        orders.append(tested)
+    assert orders[0] != orders[1]
 
 
 @pytest.mark.parametrize("name", ["Fold{}", "fold_{}"])

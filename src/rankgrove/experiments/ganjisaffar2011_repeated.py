@@ -58,7 +58,8 @@ SHAPE = SETTINGS["MQ2007"].randomised
 def repeated(study: Study) -> Findings:
     """Divide the queries anew several times; choose and test in every fold."""
     collection = the_collection(study)
-    setting, numbers = setting_of(collection), collection.numbers(study.size(2, 5))
+    setting, numbers = setting_of(collection), range(1, study.size(2, 5) + 1)
+    n_rows, n_queries = collection.sizes()
     draws = [Redrawn(collection, seed) for seed in range(1, study.size(1, 5) + 1)]
     ways = _ways(study, setting.grid)
     found: list[Cells] = []
@@ -70,7 +71,8 @@ def repeated(study: Study) -> Findings:
         found.append(_in_one_order(of_draw, draw, numbers))
         chosen.append(own)
     text = [
-        f"{collection.described(numbers)}, divided anew {counted(len(draws), 'time')}; bags of "
+        f"{collection.name}: {n_queries:,} queries, {n_rows:,} documents, divided anew into five "
+        f"parts, {counted(len(draws), 'time')}, {len(numbers)} of 5 folds; bags of "
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; means over "
         f"queries. Rounds by MAP of the validation data. {PLAIN}: in every fold the best of "
         f"{counted(n_candidates(study), 'configuration')} by MAP of the validation data; the "
