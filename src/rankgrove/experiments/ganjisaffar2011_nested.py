@@ -95,12 +95,12 @@ def tables(found: Cells, setting: Setting) -> list[str]:
 
 def n_candidates(study: Study) -> int:
     """Return the number of configurations of a system."""
-    return study.size(3, 30)
+    return study.size(2, 30)
 
 
 def n_tried(study: Study) -> int:
     """Return the size of a bag that is tried."""
-    return study.size(5, 15)
+    return study.size(3, 15)
 
 
 # -- choosing -------------------------------------------------------------------------------------
