@@ -105,6 +105,10 @@ def fit_lightgbm(
         ],
     )
     ((values,),) = (list(of_set.values()) for of_set in history.values())
+    # LightGBM counts a query without relevant documents 1, we count it 0 or leave it out: a share
+    # of the value would not be the same share.
+    empty = np.maximum.reduceat(valid.grouped(valid.y), valid.query_ptr[:-1]) <= 0
+    values = [value - empty.mean() for value in values]
     best = booster.best_iteration
     over = tolerated_rounds(values, best, values[best - 1], TOLERANCE)
     return LightGBMModel(booster, best, over, study.n_threads or 1)
