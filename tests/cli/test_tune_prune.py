@@ -53,9 +53,9 @@ def test_tuning_bags_out_of_bag(folder):
     out, _ = run(*words.split(), cwd=folder)
     header, _, *rows = out.strip().splitlines()
     columns = [cell.strip() for cell in header.strip("|").split("|")]
-    parameters = ["base__n_leaves", "base__learning_rate"]
-    assert columns == ["valid ndcg@3", "out_of_bag ndcg@3", *parameters]
-    by = [float(row.strip("|").split("|")[1]) for row in rows]
+    parameters = ["n_leaves", "learning_rate"]  # as the space names them
+    assert columns == ["out-of-bag ndcg@3", "valid ndcg@3", *parameters]
+    by = [float(row.strip("|").split("|")[0]) for row in rows]
     assert by == sorted(by, reverse=True)
 
 
@@ -74,16 +74,18 @@ def test_where_tuning_should_have_ended(folder):
         ("S1.txt --valid S2.txt --letor-folds", "makes its own"),
         ("S1.txt --valid S2.txt --plot a.png", "give --test"),
         ("S1.txt --valid S2.txt --space none.toml", "cannot be read"),
-        ("S1.txt --valid S2.txt --space other", "'space' parameter of tune"),
+        ("S1.txt --valid S2.txt --space other", "--space is small, large, or a TOML file"),
+        ("S1.txt --valid S2.txt --trials 3", "a grid tries all"),
+        ("S1.txt --valid S2.txt --models 2 --sample 1.5", "--sample is a share"),
         (
             "S1.txt --valid S2.txt --ranker lambdarank",
             "are spaces of boosted trees",
         ),
-        ("S1.txt --valid S2.txt --search random", "'n_trials' parameter"),
+        ("S1.txt --valid S2.txt --search random", "by --trials"),
         ("S1.txt --valid gone.txt", "there is no such file"),
         ("S1.txt --valid S2.txt --patience 3", "give --second too"),
         ("S1.txt --valid S2.txt --sample 0.5", "give --models too"),
-        ("S1.txt --valid S2.txt --choose-by out-of-bag", "which is no bag"),
+        ("S1.txt --valid S2.txt --choose-by out-of-bag", "give --models too"),
         ("S1.txt --valid S2.txt --out S2.txt", "would overwrite"),
     ],
 )

@@ -168,7 +168,9 @@ def test_bags_by_their_out_of_bag_queries(parts, tmp_path):
     assert found.choose_by == "out_of_bag"
     worth = [one.mean("out_of_bag", "map[relevant=2]") for one in found.trials]
     assert found.best is found.trials[int(np.argmax(worth))]
-    assert "valid map[relevant=2] | out_of_bag map[relevant=2] | test" in found.table()
+    assert "out-of-bag map[relevant=2] | valid map[relevant=2] | test" in found.table()
+    figure = rg.plot.tuning(found)
+    assert figure.axes[0].get_legend().get_texts()[0].get_text() == "out of bag"
     # by hand: the queries that a model missed, by the models that missed them
     base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
     seed = trials.derive_seed(0, "tune", 0) % 2**31
@@ -256,6 +258,7 @@ def test_the_table_of_all_trials(parts, tmp_path):
         ({"second": 1.0}, "a share below 1"),
         ({"base": rg.CombinedRanker()}, "'base' parameter of tune"),
         ({"data": 5}, "'data' parameter of tune"),
+        ({"measures": []}, "'measures' parameter of tune"),
         ({"cluster": "here"}, "'cluster' parameter of tune"),
         ({"data": [(1, 2)]}, "a fold is"),
     ],

@@ -53,6 +53,19 @@ def score_lines(scores: np.ndarray) -> str:
 
 
 @contextmanager
+def says_what_is_kept(what: str, kept: Path | None, option: str) -> Iterator[None]:
+    """Say, where Ctrl-C ends a long run, what becomes of `what` was done ("models")."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        told = f"nothing was kept; with {option} the next run would go on from here."
+        if kept is not None:
+            told = f"the {what} done so far are in {kept}; the same command goes on from there."
+        typer.echo(f"interrupted: {told}", err=True)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
 def one_interrupt() -> Iterator[None]:
     """Let the first Ctrl-C end training, and no further one end the writing of the model."""
     pressed = []

@@ -130,5 +130,9 @@ def bag_options(models: int | None, sample: float | None, combine: str | None) -
     """Return what was said of a bag, by BaggedRanker's names; refuse it where there is no bag."""
     if models is None and not (sample is None and combine is None):
         raise ParameterError("--sample and --combine are for bags: give --models too.")
+    if sample is not None and not 0.0 < sample <= 1.0:
+        raise ParameterError(
+            f"--sample is a share of the queries: above 0, 1 at most. Got {sample}."
+        )
     said = {"query_fraction": sample, "combine": combine}
     return {name: value for name, value in said.items() if value is not None}

@@ -23,7 +23,9 @@ FORMS = {"letor": "a collection in LETOR form", "trec": "TREC runs and qrels"}
 def reproduce(
     which: Annotated[
         str | None,
-        typer.Argument(help="An experiment or a paper; nothing lists them.", show_default=False),
+        typer.Argument(
+            help="An experiment or a paper; leave it out for a list.", show_default=False
+        ),
     ] = None,
     data: Annotated[
         Path | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -143,10 +144,11 @@ def train(
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
     --set overfitting_tolerance=0.02 --model bag.rg
 
-    Ctrl-C keeps the best model so far. `rankgrove params mart` lists the parameters of a ranker.
+    Ctrl-C keeps the best model so far; of a bag, the models in --checkpoint. `rankgrove params
+    mart` lists the parameters of a ranker.
     """
     from rankgrove.cli.inputs import check_exists, check_measures, named_sets
-    from rankgrove.cli.outputs import one_interrupt
+    from rankgrove.cli.outputs import one_interrupt, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, new_ranker, parameters
 
     if start is not None:
@@ -172,7 +174,10 @@ def train(
         fit = _on_cluster(made, ranker, data, sets, reading, cluster)
     else:
         fit = _here(made, data, sets, scores, reading, known, quiet)
-    with one_interrupt():
+    ends: AbstractContextManager[None] = nullcontext()
+    if models is not None:
+        ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
+    with ends, one_interrupt():
         begin = {} if start is None else {"start": start}
         fit(valid_measures=valid_measure or None, **begin)
         made.save(model)

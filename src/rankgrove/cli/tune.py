@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,7 @@ from rankgrove.cli.options import (
     Threads,
     reads_data,
 )
-from rankgrove.errors import ParameterError
+from rankgrove.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.data.queries import QueryDataset
@@ -54,7 +55,9 @@ LetorFolds = Annotated[
 RankerName = Annotated[str, typer.Option(help="What to tune; see `rankgrove train`.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A parameter that all have, as in early_stopping=250."),
+    typer.Option(
+        "--set", help="A parameter that all have, as in early_stopping=250.", metavar="NAME=VALUE"
+    ),
 ]
 Space = Annotated[
     str,
@@ -156,7 +159,7 @@ def tune(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_measures
-    from rankgrove.cli.outputs import check_writable
+    from rankgrove.cli.outputs import check_writable, says_what_is_kept
     from rankgrove.cli.parameters import bag_options
     from rankgrove.reporting.figure import save_figure
 
@@ -171,34 +174,63 @@ def tune(
     if patience is not None and not second:
         raise ParameterError("--patience looks at the queries set apart: give --second too.")
     check_measures(measure or [], convention)
+    _check_choice(search, trials, choose_by, models)
     bag = bag_options(models, sample, combine)
     base, listed = _tuned(ranker, settings or [], space)
     if models is not None:
         base = rg.BaggedRanker(base, models, **bag)
         if not isinstance(listed, str):
             listed = {f"base__{name}": values for name, values in listed.items()}
-    found = rg.tune(
-        base,
-        _folds(data, reading) if letor_folds else _parts(data, valid, test, reading),
-        listed,
-        search=search.value,
-        n_trials=trials,
-        n_seeds=seeds,
-        measures=measure or "ndcg@3",
-        convention=convention,
-        choose_by=choose_by.value.replace("-", "_"),
-        second=second,
-        store=store,
-        cluster=cluster,
-        n_threads=threads,
-        random_state=random_state,
-        progress=not quiet,
-    )
+    with says_what_is_kept("fits", store, "--store FILE"):
+        found = rg.tune(
+            base,
+            _folds(data, reading) if letor_folds else _parts(data, valid, test, reading),
+            listed,
+            search=search.value,
+            n_trials=trials,
+            n_seeds=seeds,
+            measures=measure or "ndcg@3",
+            convention=convention,
+            choose_by=choose_by.value.replace("-", "_"),
+            second=second,
+            store=store,
+            cluster=cluster,
+            n_threads=threads,
+            random_state=random_state,
+            progress=not quiet,
+        )
+    found = _by_plain_names(found)
     if out is not None:
         found.to_csv(out)
     if plot is not None:
         save_figure(rg.plot.tuning(found), plot)
     typer.echo("\n".join([found.table(show), *_overfitting(found, patience)]))
+
+
+def _check_choice(
+    search: Search, trials: int | None, choose_by: ChooseBy, models: int | None
+) -> None:
+    """Refuse options that need others."""
+    if search is not Search.grid and trials is None:
+        raise ParameterError(f"--search {search.value}: say how many combinations by --trials.")
+    if search is Search.grid and trials is not None:
+        raise ParameterError(
+            "--trials is for --search random and optuna; a grid tries all combinations."
+        )
+    if choose_by is ChooseBy.out_of_bag and models is None:
+        raise ParameterError("--choose-by out-of-bag is for bags: give --models too.")
+
+
+def _by_plain_names(found: Tuning) -> Tuning:
+    """Return trials with a bag's parameters named as --set and the space name them."""
+    trials = [
+        replace(
+            one,
+            parameters={n.removeprefix("base__"): value for n, value in one.parameters.items()},
+        )
+        for one in found.trials
+    ]
+    return replace(found, trials=trials)
 
 
 def _overfitting(found: Tuning, patience: int | None) -> list[str]:
@@ -213,7 +245,7 @@ def _overfitting(found: Tuning, patience: int | None) -> list[str]:
     if patience is not None:
         last = found.early_stop(patience)
         number = found.trials.index(last) + 1
-        shown = [f"{name.removeprefix('base__')}={v}" for name, v in last.parameters.items()]
+        shown = [f"{name}={value}" for name, value in last.parameters.items()]
         lines.append(
             f"By the queries set apart tuning should have ended with trial {number} of "
             f"{len(found.trials)}: {', '.join(shown)}"
@@ -229,6 +261,11 @@ def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
     base.check_parameters()
     if space.endswith(".toml"):
         return base, read_toml(Path(space))
+    if space not in ("small", "large"):
+        raise ParameterError(
+            f"--space is small, large, or a TOML file with a list of values a parameter. "
+            f"Got {space!r}."
+        )
     if not hasattr(base, "n_leaves"):
         raise ParameterError(
             f"--space {space}: 'small' and 'large' are spaces of boosted trees, and {ranker} is "
@@ -243,7 +280,17 @@ def _folds(data: list[Path], reading: Reading) -> list[Any]:
 
     if len(data) < 3:
         raise ParameterError(f"--letor-folds needs three parts or more. Got {len(data)}.")
-    return list(rg.letor_folds([reading.load([path]) for path in data]))
+    parts = [reading.load([path]) for path in data]
+    home: dict[str, Path] = {}
+    for path, part in zip(data, parts, strict=True):
+        for query in map(str, part.query_ids.tolist()):
+            if home.setdefault(query, path) != path:
+                raise DataError(
+                    f"{path}: the query {query!r} is in {home[query]} too, so that a fold would be "
+                    "tested on what it was trained on. Give the queries of every file ids of "
+                    "their own."
+                )
+    return list(rg.letor_folds(parts))
 
 
 def _parts(

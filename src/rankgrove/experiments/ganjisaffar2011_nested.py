@@ -73,7 +73,8 @@ def nested(study: Study) -> Findings:
     text = [
         f"{collection.described(numbers)}, {counted(len(seeds), 'seed')}, bags of "
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; means over "
-        f"queries. Rounds by MAP of the validation data. In every fold the best of "
+        f"queries{beside(setting)}. Rounds by MAP of the validation data. In every fold the best "
+        "of "
         f"{counted(n_candidates(study), 'configuration')} by MAP: of single models on the "
         f"validation data, of bags of {n_tried(study)} models out of bag.",
         *tables(tested(study, collection, chosen, seeds), setting),
@@ -88,9 +89,14 @@ def tables(found: Cells, setting: Setting) -> list[str]:
     return [
         systems_table(found, setting),
         differences_table(found),
-        differences_table(found, BAG),
+        differences_table(found, BAG, but=(BAG_OVER,)),
         trees_line(found),
     ]
+
+
+def beside(setting: Setting) -> str:
+    """Say what the figures in brackets are."""
+    return f"; in brackets the paper's figures, of {setting.paper_of}" if setting.paper else ""
 
 
 def n_candidates(study: Study) -> int:

@@ -22,6 +22,7 @@ from rankgrove.experiments.ganjisaffar2011_nested import (
     TUNED,
     Chosen,
     Ways,
+    beside,
     candidates,
     choose,
     n_candidates,
@@ -74,7 +75,8 @@ def repeated(study: Study) -> Findings:
         f"{collection.name}: {n_queries:,} queries, {n_rows:,} documents, divided anew into five "
         f"parts, {counted(len(draws), 'time')}, {len(numbers)} of 5 folds; bags of "
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; means over "
-        f"queries. Rounds by MAP of the validation data. {PLAIN}: in every fold the best of "
+        f"queries{beside(setting)}. Rounds by MAP of the validation data. {PLAIN}: in every fold "
+        "the best of "
         f"{counted(n_candidates(study), 'configuration')} by MAP of the validation data; the "
         f"others: {_shape()}, the best of {counted(len(ways[TUNED][1]), 'target')} by MAP out of "
         f"bag, of bags of {n_tried(study)} models.",

@@ -42,11 +42,11 @@ def systems_table(found: Cells, setting: Setting) -> str:
     return f"{markdown(['', *TITLES], rows)}\n\n{reach}"
 
 
-def differences_table(found: Cells, bag: str = BAG_OVER) -> str:
+def differences_table(found: Cells, bag: str = BAG_OVER, but: tuple[str, ...] = ()) -> str:
     """Return differences and paired t-tests, over queries, of a bag against the others."""
     rows = []
     for name, cells in found.items():
-        if name == bag:
+        if name in (bag, *but):
             continue
         row = [name]
         for measure in MEASURES:

@@ -130,6 +130,8 @@ def tune(
     _check_values(base, listed, wanted)
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not names:
+        refuse("measures", owner, "a measure, or several", measures)
     rule = (names, convention, choose_by)
     runner = Runner(base, folds, *rule, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)

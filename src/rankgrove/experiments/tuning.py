@@ -91,14 +91,21 @@ class Tuning:
         return sorted(self.trials, key=lambda one: -self._worth(one))
 
     def table(self, n: int = 5) -> str:
-        """Return the best configurations with every measure on every part (as in Table 3)."""
+        """Return the best configurations with every measure on every part (as in Table 3).
+
+        What decides comes first.
+        """
         from rankgrove.experiments.study import markdown
 
         check_integer("n", "table", n, low=1)
         names = list(self.trials[0].parameters)
-        parts = [part for part in PARTS if part in self.trials[0].values]
-        columns = [(part, m) for m in self.trials[0].values["valid"] for part in parts]
-        header = [*(f"{part} {m}" for part, m in columns), *names]
+        others = [
+            part for part in PARTS if part in self.trials[0].values and part != self.choose_by
+        ]
+        columns = [
+            (part, m) for m in self.trials[0].values["valid"] for part in (self.choose_by, *others)
+        ]
+        header = [*(f"{part.replace('_', '-')} {m}" for part, m in columns), *names]
         rows = []
         for one in self.ranked()[:n]:
             means = [f"{one.mean(part, m):.4f}" for part, m in columns]

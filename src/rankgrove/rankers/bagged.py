@@ -204,7 +204,9 @@ class BaggedRanker(Ranker):
         check_real("query_fraction", owner, self.query_fraction, above=0.0, high=1.0)
         check_choice("combine", owner, self.combine, COMBINE)
         if self.overfitting_tolerance is not None:
-            check_real("overfitting_tolerance", owner, self.overfitting_tolerance, low=0.0)
+            check_real(
+                "overfitting_tolerance", owner, self.overfitting_tolerance, low=0.0, high=1.0
+            )
             if "overfitting_tolerance" not in self.base.get_params(deep=False):
                 raise ParameterError(
                     f"overfitting_tolerance is for boosted trees; {type(self.base).__name__} has "

@@ -65,7 +65,7 @@ class BoostedParameters(TrainedTrees):
         for name in ("early_stopping", "max_depth"):
             if getattr(self, name) is not None:
                 check_integer(name, owner, getattr(self, name), low=1)
-        check_real("overfitting_tolerance", owner, self.overfitting_tolerance, low=0.0)
+        check_real("overfitting_tolerance", owner, self.overfitting_tolerance, low=0.0, high=1.0)
         check_integer("max_bins", owner, self.max_bins, low=2, high=255)
         check_real("min_gain", owner, self.min_gain, low=0.0)
         check_real("l2", owner, self.l2, low=0.0)

@@ -23,20 +23,23 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
     Parameters
     ----------
     result : what :func:`rankgrove.tune` found
-    part : what to show beside the validation data: ``"test"`` or ``"second"``
+    part : what to show beside what decides: ``"test"`` or ``"second"``
     """
     if not hasattr(result, "best_of"):
         refuse("result", "tuning", "what rg.tune returned", result)
-    m, valid, other = result.best_of(part)
+    m, deciding, other = result.best_of(part)
+    by = "out of bag" if result.choose_by == "out_of_bag" else "validation"
     figure = new_figure("Plotting")
     axes = figure.add_subplot()
-    axes.plot(m, valid, label="validation", linestyle="--")
+    axes.plot(m, deciding, label=by, linestyle="--")
     axes.plot(m, other, label=part)
     top = int(np.argmax(other))
     tried = counted(int(m[top]), "trial")
     axes.plot(m[top], other[top], "o", color="C1", label=f"highest after {tried}")
     axes.set_xlabel("number of trials")
-    axes.set_ylabel(f"expected mean {result.measure} of the best by validation data")
+    how = by if by == "out of bag" else "by validation data"
+    axes.set_ylabel(f"expected mean {result.measure} of the best {how}")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(loc="best")
     return figure
 
