@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import time
+
 import pytest
 
 import rankgrove as rg
+from tests.command import COMMAND
 from tests.command import run_here as run
 
 
@@ -57,6 +62,47 @@ def test_tuning_bags_out_of_bag(folder):
     assert columns == ["out-of-bag ndcg@3", "valid ndcg@3", *parameters]
     by = [float(row.strip("|").split("|")[0]) for row in rows]
     assert by == sorted(by, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "grows", "told"),
+    [
+        ("tune S1.txt --valid S2.txt --set n_trees=40 --store cut.jsonl", "cut.jsonl", "fits"),
+        (
+            "train S1.txt --valid S2.txt --models 5000 --checkpoint cut --model cut.rg",
+            "cut",
+            "models",
+        ),
+    ],
+)
+def test_ctrl_c_says_what_is_kept(folder, words, grows, told):
+    process = subprocess.Popen(
+        [COMMAND, *words.split(), "--quiet"], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 200
+    while not _begun(folder / grows):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    complaint = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert f"interrupted: the {told} done so far are in {grows}; the same command" in complaint
+    assert "Traceback" not in complaint
+
+
+def _begun(path):
+    """Whether something was kept there."""
+    if path.is_dir():
+        return len(list(path.iterdir())) > 2
+    return path.exists() and len(path.read_text().splitlines()) > 2
+
+
+def test_parts_share_no_query(folder):
+    (folder / "S1again.txt").write_text((folder / "S1.txt").read_text())
+    words = f"tune S1.txt S2.txt S1again.txt --letor-folds {COMMON}"
+    _, err = run(*words.split(), cwd=folder, status=2)
+    assert "S1again.txt: the query '01' is in S1.txt too" in err
 
 
 def test_where_tuning_should_have_ended(folder):
