@@ -61,6 +61,14 @@ def test_tuning_bags_out_of_bag(folder):
     parameters = ["n_leaves", "learning_rate"]  # as the space names them
     assert columns == ["out-of-bag ndcg@3", "valid ndcg@3", *parameters]
     by = [float(row.strip("|").split("|")[0]) for row in rows]
+    run(*f"{words} --best best.toml --set max_depth=none".split(), cwd=folder)
+    best = (folder / "best.toml").read_text()
+    assert best.startswith('n_trees = 6\nmin_leaf = 3\nmax_depth = "none"\nn_leaves = ')
+    run(*"train S1.txt --config best.toml --models 2 --quiet --model best.rg".split(), cwd=folder)
+    model = rg.load(folder / "best.rg").models_[0]
+    cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
+    assert [str(model.n_leaves), str(model.learning_rate)] == cells[2:]
+    assert model.max_depth is None
     assert by == sorted(by, reverse=True)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rankgrove.errors import ParameterError, ParseError
+from rankgrove.files import write_atomically
 
 # What is trained here, but not under the name that a paper or the package calls it by.
 ELSEWHERE = {
@@ -89,6 +91,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ParseError(path, None, f"the file cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParseError(path, None, f"not a TOML file: {error}.") from None
+
+
+def write_toml(path: Path, given: Mapping[str, Any]) -> None:
+    """Write parameters to a file that ``--config`` reads."""
+    lines = [f"{name} = {_as_toml(value)}\n" for name, value in given.items()]
+    write_atomically(path, "".join(lines))
+
+
+def _as_toml(value: Any) -> str:
+    if value is None:
+        return '"none"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    return json.dumps(value)  # numbers, texts and booleans are written alike
 
 
 def _plain(value: Any) -> Any:

@@ -105,6 +105,10 @@ Store = Annotated[
     typer.Option(help="Keep every fit in this file as it ends, and go on from it."),
 ]
 Out = Annotated[Path | None, typer.Option(help="CSV file of all trials.")]
+Best = Annotated[
+    Path | None,
+    typer.Option(help="TOML file for the best parameters, as `rankgrove train --config` reads it."),
+]
 Show = Annotated[int, typer.Option(min=1, help="How many of the best to print.")]
 Cluster = Annotated[
     str | None,
@@ -135,6 +139,7 @@ def tune(
     patience: Patience = None,
     store: Store = None,
     out: Out = None,
+    best: Best = None,
     plot: PlotFile = None,
     show: Show = 5,
     cluster: Cluster = None,
@@ -160,13 +165,14 @@ def tune(
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_measures
     from rankgrove.cli.outputs import check_writable, says_what_is_kept
-    from rankgrove.cli.parameters import bag_options
+    from rankgrove.cli.parameters import bag_options, parameters, write_toml
     from rankgrove.reporting.figure import save_figure
 
     read = [path for path in [*data, valid, test] if path is not None]
     for path in read:
         check_exists(path)
-    check_writable("tune", {"--out": out, "--plot": plot, "--store": store}, read)
+    written = {"--out": out, "--best": best, "--plot": plot, "--store": store}
+    check_writable("tune", written, read)
     if plot is not None and test is None and not letor_folds:
         raise ParameterError("--plot shows validation and test: give --test, or --letor-folds.")
     if letor_folds and not (valid is None and test is None):
@@ -202,6 +208,8 @@ def tune(
     found = _by_plain_names(found)
     if out is not None:
         found.to_csv(out)
+    if best is not None:
+        write_toml(best, parameters(None, settings or []) | found.best_parameters)
     if plot is not None:
         save_figure(rg.plot.tuning(found), plot)
     typer.echo("\n".join([found.table(show), *_overfitting(found, patience)]))
