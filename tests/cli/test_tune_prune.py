@@ -130,6 +130,7 @@ def test_where_tuning_should_have_ended(folder):
         ("S1.txt --valid S2.txt --space none.toml", "cannot be read"),
         ("S1.txt --valid S2.txt --space other", "--space is small, large, or a TOML file"),
         ("S1.txt --valid S2.txt --trials 3", "a grid tries all"),
+        ("S1.txt --valid S2.txt --set n_leaves=9", "--space small tries n_leaves; leave one out"),
         ("S1.txt --valid S2.txt --models 2 --sample 1.5", "--sample is a share"),
         (
             "S1.txt --valid S2.txt --ranker lambdarank",

@@ -264,16 +264,22 @@ def _overfitting(found: Tuning, patience: int | None) -> list[str]:
 def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
     """Return the ranker to tune, and what to try: a preset's name, or lists of values."""
     from rankgrove.cli.parameters import new_ranker, parameters, read_toml
+    from rankgrove.experiments.spaces import PRESETS
 
-    base = new_ranker(ranker).set_params(**parameters(None, settings))
+    given = parameters(None, settings)
+    base = new_ranker(ranker).set_params(**given)
     base.check_parameters()
-    if space.endswith(".toml"):
-        return base, read_toml(Path(space))
-    if space not in ("small", "large"):
+    own = read_toml(Path(space)) if space.endswith(".toml") else None
+    if own is None and space not in PRESETS:
         raise ParameterError(
             f"--space is small, large, or a TOML file with a list of values a parameter. "
             f"Got {space!r}."
         )
+    for name in PRESETS[space] if own is None else own:
+        if name in given:
+            raise ParameterError(f"--set {name}: --space {space} tries {name}; leave one out.")
+    if own is not None:
+        return base, own
     if not hasattr(base, "n_leaves"):
         raise ParameterError(
             f"--space {space}: 'small' and 'large' are spaces of boosted trees, and {ranker} is "
