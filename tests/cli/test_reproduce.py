@@ -60,9 +60,9 @@ def test_an_interrupted_run_says_what_is_kept(mine, tmp_path, monkeypatch):
     monkeypatch.setattr("rankgrove.experiments.ganjisaffar2011_tuning._two_models", interrupt)
     command = ["reproduce", "ganjisaffar2011-figure3", "--data", mine]
     _, said = run(*command, status=130)
-    assert "nothing was kept; --out keeps" in said
+    assert "nothing was kept; with --out FOLDER" in said
     _, said = run(*command, "--out", tmp_path / "out", status=130)
-    assert "is kept in" in said
+    assert "the results done so far are in" in said
     assert "the same command goes on" in said
 
 

@@ -81,9 +81,10 @@ def test_any_ranker_can_be_bagged_and_saved(sets, base, tmp_path):
 def test_out_of_bag_scores(sets):
     train, valid, _ = sets
     bag = rg.BaggedRanker(BASE, 3, 0.6).fit(train, valid=valid)
-    scores, has = bag.out_of_bag_scores(train)
+    scores = train.grouped(bag.out_of_bag_scores_)
     seen = [sampled_queries(train.query_keys, 0.6, 0, m) for m in range(3)]
-    np.testing.assert_array_equal(has, ~np.all(seen, axis=0))
+    unseen = ~np.isnan(scores[train.query_ptr[:-1]])
+    np.testing.assert_array_equal(unseen, ~np.all(seen, axis=0))
     (q,) = np.flatnonzero(~seen[0] & seen[1] & seen[2])[:1]
     one = train.select([q])
     expected = aggregate([bag.models_[0].predict(one)], one.query_ptr, "minmax", np.ones(1))

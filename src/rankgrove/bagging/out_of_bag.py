@@ -18,8 +18,8 @@ def out_of_bag_scores(
     seed: int,
     combine: str,
     n_threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores by the models that did not see a query, and which queries have any.
+) -> np.ndarray:
+    """Return a score for every document, by the models that did not see its query.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def out_of_bag_scores(
 
     Returns
     -------
-    scores in query order, 0 where every model saw the query; and a mask of queries
+    scores in the caller's order, NaN where every model saw the query
     """
     total, n = np.zeros(train.n_rows), np.zeros(train.n_queries)
     for m, scorer in enumerate(scorers):
@@ -42,22 +42,25 @@ def out_of_bag_scores(
         add_scores(own, part.grouped(scorer(part)), part.query_ptr, combine, 1.0, n_threads)
         total[np.repeat(missed, np.diff(train.query_ptr))] += own
         n += missed
-    return total / np.repeat(np.maximum(n, 1), np.diff(train.query_ptr)), n > 0
+    by = np.repeat(np.where(n > 0, n, np.nan), np.diff(train.query_ptr))
+    return train.ungrouped(total / by)
 
 
-def missed_part(
-    scores: np.ndarray, missed: np.ndarray, train: QueryDataset
-) -> tuple[np.ndarray, QueryDataset]:
+def missed_part(scores: np.ndarray, train: QueryDataset) -> tuple[np.ndarray, QueryDataset] | None:
     """Return the scores of the queries that some models did not see, and these queries' data.
 
     Parameters
     ----------
-    scores, missed : as :func:`out_of_bag_scores` returns them
+    scores : as :func:`out_of_bag_scores` returns them
     train : the data that the models were trained on
 
     Returns
     -------
-    scores in the caller's order, and the data
+    scores in the caller's order, and the data; None where there is no such query
     """
+    grouped = train.grouped(scores)
+    missed = ~np.isnan(grouped[train.query_ptr[:-1]])
+    if not missed.any():
+        return None
     part = train.select(missed)
-    return part.ungrouped(scores[np.repeat(missed, np.diff(train.query_ptr))]), part
+    return part.ungrouped(grouped[np.repeat(missed, np.diff(train.query_ptr))]), part

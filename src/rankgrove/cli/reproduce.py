@@ -100,6 +100,7 @@ def _run(
     threads: int | None,
 ) -> None:
     """Run an experiment, print its tables, and write them with its figures."""
+    from rankgrove.cli.outputs import says_what_is_kept
     from rankgrove.experiments.store import ResultStore
     from rankgrove.experiments.study import Study
 
@@ -112,13 +113,8 @@ def _run(
     store = ResultStore(None if out is None else out / f"{name}.jsonl", about)
     began = time.monotonic()
     typer.echo(f"{one.name}: {one.shows}", err=True)
-    try:
+    with says_what_is_kept("results", out, "--out FOLDER"):
         found = one.run(Study(scale, store, threads, _tell, sources, cluster))
-    except KeyboardInterrupt:
-        lost = "nothing was kept; --out keeps what is done."
-        kept = f"what is done is kept in {out}, and the same command goes on."
-        typer.echo(f"interrupted: {lost if out is None else kept}", err=True)
-        raise typer.Exit(130) from None
     text = f"## {one.shows} ({name})\n\n{one.about(own)}\n\n{found.text}"
     typer.echo(f"{text}\n")
     typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)

@@ -18,7 +18,7 @@ from rankgrove.cli.options import (
     Threads,
     reads_data,
 )
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.data.queries import QueryDataset
@@ -291,19 +291,12 @@ def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
 def _folds(data: list[Path], reading: Reading) -> list[Any]:
     """Return folds of the parts of a collection."""
     import rankgrove as rg
+    from rankgrove.data.concatenate import refuse_shared_queries
 
     if len(data) < 3:
         raise ParameterError(f"--letor-folds needs three parts or more. Got {len(data)}.")
     parts = [reading.load([path]) for path in data]
-    home: dict[str, Path] = {}
-    for path, part in zip(data, parts, strict=True):
-        for query in map(str, part.query_ids.tolist()):
-            if home.setdefault(query, path) != path:
-                raise DataError(
-                    f"{path}: the query {query!r} is in {home[query]} too, so that a fold would be "
-                    "tested on what it was trained on. Give the queries of every file ids of "
-                    "their own."
-                )
+    refuse_shared_queries(parts, data)
     return list(rg.letor_folds(parts))
 
 

@@ -56,17 +56,25 @@ def concatenate(
     )
 
 
-def refuse_shared_queries(datasets: Sequence[QueryDataset]) -> None:
-    """Raise DataError where a query id occurs in two of the data sets."""
+def refuse_shared_queries(
+    datasets: Sequence[QueryDataset], files: Sequence[object] | None = None
+) -> None:
+    """Raise DataError where a query id occurs in two of the data sets; `files` name them."""
     home: dict[str, int] = {}
     for i, data in enumerate(datasets):
         for token in map(str, data.query_ids.tolist()):
-            if home.setdefault(token, i) != i:
+            if home.setdefault(token, i) == i:
+                continue
+            if files is None:
                 raise DataError(
                     f"The query {token!r} is in the data sets {home[token]} and {i} (counted from "
                     "0). Rename it in one of them, or pass allow_shared_queries=True if it is the "
                     "same query."
                 )
+            raise DataError(
+                f"{files[i]}: the query {token!r} is in {files[home[token]]} too. Give the queries "
+                "of every file ids of their own."
+            )
 
 
 def _check_features(given: list[QueryDataset]) -> None:

@@ -174,9 +174,7 @@ def try_bag(study: Study, collection: Where, k: int, parameters: Parameters) -> 
     """Return a bag's MAP out of bag."""
     fold = collection.fold(k)
     given = (parameters, n_tried(study), fold.train, fold.valid, CHOICE, DECIDES)
-    bag = fitted_bag(study, *given)
-    scores, missed = bag.out_of_bag_scores(fold.train)
-    return _mean(*missed_part(scores, missed, fold.train), collection)
+    return _out_of_bag(fitted_bag(study, *given).out_of_bag_scores_, fold.train, collection)
 
 
 def try_lightgbm(study: Study, collection: Where, k: int, parameters: Parameters) -> float:
@@ -185,8 +183,14 @@ def try_lightgbm(study: Study, collection: Where, k: int, parameters: Parameters
     assert fold.valid is not None
     given = (parameters, DECIDES, fold.train, fold.valid, CHOICE, n_tried(study))
     models = lightgbm_bag(study, *given)
-    scores, missed = lightgbm_out_of_bag(models, fold.train, CHOICE)
-    return _mean(*missed_part(scores, missed, fold.train), collection)
+    return _out_of_bag(lightgbm_out_of_bag(models, fold.train, CHOICE), fold.train, collection)
+
+
+def _out_of_bag(scores: np.ndarray | None, train: QueryDataset, collection: Where) -> float:
+    assert scores is not None
+    part = missed_part(scores, train)
+    assert part is not None
+    return _mean(*part, collection)
 
 
 def _mean(scorer: Any, data: QueryDataset | None, collection: Where) -> float:

@@ -137,10 +137,8 @@ def lightgbm_bag(
     return models
 
 
-def lightgbm_out_of_bag(
-    models: list[LightGBMModel], train: QueryDataset, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores by the models that did not see a query, and which queries have any.
+def lightgbm_out_of_bag(models: list[LightGBMModel], train: QueryDataset, seed: int) -> np.ndarray:
+    """Return a score for every document, by the models that did not see its query.
 
     Overfitting is tolerated.
     """

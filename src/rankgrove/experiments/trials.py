@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.base import clone
 
 from rankgrove.bagging.out_of_bag import missed_part
@@ -216,11 +215,10 @@ def _out_of_bag(
 ) -> dict[str, float]:
     """Return the means over the queries that some models did not see, by those models."""
     assert bag.out_of_bag_scores_ is not None
-    scores = train.grouped(bag.out_of_bag_scores_)
-    missed = ~np.isnan(scores[train.query_ptr[:-1]])
-    if not missed.any():
+    part = missed_part(bag.out_of_bag_scores_, train)
+    if part is None:
         raise ParameterError(
             f"A bag of {counted(len(bag.models_), 'model')} with query_fraction="
             f"{bag.query_fraction} left no query out: lower it, or choose_by='valid'."
         )
-    return evaluate(*missed_part(scores, missed, train), measures, convention).mean
+    return evaluate(*part, measures, convention).mean

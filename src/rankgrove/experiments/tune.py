@@ -104,6 +104,9 @@ def tune(
     check_choice("choose_by", owner, choose_by, CHOOSE_BY)
     if choose_by == "out_of_bag" and not isinstance(base, BaggedRanker):
         refuse("choose_by", owner, f"'valid' for {type(base).__name__}, which is no bag", choose_by)
+    names = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not names:
+        refuse("measures", owner, "a measure, or several", measures)
     check_integer("n_seeds", owner, n_seeds, low=1)
     check_real("second", owner, second, low=0.0)
     if second >= 1.0:
@@ -129,9 +132,6 @@ def tune(
         wanted = drawn(listed, int(n_trials or 0), random_state)
     _check_values(base, listed, wanted)
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
-    names = [measures] if isinstance(measures, str | Measure) else list(measures)
-    if not names:
-        refuse("measures", owner, "a measure, or several", measures)
     rule = (names, convention, choose_by)
     runner = Runner(base, folds, *rule, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)

@@ -253,28 +253,14 @@ class BaggedRanker(Ranker):
 
     def _keep_out_of_bag(self, train: QueryDataset) -> None:
         """Keep what models that missed a query say of it, and the mean of the measure by that."""
-        scores, missed = self.out_of_bag_scores(train)
-        rows = np.repeat(missed, np.diff(train.query_ptr))
-        self.out_of_bag_scores_ = train.ungrouped(np.where(rows, scores, np.nan))
-        self.out_of_bag_ = None
-        if missed.any():
-            found = evaluate(*missed_part(scores, missed, train), self.measure).mean
-            self.out_of_bag_ = float(next(iter(found.values())))
-
-    def out_of_bag_scores(self, train: QueryDataset) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores by the models that did not see a query, and which queries have any.
-
-        Parameters
-        ----------
-        train : the data that the bag was trained on
-
-        Returns
-        -------
-        scores in query order, 0 where every model saw the query; and a mask of queries
-        """
         scorers = [partial(model.predict, n_threads=self.n_threads) for model in self.models_]
         drawn = (self.query_fraction, self.random_state)
-        return out_of_bag_scores(scorers, train, *drawn, self.combine, self.n_threads)
+        made = out_of_bag_scores(scorers, train, *drawn, self.combine, self.n_threads)
+        self.out_of_bag_scores_, self.out_of_bag_ = made, None
+        part = missed_part(made, train)
+        if part is not None:
+            found = evaluate(*part, self.measure).mean
+            self.out_of_bag_ = float(next(iter(found.values())))
 
     # -- the trained bag --------------------------------------------------------------------------
 
