@@ -69,6 +69,13 @@ def check_choice(name: str, owner: str, value: Any, choices: Iterable[str]) -> s
     return value
 
 
+def check_flag(name: str, owner: str, value: Any) -> bool:
+    """Return a flag, or raise ParameterError."""
+    if not isinstance(value, bool):
+        refuse(name, owner, "True or False", value)
+    return value
+
+
 def check_output_file(name: str, owner: str, value: Any) -> Path:
     """Return `value` as the path of a file that can be written, or refuse it before any work."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):

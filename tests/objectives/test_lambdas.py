@@ -145,6 +145,44 @@ def test_every_measure_equals_its_definition(spec, truncation, tied):
         assert_close((gradient[part], hessian[part]), expected)
 
 
+# With beyond_cutoff=False |dZ| is the measure's own change, cutoff and all (equation 6).
+EXACT = {
+    "ndcg@3": Case(lambda l: naive.ndcg(l, 3)),
+    "ndcg@3[letor]": Case(lambda l: naive.ndcg(l, 3, discount=naive.letor_discount)),
+    "dcg@2[gain=identity]": Case(lambda l: naive.dcg(l, 2, gain=lambda g: g)),
+    "map@2": Case(lambda l: naive.average_precision(l, 2)),
+    "mrr@2[relevant=3]": Case(lambda l: naive.reciprocal_rank(l, 2, relevant=3)),
+    "err@2[max_grade=5]": Case(lambda l: naive.err(l, 2, max_grade=5)),
+    "p@3": CASES["p@3"],
+    "ndcg": CASES["ndcg"],
+    "map": CASES["map"],
+}
+
+
+@pytest.mark.parametrize("truncation", [None, 1, 4])
+@pytest.mark.parametrize("spec", EXACT)
+def test_without_beyond_cutoff_a_pair_counts_by_the_change_of_the_measure(spec, truncation):
+    data = make_queries(SIZES)
+    gradient, hessian = run(spec, *data, truncation=truncation, beyond_cutoff=False)
+    for q in range(len(SIZES)):
+        at = data.part(q)
+        expected = oracle(EXACT[spec], data.labels[at], data.scores[at], data.keys[at], truncation)
+        assert_close((gradient[at], hessian[at]), expected)
+
+
+@pytest.mark.parametrize("spec", ["ndcg@3", "map@2", "mrr@2", "err@2", "dcg@2"])
+def test_beyond_cutoff_orders_documents_below_the_cutoff(spec):
+    data = make_queries([12])
+    below = np.argsort(-data.scores)[3:]
+    labels = np.zeros(12)
+    labels[below[2]] = 1.0  # the one relevant document, below the cutoff
+    others = np.delete(below, 2)
+    beyond, _ = run(spec, labels, data.scores, beyond_cutoff=True)
+    exact, _ = run(spec, labels, data.scores, beyond_cutoff=False)
+    assert (beyond[others] < 0.0).all()
+    assert (exact[others] == 0.0).all()
+
+
 SCORES = st.integers(-3, 3).map(float) | st.floats(-40, 40)
 WEIGHTS = st.sampled_from([0.0, 0.25, 1.0, 1.7, 3.0])
 ROWS = st.lists(st.tuples(st.integers(0, 4), SCORES, WEIGHTS), min_size=2, max_size=8)

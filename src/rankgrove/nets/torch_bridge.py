@@ -15,7 +15,7 @@ from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.random import row_keys
-from rankgrove.validation import check_choice, check_integer, check_real, refuse
+from rankgrove.validation import check_choice, check_flag, check_integer, check_real, refuse
 
 __all__ = ["lambda_loss"]
 
@@ -32,6 +32,7 @@ def lambda_loss(
     query_ptr: Any = None,
     qid: Any = None,
     truncation: int | str | None = "auto",
+    beyond_cutoff: bool = True,
     sigma: float = 1.0,
     normalise: bool = False,
     reduction: str = "mean",
@@ -58,7 +59,7 @@ def lambda_loss(
     truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
         the measure's cutoff plus 5, all pairs where it has none; None: all pairs
     sigma : slope of the sigmoid
-    normalise : as LambdaRank's
+    beyond_cutoff, normalise : as LambdaRank's
     reduction : ``"mean"`` over queries, or ``"sum"``
     n_threads : threads to use, None for all cores
 
@@ -85,6 +86,7 @@ def lambda_loss(
         batch.ptr,
         row_keys=keys,
         truncation=truncation,
+        beyond_cutoff=check_flag("beyond_cutoff", OWNER, beyond_cutoff),
         sigma=check_real("sigma", OWNER, sigma, above=0.0),
         normalise=normalise,
         n_threads=n_threads,

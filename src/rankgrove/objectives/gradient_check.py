@@ -17,7 +17,7 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.validation import check_integer, check_real, refuse
+from rankgrove.validation import check_flag, check_integer, check_real, refuse
 
 OWNER = "is_gradient"
 Lambdas = Callable[[np.ndarray], Any]
@@ -74,6 +74,7 @@ def is_gradient(
     labels: Any = None,
     *,
     truncation: int | None = None,
+    beyond_cutoff: bool = True,
     sigma: float = 1.0,
     normalise: bool = False,
     step: float = 1e-4,
@@ -87,7 +88,7 @@ def is_gradient(
         or a measure, whose LambdaRank lambdas for `labels` are meant (``"pairs"``: RankNet's)
     scores : one a document: where to look; or several rows of them, one a place
     labels : of the documents, where `lambdas` is a measure
-    truncation, sigma, normalise : of a measure's lambdas, as LambdaRank's
+    truncation, beyond_cutoff, sigma, normalise : of a measure's lambdas, as LambdaRank's
     step : of the central differences. Lambdas of a measure jump where documents change places:
         a step that reaches over such a place sees the jump, a smaller one only the smooth piece
         between two of them
@@ -106,7 +107,17 @@ def is_gradient(
     places = _checked_places(scores)
     n = places.shape[1]
     if isinstance(lambdas, str | Measure):
-        field = _of_measure(parse_measure(lambdas), labels, n, truncation, sigma, normalise)
+        if truncation is not None:
+            check_integer("truncation", OWNER, truncation, low=1)
+        field = _of_measure(
+            parse_measure(lambdas),
+            labels,
+            n,
+            truncation=truncation,
+            beyond_cutoff=check_flag("beyond_cutoff", OWNER, beyond_cutoff),
+            sigma=check_real("sigma", OWNER, sigma, above=0.0),
+            normalise=check_flag("normalise", OWNER, normalise),
+        )
     elif callable(lambdas):
         field = _checked(lambdas, n)
     else:
@@ -160,30 +171,19 @@ def _checked(lambdas: Lambdas, n: int) -> Lambdas:
     return field
 
 
-def _of_measure(
-    measure: Measure,
-    labels: Any,
-    n: int,
-    truncation: int | None,
-    sigma: float,
-    normalise: bool,
-) -> Lambdas:
+def _of_measure(measure: Measure, labels: Any, n: int, **options: Any) -> Lambdas:
     if labels is None:
         refuse("labels", OWNER, "given with a measure, one a document", labels)
     given = np.asarray(labels, np.float64)
     if given.shape != (n,):
         raise DataError(f"{OWNER} needs one label a score ({n}). Got shape {given.shape}.")
-    if truncation is not None:
-        check_integer("truncation", OWNER, truncation, low=1)
     objective = LambdaObjective(
         measure,
         given,
         np.array([0, n]),
         row_keys=np.arange(n, dtype=np.uint64),
-        truncation=truncation,
-        sigma=check_real("sigma", OWNER, sigma, above=0.0),
-        normalise=normalise,
         n_threads=1,
+        **options,
     )
 
     def field(scores: np.ndarray) -> np.ndarray:

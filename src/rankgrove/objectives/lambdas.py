@@ -34,9 +34,7 @@ def check_pairs(there: bool, measure: Measure) -> None:
 class LambdaObjective:
     """The lambdas of a measure on the labels of one data set.
 
-    The truncation says which pairs count. The weights of ranks go on below the measure's cutoff
-    (NDCG, DCG, MAP, MRR, ERR; normalised as the measure is), so that a document is pulled up also
-    where it stands below it.
+    The truncation says which pairs count; `beyond_cutoff` whether |dZ| is the measure's own.
 
     Parameters
     ----------
@@ -44,6 +42,10 @@ class LambdaObjective:
     labels : one a row, in query order
     query_ptr : the borders of queries
     truncation : pairs count whose better-ranked document is among so many top ranks; None: all
+    beyond_cutoff : whether rank weights continue below the measure's cutoff (NDCG, DCG, MAP,
+        MRR, ERR; normalised as the measure is), so that two documents that both stand below it are
+        ordered too; False: |dZ| is exactly the change of the measure (equation 6 of the overview
+        paper), which is 0 for such a pair. It changes nothing for measures without a cutoff
     sigma : the slope of the sigmoid
     normalise : even the queries out: a pair's |dZ| is divided by 0.01 + sigma |s_i - s_j|, so that
         pairs far apart do not dominate, and a query's lambdas are scaled by log2(1 + S) / S, S the
@@ -64,6 +66,7 @@ class LambdaObjective:
         *,
         row_keys: np.ndarray,
         truncation: int | None = None,
+        beyond_cutoff: bool = True,
         sigma: float = 1.0,
         normalise: bool = False,
         row_weight: np.ndarray | None = None,
@@ -77,7 +80,7 @@ class LambdaObjective:
         self.sigma = float(sigma)
         self.normalise = bool(normalise)
         self.truncation = FULL_DEPTH if truncation is None else int(truncation)
-        prepared = measure.prepare(labels, query_ptr, n_threads, beyond_cutoff=True)
+        prepared = measure.prepare(labels, query_ptr, n_threads, beyond_cutoff=beyond_cutoff)
         self.query_ptr = prepared.query_ptr
         self.rule = ONES if measure.name == "pairs" else measure.rule
         self.gain = prepared.gain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,9 +17,21 @@ from rankgrove.rankers.files import FitsFiles
 from rankgrove.rankers.preferences import FitsPairs
 from rankgrove.rankers.submodel import SubmodelRanker
 from rankgrove.training.watch import Watch
-from rankgrove.validation import check_choice, check_integer, check_real, refuse
+from rankgrove.validation import check_choice, check_flag, check_integer, check_real, refuse
+
+if TYPE_CHECKING:
+    from typing import Self
 
 STEPS = ("newton", "optimal", "optimal-newton")
+# Where the papers' algorithm differs from the defaults: all pairs, |dZ| exactly the measure's,
+# lambdas as they are, least-squares trees, leaves that take the plain Newton step.
+PAPERS: dict[str, Any] = {
+    "truncation": None,
+    "beyond_cutoff": False,
+    "normalise": False,
+    "split": "mse",
+    "l2": 0.0,
+}
 
 
 class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
@@ -46,6 +58,9 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         (gradient and hessian)
     truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
         the measure's cutoff plus 5, all pairs where it has none; None: all pairs
+    beyond_cutoff : whether documents that both stand below the measure's cutoff are ordered too, by
+        rank weights that continue below it (see ``LambdaObjective``); False: a pair counts by
+        exactly the change of the measure, the papers' own
     sigma : slope of the sigmoid; it changes the scale of the scores, not the ranking
     normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
         papers' own
@@ -111,6 +126,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         feature_fraction: float = 1.0,
         split: str = "newton",
         truncation: int | str | None = "auto",
+        beyond_cutoff: bool = True,
         sigma: float = 1.0,
         normalise: bool = True,
         submodel: Any = None,
@@ -140,6 +156,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         self.feature_fraction = feature_fraction
         self.split = split
         self.truncation = truncation
+        self.beyond_cutoff = beyond_cutoff
         self.sigma = sigma
         self.normalise = normalise
         self.submodel = submodel
@@ -159,15 +176,36 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         self.n_threads = n_threads
         self.progress = progress
 
+    @classmethod
+    def papers(cls, measure: str | Measure = "ndcg", **parameters: Any) -> Self:
+        """Return a ranker with the papers' own algorithm, where the defaults differ from it.
+
+        All pairs count, each by exactly the change of the measure; lambdas are not normalised;
+        trees are least-squares trees, and leaves take the plain Newton step (no L2).
+
+        Parameters
+        ----------
+        measure : what to maximise; in the papers NDCG without a cutoff
+        parameters : any others, by name; they come before those of the papers
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> rg.LambdaMART.papers("ndcg", n_trees=1000, n_leaves=10)
+        LambdaMART(beyond_cutoff=False, l2=0.0, measure='ndcg', n_leaves=10,
+                   n_trees=1000, normalise=False, split='mse', truncation=None)
+        """
+        return cls(measure, **(PAPERS | parameters))
+
     def check_parameters(self) -> None:
         """Refuse values that a parameter cannot have."""
         super().check_parameters()
         owner = type(self).__name__
         if self.truncation not in (None, "auto"):
             check_integer("truncation", owner, self.truncation, low=1)
+        check_flag("beyond_cutoff", owner, self.beyond_cutoff)
         check_real("sigma", owner, self.sigma, above=0.0)
-        if not isinstance(self.normalise, bool):
-            refuse("normalise", owner, "True or False", self.normalise)
+        check_flag("normalise", owner, self.normalise)
         check_choice("step", owner, self.step, STEPS)
         if self.submodel is None and self.submodel_weight != 1.0:
             refuse("submodel_weight", owner, "1 where there is no submodel", self.submodel_weight)
@@ -180,6 +218,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
             train.query_ptr,
             row_keys=keys,
             truncation=self._truncation(target),
+            beyond_cutoff=self.beyond_cutoff,
             sigma=self.sigma,
             normalise=self.normalise,
             row_weight=None if train.weight is None else train.grouped(train.weight),

@@ -240,6 +240,9 @@ class NetRanker(Ranker):
     def _truncation(self, target: Measure) -> int | None:
         return None
 
+    def _beyond_cutoff(self) -> bool:
+        return True
+
     def _normalise(self) -> bool:
         return False
 
@@ -257,6 +260,7 @@ class NetRanker(Ranker):
             data.query_ptr,
             row_keys=row_keys(data.query_keys, data.query_ptr),
             truncation=self._truncation(target),
+            beyond_cutoff=self._beyond_cutoff(),
             sigma=self.sigma,
             normalise=self._normalise(),
             row_weight=None if data.weight is None else data.grouped(data.weight),

@@ -13,7 +13,7 @@ from rankgrove.objectives.lambdas import default_truncation
 from rankgrove.objectives.pairs import MOST_PAIRS, pair_groups
 from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.preferences import PairProbabilities, preference_data
-from rankgrove.validation import check_choice, check_integer, refuse
+from rankgrove.validation import check_choice, check_flag, check_integer
 
 if TYPE_CHECKING:
     from typing import Self
@@ -177,6 +177,9 @@ class LambdaRank(NetRanker):
     n_epochs : passes over the queries at the most
     truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
         the measure's cutoff plus 5, all pairs where it has none; None: all pairs
+    beyond_cutoff : whether documents that both stand below the measure's cutoff are ordered too, by
+        rank weights that continue below it (see ``LambdaObjective``); False: a pair counts by
+        exactly the change of the measure, the papers' own
     sigma : slope of the sigmoid
     normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
         papers' own
@@ -218,6 +221,7 @@ class LambdaRank(NetRanker):
         schedule: str = "constant",
         n_epochs: int = 100,
         truncation: int | str | None = "auto",
+        beyond_cutoff: bool = True,
         sigma: float = 1.0,
         normalise: bool = False,
         l2: float = 0.0,
@@ -236,6 +240,7 @@ class LambdaRank(NetRanker):
         self.schedule = schedule
         self.n_epochs = n_epochs
         self.truncation = truncation
+        self.beyond_cutoff = beyond_cutoff
         self.sigma = sigma
         self.normalise = normalise
         self.l2 = l2
@@ -252,13 +257,16 @@ class LambdaRank(NetRanker):
         owner = type(self).__name__
         if self.truncation not in (None, "auto"):
             check_integer("truncation", owner, self.truncation, low=1)
-        if not isinstance(self.normalise, bool):
-            refuse("normalise", owner, "True or False", self.normalise)
+        check_flag("beyond_cutoff", owner, self.beyond_cutoff)
+        check_flag("normalise", owner, self.normalise)
 
     def _truncation(self, target: Measure) -> int | None:
         if self.truncation == "auto":
             return default_truncation(target)
         return None if self.truncation is None else int(self.truncation)
+
+    def _beyond_cutoff(self) -> bool:
+        return self.beyond_cutoff
 
     def _normalise(self) -> bool:
         return self.normalise

@@ -34,8 +34,9 @@ class StackedRanker(LambdaRank):
         be saved)
     measure : what to maximise
     hidden : units of every hidden layer; ``()``, the default: a linear function
-    activation, optimiser, learning_rate, schedule, n_epochs, truncation, sigma, normalise, l2 :
-        as :class:`LambdaRank`'s; ``learning_rate="auto"`` is 0.01
+    activation, optimiser, learning_rate, schedule, n_epochs : as :class:`LambdaRank`'s;
+        ``learning_rate="auto"`` is 0.01
+    truncation, beyond_cutoff, sigma, normalise, l2 : as :class:`LambdaRank`'s
     early_stopping, checkpoint, checkpoint_every, random_state, n_threads, progress :
         as :class:`LambdaRank`'s
 
@@ -71,6 +72,7 @@ class StackedRanker(LambdaRank):
         schedule: str = "linear",
         n_epochs: int = 100,
         truncation: int | str | None = "auto",
+        beyond_cutoff: bool = True,
         sigma: float = 1.0,
         normalise: bool = False,
         l2: float = 0.0,
@@ -90,6 +92,7 @@ class StackedRanker(LambdaRank):
             schedule=schedule,
             n_epochs=n_epochs,
             truncation=truncation,
+            beyond_cutoff=beyond_cutoff,
             sigma=sigma,
             normalise=normalise,
             l2=l2,
