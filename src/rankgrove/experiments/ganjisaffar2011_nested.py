@@ -3,7 +3,7 @@
 The paper takes the parameters that are best by the validation data of all folds together. Where
 parts take turns, as LETOR's do, these are all queries, the test queries too. Here nothing of a
 fold is chosen by more than its own training and validation data, as section 3.4 would have it.
-And a bag's parameters are the best of bags, which the paper leaves open (section 6): by the
+And a bag's parameters are the best of bags, which the paper leaves open (section 4.1): by the
 training queries that a model did not see, so that no further data is needed. LightGBM is given
 the same configurations, samples, rules and numbers of trials.
 
