@@ -1,6 +1,8 @@
 """Which defaults of LambdaMART's lambdas are best: the study behind them.
 
-    python -m benchmarks.defaults --out FOLDER [--data FOLDER] [--draws 3] [--confirm]
+    python -m benchmarks.defaults --out FOLDER [--data FOLDER] --draws 3
+    python -m benchmarks.defaults --out FOLDER [--data FOLDER] --draws 3 --second
+    python -m benchmarks.defaults --out FOLDER [--data FOLDER] --draws 3 --confirm NAME NAME
 
 Data sets: web-like data of two shapes, artificial data, and (where `--data` has them) MQ2008 and
 OHSUMED. A draw is new training and test data of a generator, or a new division of a collection's
@@ -51,6 +53,16 @@ WHOLE = {
     "l2 0": {"l2": 0.0},
     "l2 1": {"l2": 1.0},
 }
+# What the first three draws left open: whether l2 and more pairs help together. Added after
+# their figures had been seen, before any of these and of the fresh draws.
+CUT_2 = {
+    "cutoff + 5": {"truncation": 5},
+    "cutoff + 20, l2 1": {"truncation": 20, "l2": 1.0},
+    "cutoff + 50, l2 1": {"truncation": 50, "l2": 1.0},
+    "all pairs, l2 1": {"truncation": None, "l2": 1.0},
+    "all pairs, l2 3": {"truncation": None, "l2": 3.0},
+}
+WHOLE_2 = {"normalised, l2 0.1": {}, "l2 1": {"l2": 1.0}, "l2 3": {"l2": 3.0}}
 FRESH = 100  # number of the first draw that confirms
 
 Split = tuple[rg.QueryDataset, rg.QueryDataset | None, rg.QueryDataset]  # train, valid, test
@@ -215,21 +227,28 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=os.environ.get("RANKGROVE_DATA"))
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--confirm", action="store_true")
+    parser.add_argument("--second", action="store_true", help="the second set of candidates")
+    parser.add_argument("--confirm", nargs=2, metavar="NAME", help="the candidates to confirm")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     store = ResultStore(options.out / "defaults.jsonl", {"study": "defaults", "version": 1})
     data = {"web-like": web_like, "web, short": web_short, "artificial": artificial}
     if options.data is not None:
         data |= {n: collection(options.data / n) for n in ("mq2008", "ohsumed")}
-    candidates = {m: CUT if rg.measure(m).cutoff else WHOLE for m in MEASURES}
+    cut, whole = (CUT_2, WHOLE_2) if options.second or options.confirm else (CUT, WHOLE)
+    if options.confirm:
+        cut, whole = (
+            {name: c for k, (name, c) in enumerate(every.items()) if k == 0 or name == chosen}
+            for every, chosen in zip((cut, whole), options.confirm, strict=True)
+        )
+    candidates = {m: cut if rg.measure(m).cutoff else whole for m in MEASURES}
     first = FRESH if options.confirm else 0
     draws = range(first, first + options.draws)
     for draw in draws:
         for name, splits in data.items():
             run(store, name, splits, draw, candidates, lambda key: print(key, flush=True))
         table(store, list(data), range(first, draw + 1), candidates)
-        if draw == 0:
+        if draw == 0 and not options.second:
             candidates = better_half(store, list(data), candidates)
 
 
