@@ -7,10 +7,11 @@ import pickle
 
 import pytest
 
+import rankgrove as rg
 from rankgrove.experiments import ganjisaffar2011
 from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.store import ResultStore
-from rankgrove.experiments.study import Choices, Study, edge_report, mean_and_reach
+from rankgrove.experiments.study import Choices, Study, edge_report, mean_and_reach, variant_of
 from tests.experiments.running import Tiny, tiny_collection
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
@@ -141,3 +142,9 @@ def test_a_limit_is_not_an_edge():
 def test_choices_are_of_the_grid(values):
     with pytest.raises(ValueError, match=r"must be of the grid \[1.0, 2.0\]"):
         Choices(values, (1.0, 2.0))
+
+
+def test_a_variant_is_named_by_its_parameters():
+    text = variant_of(rg.LambdaMART("ndcg", normalise=False, split="mse", l2=0.0, truncation=None))
+    for named in ("measure ndcg", "truncation None", "normalise False", "split mse", "l2 0.0"):
+        assert named in text.split(", ")

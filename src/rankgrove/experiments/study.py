@@ -195,6 +195,13 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
+def variant_of(ranker: Any) -> str:
+    """Return which lambdas, splits and leaves a ranker of boosted trees has, by its parameters."""
+    shown = ("measure", "truncation", "beyond_cutoff", "normalise", "split", "l2")
+    parameters = ranker.get_params(deep=False)
+    return ", ".join(f"{name} {parameters[name]}" for name in shown if name in parameters)
+
+
 def per_query(evaluation: Any) -> dict[str, list[float]]:
     """Return an evaluation's values as plain lists, queries that are left out left out."""
     return {
