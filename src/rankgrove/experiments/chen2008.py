@@ -153,7 +153,7 @@ def without_what_the_source_lacks(
     source: QueryDataset, target: QueryDataset
 ) -> tuple[QueryDataset, QueryDataset]:
     """Return both domains without the features that have no value in the source."""
-    there = ~np.isnan(source.X).all(axis=0)
+    there = ~np.isnan(np.asarray(source.X)).all(axis=0)
     made = [QueryDataset(data.X[:, there], data.y, data.qid) for data in (source, target)]
     return made[0], made[1]
 
@@ -269,7 +269,7 @@ def figure_6(study: Study) -> Findings:
     lines["base"] = curve(study, "base", method="base")
     table, plot = by_size(study, lines, "Splits and responses tuned")
     means = {beta: [mean(values) for values in lines[f"beta {beta:g}"]] for beta in BETAS}
-    best = [max(BETAS, key=lambda beta, i=i: means[beta][i]) for i in range(len(sizes(study)))]
+    best = [BETAS[k] for k in np.argmax([means[beta] for beta in BETAS], axis=0)]
     title = f"{MEAN} by number of target queries, splits and responses tuned (Figure 6). {VARIANT}"
     edges = edge_report({"best beta of a size, by test data": Choices(best, BETAS)})
     return Findings(f"{title}\n\n{table}\n\n{edges}", {"chen2008-figure6": plot})

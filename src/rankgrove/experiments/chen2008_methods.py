@@ -148,7 +148,7 @@ def _betas(study: Study, seen: Sequence[int], shift: Shift | None) -> Choices:
 def _lacking() -> str:
     """Say how many features the source lacks."""
     source, target = domain_data(1, 1, Shift())
-    lacks = np.isnan(source.X).all(axis=0)
+    lacks = np.isnan(np.asarray(source.X)).all(axis=0)
     return f"The source lacks {lacks.sum()} of {target.n_features} features."
 
 

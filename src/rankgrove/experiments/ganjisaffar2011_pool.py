@@ -64,6 +64,7 @@ def of_pool(study: Study, collection: Collection, k: int) -> dict[str, Any]:
     data -> MAP by number of models, mean over the draws
     """
     setting, fold = setting_of(collection), collection.fold(k)
+    assert fold.valid is not None
     size = pool_size(study, setting)
     parameters = setting.randomised | LEAST_SQUARES
     over = fitted_bag(study, parameters, size, fold.train, fold.valid, 0).models_
