@@ -109,9 +109,9 @@ def test_every_model_of_boosted_trees_samples_rows(monkeypatch):
     for name in ("ADP R", "SMALL", "ADD", "COMB W=10"):
         chen2008._one(study, None, 8, 0, chen2008_methods.METHODS[name])
     for method, options, base in seen:
-        fraction = options.get("row_fraction", base.row_fraction)
-        assert (fraction, base.row_fraction) == (chen2008.ROWS, chen2008.ROWS), method
-        assert options.get("l2", base.l2) == 0.0
+        # small and combine take the base model's parameters, the others have their own defaults
+        trained = options if method in ("trada", "additive") else base.get_params() | options
+        assert {name: trained[name] for name in chen2008.BOOSTED} == chen2008.BOOSTED, method
     assert [method for method, _, _ in seen] == ["trada", "small", "additive", "combine"]
 
 
@@ -122,6 +122,8 @@ def test_the_base_model_counts_all_rows_of_the_source():
     roots = made.ensemble_.node_ptr[:-1]
     assert made.ensemble_.node_count[roots].tolist() == [600] * 3
     assert base.ensemble_.node_count[roots].tolist() == [300] * 3
+    leaves = np.add.reduceat(made.ensemble_.leaf_count, made.ensemble_.leaf_ptr[:-1])
+    assert leaves.tolist() == [600] * 3
     assert made.ensemble_.leaf_mean.tolist() == base.ensemble_.leaf_mean.tolist()
     assert made.predict(source).tolist() == base.predict(source).tolist()
 
