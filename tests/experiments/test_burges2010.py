@@ -26,4 +26,8 @@ def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
 def test_letor(tmp_path, data_dir, monkeypatch):
     monkeypatch.setenv("RANKGROVE_DATA", str(data_dir))
     (experiment,) = [one for one in EXPERIMENTS if "letor" in one.name]
-    assert "MQ2008" in run_twice(experiment, tmp_path).text
+    text = run_twice(experiment, tmp_path).text
+    assert "MQ2008" in text
+    # one fold and one seed of two collections: one choice of the rate per net and collection
+    rows = [line.split("|") for line in text.splitlines() if ", rate " in line and "|" in line]
+    assert [row[-2].strip() for row in rows] == ["1"] * 8

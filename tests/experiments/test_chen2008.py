@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments import chen2008, chen2008_letor
+from rankgrove.experiments import chen2008, chen2008_letor, chen2008_methods
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
 
@@ -18,15 +18,21 @@ class Tiny(Study):
         return min(small, 2) if small < 10 else max(8, small // 100)
 
 
-@pytest.mark.parametrize("experiment", chen2008.EXPERIMENTS, ids=lambda one: one.name)
+EXPERIMENTS = [*chen2008.EXPERIMENTS, *chen2008_methods.EXPERIMENTS]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(chen2008, "FOLDS", 2)
     monkeypatch.setattr(chen2008, "BETAS", (1.0, 10.0))
     quick = {"beta": "cv", "betas": (1.0, 10.0), "folds": 2, "extra_trees": 2}
-    monkeypatch.setitem(chen2008.METHODS, "ADP cv", quick)
+    monkeypatch.setitem(chen2008_methods.METHODS, "ADP cv", quick)
     path = tmp_path / "results.jsonl"
     first = experiment.run(Tiny("small", ResultStore(path, {"a": 1}), 1))
     assert "|" in first.text
+    assert chen2008.VARIANT in first.text  # it names what it runs
+    chooses = experiment.name.endswith(("figure6", "figures11-12", "shifts"))
+    assert ("How often the edge" in first.text) == chooses
     again = Tiny("small", ResultStore(path, {"a": 1}), 1, say=lambda text: pytest.fail(text))
     assert experiment.run(again).text == first.text
     for figure in first.figures.values():
@@ -62,3 +68,73 @@ def test_short_lists_and_long_ones(data_dir):
     short, long = chen2008_letor.short_and_long(data)
     assert short.n_queries + long.n_queries == data.n_queries
     assert np.diff(short.query_ptr).max() < np.diff(long.query_ptr).min()
+
+
+# -- the settings are the paper's -----------------------------------------------------------------
+
+
+def test_settings_are_the_papers():
+    # section 5.3: 300 trees, 12 leaves, a rate of 0.05; section 5.5.3: 30 trees more; section
+    # 3.3: every tree on a random sample of the rows, least-squares splits, means for leaves
+    assert (chen2008.LEAVES, chen2008.RATE, chen2008.EXTRA) == (12, 0.05, 30)
+    assert 0 < chen2008.BOOSTED["row_fraction"] < 1
+    assert (chen2008.BOOSTED["split"], chen2008.BOOSTED["l2"]) == ("mse", 0.0)
+    assert chen2008_methods.WEIGHTS == (1, 10, 20)  # section 5.5.4
+    assert {1.0, 2.0, 5.0, 10.0, 20.0} <= set(chen2008.BETAS)
+    assert chen2008.FOLDS == 5  # section 5.1
+    assert chen2008.GRADES.tolist() == [0, 1, 3, 7, 10]  # section 5.2
+    table_2 = {
+        "R": {},
+        "RA": {"level": "leaf"},
+        "RT": {"trim": True},
+        "SR": {"tune": "splits"},
+        "SRA": {"tune": "splits", "level": "leaf"},
+        "SRT": {"tune": "splits", "trim": True},
+    }
+    assert table_2 == chen2008.SETTINGS
+    cv = chen2008_methods.METHODS["ADP cv"]
+    assert (cv["beta"], cv["betas"]) == ("cv", chen2008.BETAS)
+
+
+def test_every_model_of_boosted_trees_samples_rows(monkeypatch):
+    seen = []
+    real = chen2008.adapt_with
+
+    def spy(method, base, train, **options):
+        seen.append((method, options, base))
+        return real(method, base, train, **options)
+
+    monkeypatch.setattr(chen2008, "adapt_with", spy)
+    study = Tiny("small", ResultStore(None, {}), 1)
+    for name in ("ADP R", "SMALL", "ADD", "COMB W=10"):
+        chen2008._one(study, None, 8, 0, chen2008_methods.METHODS[name])
+    for method, options, base in seen:
+        # small and combine take the base model's parameters, the others have their own defaults
+        trained = options if method in ("trada", "additive") else base.get_params() | options
+        assert {name: trained[name] for name in chen2008.BOOSTED} == chen2008.BOOSTED, method
+    assert [method for method, _, _ in seen] == ["trada", "small", "additive", "combine"]
+
+
+def test_the_base_model_counts_all_rows_of_the_source():
+    source = rg.make_domains(30, 1, n_docs=20, seed=1)[0]
+    base = rg.MART(n_trees=3, **chen2008.BOOSTED).fit(source)
+    made = chen2008.with_all_rows_counted(base, source)
+    roots = made.ensemble_.node_ptr[:-1]
+    assert made.ensemble_.node_count[roots].tolist() == [600] * 3
+    assert base.ensemble_.node_count[roots].tolist() == [300] * 3
+    leaves = np.add.reduceat(made.ensemble_.leaf_count, made.ensemble_.leaf_ptr[:-1])
+    assert leaves.tolist() == [600] * 3
+    assert made.ensemble_.leaf_mean.tolist() == base.ensemble_.leaf_mean.tolist()
+    assert made.predict(source).tolist() == base.predict(source).tolist()
+
+
+def test_features_that_only_the_target_has_are_left_out():
+    shift = chen2008.Shift(feature=0.5)
+    source, target = chen2008.domain_data(3, 2, shift)
+    lacks = np.isnan(source.X).all(axis=0)
+    assert lacks.any()
+    assert not np.isnan(target.X[:, lacks]).any()  # the target has them
+    one, other = chen2008.domain_data(3, 2, shift._replace(shared=True))
+    assert one.X.tolist() == source.X[:, ~lacks].tolist()
+    assert np.array_equal(other.X, target.X[:, ~lacks], equal_nan=True)
+    assert other.y.tolist() == target.y.tolist()

@@ -8,7 +8,7 @@ from tests.experiments.running import run_twice
 
 def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("RANKGROVE_DATA", str(data_dir))
-    kept = ["RankBoost", "AdaRank-MAP", "AdaRank-NDCG", "LambdaMART"]
+    kept = ["RankBoost", "AdaRank-MAP", "AdaRank-NDCG", "SVM-roc", "LambdaMART"]
     systems = {name: classical.SYSTEMS[name] for name in kept}
     monkeypatch.setattr(classical, "SYSTEMS", systems)
     (experiment,) = classical.EXPERIMENTS
@@ -16,6 +16,9 @@ def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):
     for name in kept:
         assert f"| {name} " in mq2008
         assert f"| {name} " in ohsumed
+    for table in (mq2008, ohsumed):  # how often C was at an edge
+        assert table.count("| SVM-roc, C |") == 1
+        assert "| RankBoost, C |" not in table
     assert mq2008.startswith("MQ2008: 784 queries, 15,211 documents, 46 features")
     for published in ("| RankBoost (published)", "ours / published"):
         assert published in mq2008

@@ -7,10 +7,11 @@ import pickle
 
 import pytest
 
+import rankgrove as rg
 from rankgrove.experiments import ganjisaffar2011
 from rankgrove.experiments.sources import Collection, Sources
 from rankgrove.experiments.store import ResultStore
-from rankgrove.experiments.study import Study, mean_and_reach
+from rankgrove.experiments.study import Choices, Study, edge_report, mean_and_reach, variant_of
 from tests.experiments.running import Tiny, tiny_collection
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
@@ -96,3 +97,54 @@ def test_an_experiment_on_a_cluster_has_the_same_table(tmp_path):
 def test_a_mean_of_folds_with_the_reach_of_all_queries():
     assert mean_and_reach([[0.5, 0.5], [0.5]]) == "0.5000 (0.0000)"
     assert mean_and_reach([[0.0, 1.0, 0.5], [1.0]]).startswith("0.7500 (0.")
+
+
+def cells_of(table):
+    rows = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+
+
+def test_choices_at_either_edge_are_counted_and_warned_of():
+    grid = (0.1, 1.0, 10.0)
+    often = Choices([0.1, 10.0, 10.0, 1.0], grid)
+    assert (often.share_at(min), often.share_at(max), often.at_edges) == (0.25, 0.5, 0.75)
+    assert often.most_often == 10.0
+    rarely = Choices([1.0] * 9 + [10.0], grid)
+    assert rarely.at_edges == 0.1  # 10 % is not more than 10 %
+    text = edge_report({"often": often, "rarely": rarely})
+    assert cells_of(text)[2:] == [
+        ["often", "0.1 to 10, 3 values", "10", "25%", "50%", "4"],
+        ["rarely", "0.1 to 10, 3 values", "1", "0%", "10%", "10"],
+    ]
+    (warning,) = [line for line in text.splitlines() if line.startswith("**")]
+    assert "often (75%)" in warning
+    assert "rarely" not in warning
+    assert "**" not in edge_report({"rarely": rarely})
+
+
+def test_a_limit_is_not_an_edge():
+    shares = Choices([1.0, 1.0, 0.5], (0.3, 0.5, 1.0), limits=(1.0,))
+    assert shares.at_edges == 0.0
+    text = edge_report({"share of queries": shares})
+    assert cells_of(text)[2] == [
+        "share of queries",
+        "0.3 to 1, 3 values",
+        "1",
+        "0%",
+        "no edge",
+        "3",
+    ]
+    assert "**" not in text
+    assert Choices([2.0], (2.0,)).at_edges == 0.0  # nothing to choose
+
+
+@pytest.mark.parametrize("values", [[3.0], []])
+def test_choices_are_of_the_grid(values):
+    with pytest.raises(ValueError, match=r"must be of the grid \[1.0, 2.0\]"):
+        Choices(values, (1.0, 2.0))
+
+
+def test_a_variant_is_named_by_its_parameters():
+    text = variant_of(rg.LambdaMART("ndcg", normalise=False, split="mse", l2=0.0, truncation=None))
+    for named in ("measure ndcg", "truncation None", "normalise False", "split mse", "l2 0.0"):
+        assert named in text.split(", ")

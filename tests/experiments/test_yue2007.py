@@ -61,8 +61,9 @@ def test_small_trials(data_dir, monkeypatch, tmp_path):
     found = yue2007.run_trials(small_study(path))
     text = found.text
     assert set(found.figures["yue2007-figure2"].lines) == set(part.feature_names)
-    assert text.count("| SVM-map") == 4
-    assert text.count("| SVM-roc") == 2
+    assert text.count("| SVM-map ") == 4
+    assert text.count("| SVM-roc ") == 2
+    assert text.count("| SVM-map, C |") == text.count("| SVM-roc, C |") == 2
     cells = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     trials = [cell["value"] for cell in cells if cell["key"] != "figure 2"]
     assert len(trials) == 2 * 2 * 2
@@ -87,3 +88,110 @@ def test_published_figures(data_dir):
     assert figures["p@5"][4] == 0.3567
     assert figures["meanndcg"][2] == 0.4761
     assert set(yue2007.LETOR_MEASURES) <= set(figures)
+
+
+# -- the settings are the paper's -----------------------------------------------------------------
+
+
+def test_trials_are_the_papers():
+    # section 5: 50 trials of 10 training, 5 validation and 35 test queries; all queries have
+    # every role the same number of times
+    assert yue2007.N_TRIALS == 50
+    topics = rg.QueryDataset(np.zeros((100, 1)), np.tile([0, 1], 50), np.repeat(np.arange(50), 2))
+    assert yue2007._sizes(topics) == (10, 5, 35)
+    roles = {"train": {}, "valid": {}, "test": {}}
+    for trial in yue2007.random_trials(topics, yue2007.N_TRIALS, *yue2007._sizes(topics)):
+        for role, counts in roles.items():
+            for qid in getattr(trial, role).query_ids.tolist():
+                counts[qid] = counts.get(qid, 0) + 1
+    assert [set(counts.values()) for counts in roles.values()] == [{10}, {5}, {35}]
+
+
+def test_systems_are_the_papers():
+    # tables 9 to 11; sections 5 and 5.2.1
+    assert yue2007.N_THRESHOLDS == 50  # section 4.2
+    assert yue2007.REFERENCE == "SVM-map"
+    plain = {"tolerance": 0.1, "max_iterations": 200}
+    expected = {
+        "SVM-map": (rg.SVMMap, {}),
+        "SVM-roc": (rg.SVMRoc, {}),
+        "SVM-acc": (rg.SVMAcc, plain),
+        "SVM-acc2": (rg.SVMAcc, plain | {"balanced": True}),
+        "SVM-acc3": (rg.SVMAcc, plain | {"scaling": "percentile"}),
+        "SVM-acc4": (rg.SVMAcc, plain | {"scaling": "query"}),
+    }
+    systems = {
+        name: (ranker, {k: v for k, v in options.items() if k != "C"})
+        for name, (ranker, options) in yue2007.SYSTEMS.items()
+    }
+    assert systems == expected
+    assert list(systems) == list(yue2007.PAPER)
+    for ranker, options in yue2007.SYSTEMS.values():
+        model = ranker(thresholds=yue2007.N_THRESHOLDS, **options)
+        model.check_parameters()
+        assert ranker is not rg.SVMAcc or model.loss == "hinge"
+
+
+def fitted(name):
+    """Train a system of the paper on graded noise; return it, and what it was trained on."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(400, 3)), (rng.random(400) < 0.2).astype(float)
+    data = rg.QueryDataset(X, y, np.repeat(np.arange(4), 100))
+    ranker, options = yue2007.SYSTEMS[name]
+    one = {**options, "C": 1.0}
+    return ranker(thresholds=yue2007.N_THRESHOLDS, **one).fit(data), data
+
+
+@pytest.mark.parametrize("name", ["SVM-acc3", "SVM-acc4"])
+def test_thresholds_of_scaled_features_stand_evenly_between_0_and_1(name):
+    model, _ = fitted(name)
+    for at, _ in model.linear_.by_feature():
+        assert at == pytest.approx(np.arange(50) / 50, abs=1e-6)
+
+
+def test_thresholds_of_plain_features_cover_their_range():
+    model, data = fitted("SVM-acc")
+    for (at, _), column in zip(model.linear_.by_feature(), data.X.T, strict=True):
+        assert (len(at), at[0]) == (50, column.min())
+        assert np.diff(at) == pytest.approx((column.max() - column.min()) / 50, rel=1e-3)
+
+
+def test_the_cost_ratio_is_that_of_irrelevant_to_relevant_documents():
+    # section 5.2.1: a system with the ratio is the plain one on data with repeated documents
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2)).astype(np.float32)
+    y = (np.arange(60) % 4 == 0).astype(float)  # three irrelevant for every relevant one
+    repeated = np.concatenate([np.arange(60), *[np.flatnonzero(y)] * 2])
+    exact = {"C": 1.0, "tolerance": 1e-8, "max_iterations": 100_000, "thresholds": 5}
+    models = []
+    for name, rows in (("SVM-acc2", np.arange(60)), ("SVM-acc", repeated)):
+        data = rg.QueryDataset(X[rows], y[rows], np.zeros(rows.size))
+        _, options = yue2007.SYSTEMS[name]
+        factor = rows.size / 60  # C is of the mean over documents
+        models.append(rg.SVMAcc(**{**options, **exact, "C": factor}).fit(data))
+    weights = [model.linear_.weights for model in models]
+    assert weights[0] == pytest.approx(weights[1], abs=1e-3)
+    plain = rg.SVMAcc(**{**yue2007.SYSTEMS["SVM-acc"][1], **exact}).fit(
+        rg.QueryDataset(X, y, np.zeros(60))
+    )
+    assert np.abs(weights[0] - plain.linear_.weights).max() > 0.05
+
+
+def test_figures_of_the_paper():
+    # tables 9, 10 and 11, their columns TREC 9 and TREC 10
+    assert yue2007.PAPER["SVM-map"] == (".242 .236, .290 .287", ".284 .288")
+    assert yue2007.PAPER["SVM-acc2"] == (".219 .207, .270 .261", ".267 .258")
+    assert yue2007.PAPER["SVM-acc3"] == (".113 .153, .133 .182", ".133 .174")
+    assert yue2007.PAPER["SVM-acc4"] == (".155 .155, .233 .238", ".228 .234")
+
+
+def test_chosen_values_and_the_ends_of_training_are_reported():
+    cells = {
+        "SVM-map": [{"C": 1.0, "status": "optimal"}] * 4,
+        "SVM-acc3": [{"C": 1e7, "status": "iteration limit"}] * 3
+        + [{"C": 0.1, "status": "converged"}],
+    }
+    text = yue2007._chosen(cells, yue2007.SYSTEMS)
+    assert "SVM-acc3, C (75%)" in text
+    assert "0.001 to 1e+07, 15 values" in text
+    assert "ended at the limit of passes: SVM-acc3 75%." in text

@@ -20,9 +20,11 @@ from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     ARTIFICIAL,
     COLLECTIONS,
+    Choices,
     Experiment,
     Findings,
     Study,
+    edge_report,
     markdown,
     mean_and_reach,
     mean_cell,
@@ -288,6 +290,7 @@ def _begun(
 # -- LETOR's collections --------------------------------------------------------------------------
 
 LETOR_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg", "map")
+LETOR_RATES = (0.0003, 0.001, 0.003)
 LETOR_NETS: dict[str, tuple[type[NetRanker], dict[str, Any]]] = {
     "RankNet": (RankNet, {"hidden": HIDDEN}),
     "LambdaRank": (LambdaRank, {"hidden": HIDDEN}),
@@ -340,6 +343,19 @@ def letor(study: Study) -> Findings:
         text += [
             f"### {collection.described(numbers)}, {counted(len(seeds), 'seed')}",
             markdown(["system", *LETOR_MEASURES, "p, ndcg@10", "p, map"], rows),
+            edge_report(
+                {
+                    f"{name}, rate": Choices(
+                        [
+                            cell["rate"][0]
+                            for key, cell in found.items()
+                            if f", {name}, seed" in key
+                        ],
+                        LETOR_RATES,
+                    )
+                    for name in LETOR_NETS
+                }
+            ),
         ]
     text.append(
         "Means over folds of test values (half width of the 95 % interval over queries), LETOR's "
@@ -371,10 +387,9 @@ def _one_fold(
         ranker, options = LETOR_NETS[name]
         n_epochs = study.size(30, 100)
         options = {"n_epochs": n_epochs, **options, **common}
-        model = best_net(
-            ranker, fold.train, fold.valid, "ndcg@10", rates=(0.0003, 0.001, 0.003), **options
-        )
-    return per_query(evaluate(model, fold.test, LETOR_MEASURES, "letor"))
+        model = best_net(ranker, fold.train, fold.valid, "ndcg@10", rates=LETOR_RATES, **options)
+    values = per_query(evaluate(model, fold.test, LETOR_MEASURES, "letor"))
+    return {**values, "rate": [model.learning_rate]}
 
 
 EXPERIMENTS = (

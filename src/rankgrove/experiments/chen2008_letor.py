@@ -16,10 +16,27 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
-from rankgrove.experiments.chen2008 import FOLDS, LEAVES, RATE, samples
+from rankgrove.experiments.chen2008 import (
+    BETAS,
+    BOOSTED,
+    FOLDS,
+    LEAVES,
+    VARIANT,
+    samples,
+    with_all_rows_counted,
+)
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import COLLECTIONS as LETOR
-from rankgrove.experiments.study import Experiment, Findings, Study, markdown, mean_cell, p_value
+from rankgrove.experiments.study import (
+    Choices,
+    Experiment,
+    Findings,
+    Study,
+    edge_report,
+    markdown,
+    mean_cell,
+    p_value,
+)
 from rankgrove.rankers.adapting import adapt_with
 from rankgrove.rankers.mart import MART
 
@@ -28,15 +45,15 @@ FEW_AND_ALL: tuple[int | None, ...] = (50, None)
 COLLECTIONS = {"MQ2008": FEW_AND_ALL, "OHSUMED": (15, None)}
 MEASURE = "ndcg@10"
 OURS = "Trada, responses"
-ADDED: dict[str, Any] = {"n_leaves": LEAVES, "learning_rate": RATE}
+CV = "Trada, beta by cv"
 METHODS: dict[str, dict[str, Any]] = {
     OURS: {"beta": 10.0},
     "Trada, splits": {"beta": 10.0, "tune": "splits"},
-    "Trada, beta by cv": {"beta": "cv"},
-    "Trada, responses + 30": {"beta": 10.0, "extra_trees": 30, **ADDED},
+    CV: {"beta": "cv", "betas": BETAS},
+    "Trada, responses + 30": {"beta": 10.0, "extra_trees": 30},
     "base": {"method": "base"},
     "small": {"method": "small"},
-    "additive + 30": {"method": "additive", "extra_trees": 30, **ADDED},
+    "additive + 30": {"method": "additive", "extra_trees": 30},
     "combined, W=1": {"method": "combine", "weight": 1.0},
     "combined, W=10": {"method": "combine", "weight": 10.0},
     "LambdaSMART": {
@@ -45,8 +62,16 @@ METHODS: dict[str, dict[str, Any]] = {
         "n_leaves": LEAVES,
         "submodel_weight": "optimal",
         "row_fraction": 0.7,
+        "split": "newton",
+        "truncation": 15,
+        "normalise": True,
+        "l2": 0.1,
     },
 }
+SMART = (
+    "LambdaSMART: lambdas of NDCG@10, normalised, pairs with one of the top 15, Newton splits, l2 "
+    "0.1, 70 % of the rows."
+)
 
 
 def short_and_long(data: QueryDataset) -> tuple[QueryDataset, QueryDataset]:
@@ -64,8 +89,15 @@ def letor(study: Study) -> Findings:
         sizes = COLLECTIONS.get(collection.name, FEW_AND_ALL)
         rows: list[list[str]] = [[method] for method in METHODS]
         header = ["method"]
+        betas = {}
         for size in sizes:
-            found = _all_methods(study, collection, target, size)
+            cells = _all_methods(study, collection, target, size)
+            found = {
+                method: [value for cell in of_method for value in cell["values"]]
+                for method, of_method in cells.items()
+            }
+            chosen = [cell["beta"] for cell in cells[CV]]
+            betas[f"{CV}, {size or 'all'} queries"] = Choices(chosen, METHODS[CV]["betas"])
             header += [f"{size or 'all'} queries", f"p against {OURS}"]
             for row in rows:
                 values = found[row[0]]
@@ -75,15 +107,18 @@ def letor(study: Study) -> Findings:
             f"documents), {target.n_queries} target queries ({target.n_rows:,}), {FOLDS} folds of "
             "the target"
         )
-        text.append(markdown(header, rows))
-    text.append("NDCG@10 in percent, with the half width of the 95 % interval; p: paired t-test.")
+        text += [markdown(header, rows), edge_report(betas)]
+    text.append(
+        "NDCG@10 in percent, with the half width of the 95 % interval; p: paired t-test. "
+        f"{VARIANT} {SMART}"
+    )
     return Findings("\n\n".join(text), {})
 
 
 def _all_methods(
     study: Study, collection: Collection, target: QueryDataset, size: int | None
-) -> dict[str, list[float]]:
-    """Return every method's values of all target queries, fold after fold."""
+) -> dict[str, list[dict[str, Any]]]:
+    """Return every method's results, fold after fold."""
     n = size or target.n_queries
     cells = study.cells(
         {
@@ -98,9 +133,9 @@ def _all_methods(
             for method in METHODS
         }
     )
-    found: dict[str, list[float]] = {method: [] for method in METHODS}
-    for values, method in zip(cells.values(), list(METHODS) * FOLDS, strict=True):
-        found[method] += values
+    found: dict[str, list[dict[str, Any]]] = {method: [] for method in METHODS}
+    for cell, method in zip(cells.values(), list(METHODS) * FOLDS, strict=True):
+        found[method].append(cell)
     return found
 
 
@@ -110,11 +145,11 @@ def _domains(
 ) -> tuple[QueryDataset, QueryDataset, MART]:
     """Return source, target and the source's model; made once a process."""
     source, target = short_and_long(collection.whole())
-    base = MART(n_trees=n_trees, n_leaves=LEAVES, learning_rate=RATE, n_threads=n_threads)
-    return source, target, base.fit(source)
+    base = MART(n_trees=n_trees, n_threads=n_threads, **BOOSTED).fit(source)
+    return source, target, with_all_rows_counted(base, source)
 
 
-def _one(study: Study, collection: Collection, size: int, k: int, method: str) -> list[float]:
+def _one(study: Study, collection: Collection, size: int, k: int, method: str) -> dict[str, Any]:
     source, target, base = _domains(collection, study.size(100, 300), study.n_threads)
     train, test = list(samples(target, size))[k]
     settings = {"method": "trada", **METHODS[method]}
@@ -123,9 +158,14 @@ def _one(study: Study, collection: Collection, size: int, k: int, method: str) -
         settings["source"] = source
     if way != "base":
         settings["n_threads"] = study.n_threads
+    if way in ("trada", "additive"):
+        settings = {**BOOSTED, **settings}
     model = adapt_with(way, base, train, **settings)
     values = evaluate(model, test, MEASURE, "letor").per_query[MEASURE]
-    return [float(value) for value in values]
+    return {
+        "values": [float(value) for value in values],
+        "beta": getattr(model, "beta_", None),
+    }
 
 
 EXPERIMENTS = (

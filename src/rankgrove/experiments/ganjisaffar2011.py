@@ -3,31 +3,41 @@
 The paper's collections are MQ2007, TD2004 and MSLR-WEB10K; the experiments run on MQ2008, or on
 what the user has. The collection's own measures; folds as published. A bag's models are trained
 once: without overfitting they are cut at their best round, with it they keep the trees after it
-(section 3.5.2).
+(section 3.5.2). Table 4 has the paper's least-squares splits beside Newton's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rankgrove.bagging.sample import sampled_queries
 from rankgrove.data.folds import Fold
-from rankgrove.data.queries import QueryDataset
-from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.ganjisaffar2011_peer import fit_lightgbm, has_lightgbm, lightgbm_bag
+from rankgrove.experiments.ganjisaffar2011_pool import (
+    bag_cells,
+    figure_4,
+    n_bags,
+    of_pool,
+    pool_size,
+)
 from rankgrove.experiments.ganjisaffar2011_setting import (
     BAG,
     BAG_OVER,
     DATA,
     DECIDES,
     FRACTION,
+    LAMBDAS,
+    LEAST_SQUARES,
     MEASURED,
     MEASURES,
+    MSE,
     PLAIN,
     RANDOM,
     TITLES,
+    VARIANT,
     Setting,
     base_ranker,
     fitted_bag,
@@ -45,7 +55,6 @@ from rankgrove.experiments.ganjisaffar2011_table import (
 )
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
-    Curves,
     Experiment,
     Findings,
     Study,
@@ -54,12 +63,9 @@ from rankgrove.experiments.study import (
     p_value,
 )
 from rankgrove.measures.base import exact_mean
-from rankgrove.random import generator
 from rankgrove.validation import counted
 
-COUNTS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 45)
 LIGHTGBM = ("LightGBM with randomisation", "LightGBM bagged")
-N_DRAWS = 20  # random choices of so many models from the bag, for Figure 4
 
 # -- Table 4 and Figure 4 -------------------------------------------------------------------------
 
@@ -70,16 +76,33 @@ def table_4(study: Study) -> Findings:
     setting = setting_of(collection)
     numbers, seeds = collection.numbers(study.size(2, 5)), range(study.size(1, 3))
     found = _all_systems(study, collection, numbers, seeds)
+    pools = [study.cell(f"fold {k}, pool", of_pool, collection, k) for k in numbers]
+    squares = _least_squares(study, collection, numbers) | bag_cells(pools)
+    table_of_figure_4, curves = figure_4(study, setting, pools)
     beside = f"; in brackets the paper's figures, of {setting.paper_of}" if setting.paper else ""
     text = [
-        f"{collection.described(numbers)}, {counted(len(seeds), 'seed')}, bags of "
-        f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; "
-        f"means over queries{beside}.",
-        systems_table(found, setting),
+        f"{collection.described(numbers)}, bags of {n_models(study, setting)} models on "
+        f"{FRACTION:.0%} of the training queries; means over queries{beside}. {_variants(seeds)} "
+        f"{RANDOM}{MSE}: {n_bags(study)} seeds. Bags of least squares: {n_bags(study)} times "
+        f"drawn from pools of {pool_size(study, setting)} models per fold (the paper: 20 seeds, "
+        f"20 bags from {setting.pool:,} models).",
+        systems_table(squares | found, setting),
+        differences_table(squares, f"{BAG_OVER}{MSE}"),
         differences_table(found),
-        trees_line(found),
+        trees_line(squares | found),
+        table_of_figure_4,
     ]
-    return Findings("\n\n".join(text), {"ganjisaffar2011-figure4": _figure_4(found)})
+    return Findings("\n\n".join(text), {"ganjisaffar2011-figure4": curves})
+
+
+def _variants(seeds: range) -> str:
+    """Say which variant of the algorithm every row is."""
+    return (
+        f"All rows: {LAMBDAS}, as in the paper. Rows of least squares: the paper's splits; its "
+        "parameters were chosen with Newton splits. Other rows of ours: Newton splits, "
+        f"{counted(len(seeds), 'seed')}. LightGBM: the same target, samples and parameters, its "
+        f"own splits (Newton), {counted(len(seeds), 'seed')}."
+    )
 
 
 def _all_systems(study: Study, collection: Collection, numbers: range, seeds: range) -> Cells:
@@ -105,17 +128,47 @@ def _all_systems(study: Study, collection: Collection, numbers: range, seeds: ra
     return found
 
 
+def _least_squares(study: Study, collection: Collection, numbers: range) -> Cells:
+    """Return single models with the paper's splits, randomised ones of as many seeds as it has."""
+    tasks: dict[str, Task] = {}
+    for k in numbers:
+        tasks[f"fold {k}, plain{MSE}"] = (_single, collection, k, 0, False, LEAST_SQUARES)
+        for seed in range(n_bags(study)):
+            key = f"fold {k}, seed {seed}, randomised{MSE}"
+            tasks[key] = (_single, collection, k, seed, True, LEAST_SQUARES)
+    cells = study.cells(tasks)
+    return {
+        f"{PLAIN}{MSE}": [[cells[f"fold {k}, plain{MSE}"]] for k in numbers],
+        f"{RANDOM}{MSE}": [
+            [cells[f"fold {k}, seed {s}, randomised{MSE}"] for s in range(n_bags(study))]
+            for k in numbers
+        ],
+    }
+
+
 def _single(
-    study: Study, collection: Collection, k: int, seed: int, randomised: bool
+    study: Study,
+    collection: Collection,
+    k: int,
+    seed: int,
+    randomised: bool,
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    return _single_on(study, setting_of(collection), collection.fold(k), seed, randomised)
+    setting, fold = setting_of(collection), collection.fold(k)
+    return _single_on(study, setting, fold, seed, randomised, more)
 
 
 def _single_on(
-    study: Study, setting: Setting, fold: Fold, seed: int, randomised: bool
+    study: Study,
+    setting: Setting,
+    fold: Fold,
+    seed: int,
+    randomised: bool,
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train one LambdaMART, plain or randomised."""
-    model = base_ranker(study, setting.randomised if randomised else setting.plain, seed)
+    """Train one LambdaMART, plain or randomised; `more` are parameters besides the setting's."""
+    parameters = (setting.randomised if randomised else setting.plain) | dict(more or {})
+    model = base_ranker(study, parameters, seed)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
     return {"values": values_of(model, fold.test, setting), "trees": model.ensemble_.n_trees}
 
@@ -131,19 +184,10 @@ def _bag_on(study: Study, setting: Setting, fold: Fold, seed: int) -> dict[str, 
     best = [model.truncated(model.best_round_) for model in over.models_]
     result = {}
     for name, models in (("over", over.models_), ("best", best)):
-        curves, values = {}, {}
-        for part, data in (("valid", fold.valid), ("test", fold.test)):
-            assert data is not None
-            columns = np.array([model.predict(data) for model in models])
-            curves[part] = _growing(columns, data, setting, seed)
-            if part == "test":
-                values = values_of(together(columns, data), data, setting)
-        trees = sum(model.ensemble_.n_trees for model in models)
+        columns = np.array([model.predict(fold.test) for model in models])
         result[name] = {
-            "values": values,
-            "trees": trees,
-            "models": len(models),
-            "map": curves,
+            "values": values_of(together(columns, fold.test), fold.test, setting),
+            "trees": sum(model.ensemble_.n_trees for model in models),
         }
     return result
 
@@ -162,35 +206,6 @@ def _lightgbm(study: Study, collection: Collection, k: int, seed: int) -> dict[s
         name: {"values": values_of(scores, fold.test, setting), "trees": trees}
         for name, scores, trees in both
     }
-
-
-def _counts(n_models: int) -> list[int]:
-    """Return the numbers of models that Figure 4 looks at, up to all."""
-    return [n for n in COUNTS if n < n_models] + [n_models]
-
-
-def _growing(columns: np.ndarray, data: QueryDataset, setting: Setting, seed: int) -> list[float]:
-    """Return the mean MAP of so many models of the bag, drawn at random (Figure 4)."""
-    means = []
-    for n in _counts(len(columns)):
-        rng = generator(seed, "figure 4", n)
-        n_draws = 1 if n == len(columns) else N_DRAWS
-        drawn = []
-        for _ in range(n_draws):
-            scores = together(columns[rng.permutation(len(columns))[:n]], data)
-            drawn.append(evaluate(scores, data, "map", setting.convention).mean["map"])
-        means.append(exact_mean(np.array(drawn)))
-    return means
-
-
-def _figure_4(found: Cells) -> Curves:
-    lines = {}
-    for name in (BAG, BAG_OVER):
-        for part in ("valid", "test"):
-            curves = [cell["map"][part] for fold in found[name] for cell in fold]
-            mean = np.mean(curves, axis=0)
-            lines[f"{name}, {part}"] = (np.array(_counts(found[name][0][0]["models"])), mean)
-    return Curves(lines, "number of models", "MAP", "Models in the bag against MAP")
 
 
 # -- Table 5: variance ----------------------------------------------------------------------------
@@ -224,7 +239,7 @@ def table_5(study: Study) -> Findings:
         reductions.append(f"{measure} {100 * (after / before - 1):+.1f} %")
     text = [
         f"{collection.name}, fold 1: {n_samples} random samples of {FRACTION:.0%} of the training "
-        "queries; test figures, mean and variance over the samples.",
+        f"queries; test figures, mean and variance over the samples. {VARIANT}",
         markdown(header, rows),
         f"Variance of {BAG_OVER} against {RANDOM}: {', '.join(reductions)} (paper, on MSLR-WEB10K: "
         "ndcg@1 -67.3 %, ndcg@3 -18.8 %, meanndcg -40.2 %, map -57.1 %).",

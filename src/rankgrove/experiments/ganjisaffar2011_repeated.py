@@ -18,6 +18,7 @@ import numpy as np
 from rankgrove.experiments.ganjisaffar2011_nested import (
     OURS,
     PEER,
+    TARGETS,
     THEIRS,
     TUNED,
     Chosen,
@@ -43,14 +44,15 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
     PLAIN,
     RANDOM,
     SETTINGS,
+    edges_of,
     n_models,
     setting_of,
     the_collection,
 )
 from rankgrove.experiments.ganjisaffar2011_table import Cells
 from rankgrove.experiments.sources import Redrawn
-from rankgrove.experiments.spaces import Parameters, grid
-from rankgrove.experiments.study import Experiment, Findings, Study
+from rankgrove.experiments.spaces import PRESETS, Parameters, grid
+from rankgrove.experiments.study import Experiment, Findings, Study, edge_report
 from rankgrove.validation import counted
 
 SHAPE = SETTINGS["MQ2007"].randomised
@@ -79,9 +81,11 @@ def repeated(study: Study) -> Findings:
         "the best of "
         f"{counted(n_candidates(study), 'configuration')} by MAP of the validation data; the "
         f"others: {_shape()}, the best of {counted(len(ways[TUNED][1]), 'target')} by MAP out of "
-        f"bag, of bags of {n_tried(study)} models.",
+        f"bag, of bags of {n_tried(study)} models. {TARGETS}",
         *tables(_together(found), setting),
         _targets(chosen),
+        _edges(chosen, setting.grid),
+        "The grid is the paper's (Table 2).",
     ]
     return Findings("\n\n".join(text), {})
 
@@ -122,6 +126,13 @@ def _in_one_order(found: Cells, draw: Redrawn, numbers: range) -> Cells:
 def _together(found: list[Cells]) -> Cells:
     """Return all draws as if they were seeds."""
     return {name: [[of_draw[name][0][0] for of_draw in found]] for name in found[0]}
+
+
+def _edges(chosen: list[Chosen], grid_name: str) -> str:
+    """Say how often plain LambdaMART chose the edges of its grid; the others have one shape."""
+    plain = [parameters for own in chosen for parameters in own[PLAIN].values()]
+    space = {k: v for k, v in PRESETS[grid_name].items() if not k.endswith("_fraction")}
+    return edge_report(edges_of({PLAIN: plain}, space))
 
 
 def _targets(chosen: list[Chosen]) -> str:

@@ -9,7 +9,13 @@ import numpy as np
 from rankgrove.bagging.aggregate import aggregate
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import confidence_interval, evaluate
-from rankgrove.experiments.ganjisaffar2011_setting import BAG_OVER, MEASURES, TITLES, Setting
+from rankgrove.experiments.ganjisaffar2011_setting import (
+    BAG_OVER,
+    MEASURES,
+    MSE,
+    TITLES,
+    Setting,
+)
 from rankgrove.experiments.study import markdown, p_value, per_query
 from rankgrove.measures.base import exact_mean
 
@@ -30,7 +36,7 @@ def systems_table(found: Cells, setting: Setting) -> str:
         row = [name]
         for measure in MEASURES:
             values = by_query(cells, measure)
-            paper = setting.paper.get(name, {}).get(measure)
+            paper = setting.paper.get(name.removesuffix(MSE), {}).get(measure)
             beside = "" if paper is None else f" ({paper:.4f})"
             row.append(f"{exact_mean(values):.4f}{beside}")
         rows.append(row)

@@ -13,18 +13,22 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
     DECIDES,
     FRACTION,
     MEASURED,
+    VARIANT,
     base_ranker,
+    edges_of,
     fitted_bag,
     n_models,
     setting_of,
     the_collection,
 )
 from rankgrove.experiments.sources import Collection
+from rankgrove.experiments.spaces import PRESETS
 from rankgrove.experiments.study import (
     Curves,
     Experiment,
     Findings,
     Study,
+    edge_report,
     markdown,
     p_value,
     per_query,
@@ -72,7 +76,7 @@ def pruning(study: Study) -> Findings:
     text = (
         f"{collection.described(numbers)}: pruned so that NDCG@3 and MAP of the validation data "
         "hold; means over queries, in brackets p of the paired t-test over test queries. The "
-        f"paper names 40-80 % of the trees as removable.\n\n{markdown(header, rows)}"
+        f"paper names 40-80 % of the trees as removable. {VARIANT}\n\n{markdown(header, rows)}"
     )
     return Findings(text, {})
 
@@ -136,14 +140,18 @@ def tuning(study: Study) -> Findings:
     m, valid, test = found.best_of()
     top = int(np.argmax(test))
     nested = [value for _, value in found.nested()]
+    of_folds = {"best of the fold": [parameters for parameters, _ in found.nested()]}
     text = [
         f"{collection.described(numbers)}: {len(found.trials)} configurations of the paper's grid, "
-        f"{counted(study.size(1, 3), 'seed')}. The best by validation NDCG@3 (Table 3's layout):",
+        f"{counted(study.size(1, 3), 'seed')}. {VARIANT} The best by validation NDCG@3 (Table 3's "
+        "layout):",
         found.table(5),
         f"Expected test NDCG@3 of the best of m configurations (Figure 1): {test[0]:.4f} for one, "
         f"highest, {test[top]:.4f}, for {m[top]}, {test[-1]:.4f} for all {m[-1]}; on the "
         f"validation data {valid[0]:.4f}, {valid[top]:.4f} and {valid[-1]:.4f}. Chosen for every "
         f"fold by its own validation data: {exact_mean(np.array(nested)):.4f}.",
+        edge_report(edges_of(of_folds, PRESETS[setting.grid])),
+        "The grid is the paper's (Table 2).",
     ]
     lines = {"validation": (m, valid), "test": (m, test)}
     figure = Curves(
@@ -167,7 +175,8 @@ def figure_2(study: Study) -> Findings:
         for name, values in (("training", found["train"]), ("validation", found["valid"]))
     ]
     text = (
-        f"{collection.name}, fold 1, {DECIDES.upper()} after so many trees (Figure 2):\n\n"
+        f"{collection.name}, fold 1, {DECIDES.upper()} after so many trees (Figure 2). {VARIANT}"
+        "\n\n"
         + markdown(["", *(str(r) for r in marks), "highest"], rows)
         + f"\n\nThe validation figure is highest, {valid[best]:.4f}, after {best + 1:,} trees; "
         f"after {valid.size:,} it is {valid[-1]:.4f}, {100 * (1 - valid[-1] / valid[best]):.1f} % "
@@ -204,7 +213,8 @@ def figure_3(study: Study) -> Findings:
     first, second = (one["spread"] for one in found["models"])
     text = (
         f"{collection.name}, fold 1: validation scores of two models of different random samples "
-        "(Figure 3), and the mean over queries of the highest less the lowest score:\n\n"
+        "(Figure 3), and the mean over queries of the highest less the lowest score. "
+        f"{VARIANT}\n\n"
         + markdown(["", "least", "5 %", "50 %", "95 %", "largest", "reach in a query"], rows)
         + f"\n\nThe reaches differ by a factor of {max(first, second) / min(first, second):.2f}: "
         "an average of plain scores would count one model that much more than the other, which is "

@@ -1,4 +1,4 @@
-"""What every experiment shares: its scale, its results so far, and tables of systems."""
+"""What every experiment shares: its scale, its results so far, tables of systems and grids."""
 
 from __future__ import annotations
 
@@ -195,6 +195,13 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
+def variant_of(ranker: Any) -> str:
+    """Return which lambdas, splits and leaves a ranker of boosted trees has, by its parameters."""
+    shown = ("measure", "truncation", "beyond_cutoff", "normalise", "split", "l2")
+    parameters = ranker.get_params(deep=False)
+    return ", ".join(f"{name} {parameters[name]}" for name in shown if name in parameters)
+
+
 def per_query(evaluation: Any) -> dict[str, list[float]]:
     """Return an evaluation's values as plain lists, queries that are left out left out."""
     return {
@@ -211,3 +218,82 @@ def first_round_at(curve: Sequence[float], level: float) -> int | None:
     """Return the first round (from 1) whose value reaches a level, or None."""
     reached = np.flatnonzero(np.asarray(curve) >= level)
     return int(reached[0]) + 1 if reached.size else None
+
+
+# -- how often the edge of a grid was chosen ------------------------------------------------------
+
+OFTEN = 0.1  # an edge that is chosen in a larger share of the choices is warned of
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The values that were chosen from a grid, one per fold or trial.
+
+    Attributes
+    ----------
+    values : what was chosen
+    grid : what there was to choose from
+    limits : values beyond which there are none, such as a share of 1: they are not an edge
+    """
+
+    values: Sequence[float]
+    grid: Sequence[float]
+    limits: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        odd = sorted(set(self.values) - set(self.grid))
+        if odd or not self.values:
+            shown = odd or "no values"
+            raise ValueError(f"chosen values must be of the grid {list(self.grid)}, not {shown}")
+
+    def share_at(self, edge: Callable[[Sequence[float]], float]) -> float:
+        """Return the share of the choices at one edge of the grid: ``min`` or ``max``."""
+        value = edge(self.grid)
+        if len(set(self.grid)) == 1 or value in self.limits:
+            return 0.0
+        return list(self.values).count(value) / len(self.values)
+
+    @property
+    def at_edges(self) -> float:
+        """The share of the choices at either edge."""
+        return self.share_at(min) + self.share_at(max)
+
+    @property
+    def most_often(self) -> float:
+        """The value that was chosen most often, the lowest of equals."""
+        return max(sorted(set(self.grid)), key=list(self.values).count)
+
+
+def edge_report(chosen: Mapping[str, Choices]) -> str:
+    """Return a table of how often the edges of grids were chosen, and a warning in bold.
+
+    The warning names what was chosen at an edge in more than 10 % of the choices.
+
+    Parameters
+    ----------
+    chosen : what was chosen, by name: ``"SVM-map, C"``
+    """
+    rows = []
+    for name, of_name in chosen.items():
+        low, high = min(of_name.grid), max(of_name.grid)
+        reach = f"{low:g} to {high:g}, {len(of_name.grid)} values"
+        shares = [
+            "no edge" if edge in of_name.limits else f"{of_name.share_at(which):.0%}"
+            for edge, which in ((low, min), (high, max))
+        ]
+        rows.append([name, reach, f"{of_name.most_often:g}", *shares, len(of_name.values)])
+    header = ["", "grid", "most often", "lowest chosen", "highest chosen", "choices"]
+    text = f"How often the edge of a grid was chosen:\n\n{markdown(header, rows)}"
+    if any(of_name.limits for of_name in chosen.values()):
+        text += "\n\nNo edge: there are no values beyond it."
+    often = [
+        f"{name} ({of_name.at_edges:.0%})"
+        for name, of_name in chosen.items()
+        if of_name.at_edges > OFTEN
+    ]
+    if often:
+        text += (
+            f"\n\n**At an edge in more than {OFTEN:.0%} of the choices: {', '.join(often)}. "
+            "Values beyond the edge may be better.**"
+        )
+    return text
