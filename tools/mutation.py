@@ -5,10 +5,15 @@ sample is tried in a copy of the sources: the test files of its package (`TESTS`
 test fails. Mutants that no test notices are listed; each is either no change of behaviour or a
 missing test. Results are appended to a file, so that an interrupted run goes on where it was.
 
-Kernels run compiled, as users run them. A mutant finds the compiled kernels of all files that do
-not depend on the changed one, and compiles the rest. It is given processor seconds, not time by
-the clock, so that a busy machine changes no result; one that uses them up (it may loop for ever)
-counts as killed. Every mutant is a fork of this process, which has imported the large packages.
+Where `PLAIN` names tests, they come first, with kernels as plain Python: no compiling, and most
+mutants end there. (An index past an array's end is an error in plain Python, and counts.) What
+survives, and all other mutants, run compiled as users run them: a mutant finds the compiled
+kernels of all files that do not depend on the changed one, and compiles the rest.
+
+A mutant is given processor seconds, not time by the clock, so that a busy machine changes no
+result; one that uses them up (it may loop for ever) counts as killed. Every mutant is a fork of
+this process, which has imported the large packages. No mutation tool is used: those that there
+are know nothing of compiled kernels that other files have built in.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -61,6 +67,17 @@ TESTS = {
     "adapt": ["adapt/test_trees.py", "rankers/test_trada.py"],
     "bagging": ["bagging/test_aggregate.py", "rankers/test_bagged.py"],
 }  # fmt: skip
+# Tests that run in plain Python too, on small data, and how many seconds they have.
+PLAIN = {
+    "measures": [
+        "tests/measures/test_all_small_lists.py", "-k",
+        "(test_values and 4) or (test_expectation and 3) or (test_swap and 4) or (worst and 4)",
+    ],
+    "sweep": ["tests/sweep/test_sweep.py", "-k", "brute_force and stable"],
+    "svm": ["tests/svm/test_oracles.py", "tests/svm/test_simplex_qp.py", "-k",
+            "brute_force or positions or loss_is or known or groups"],
+}  # fmt: skip
+PLAIN_SECONDS = 60
 PACKAGES = [name for name in TESTS if "/" not in name]
 
 OPERATORS = {
@@ -240,20 +257,27 @@ def tests_of(file: str) -> list[str]:
     ]
 
 
-def run_tests(tests: list[str], kernels: Path, seconds: int) -> tuple[str, float, str]:
-    """Run tests in a fork; return "passed", "failed" or "time", seconds and the first failure."""
+def run_tests(tests: list[str], kernels: Path | None, seconds: int) -> tuple[str, float, str]:
+    """Run tests in a fork; return "passed", "failed" or "time", seconds and the first failure.
+
+    kernels : the folder of compiled kernels; None: plain Python
+    """
     log = WORK / "log.txt"
     child = os.fork()
     if child == 0:
         _be_pytest(tests, kernels, seconds, log)
     began = time.monotonic()
-    while True:
-        done, status, used = os.wait4(child, os.WNOHANG)
-        if done:
-            break
-        if time.monotonic() - began > 20 * seconds:  # it sleeps
-            os.killpg(child, 9)
-        time.sleep(0.05)
+    done = 0
+    try:
+        while not done:
+            time.sleep(0.05)
+            if time.monotonic() - began > 100 * seconds:  # it sleeps
+                os.kill(child, signal.SIGKILL)
+            done, status, used = os.wait4(child, os.WNOHANG)
+    finally:
+        if not done:  # this process is being ended
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
     spent = used.ru_utime + used.ru_stime
     text = log.read_text(errors="replace")
     first = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
@@ -267,18 +291,22 @@ def run_tests(tests: list[str], kernels: Path, seconds: int) -> tuple[str, float
     return ("passed" if code == 0 else "failed"), spent, first[1] if first else f"exit code {code}"
 
 
-def _be_pytest(tests: list[str], kernels: Path, seconds: int, log: Path) -> None:
+def _be_pytest(tests: list[str], kernels: Path | None, seconds: int, log: Path) -> None:
     """Become the process of one mutant; never return."""
     import numba
 
-    os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(out, stream)
     os.chdir(WORK)
-    numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = str(kernels)
+    if kernels is None:
+        numba.config.DISABLE_JIT, os.environ["NUMBA_DISABLE_JIT"] = 1, "1"
+        tests = [*tests, "-W", "ignore::RuntimeWarning"]  # hashes overflow, as they should
+    else:
+        numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = str(kernels)
     os.environ["PYTHONPATH"] = f"{WORK / 'src'}"
     sys.path[:] = [str(WORK), str(WORK / "src")] + [p for p in sys.path if p not in ("", str(ROOT))]
     sys.dont_write_bytecode = True
@@ -291,20 +319,25 @@ def _be_pytest(tests: list[str], kernels: Path, seconds: int, log: Path) -> None
     os._exit(int(code))
 
 
-def try_mutant(mutant: Mutant, kernels: Path, seconds: int) -> tuple[str, float, str]:
-    """Return the outcome ("killed", "time" or "survived"), processor time and first failure."""
+def try_mutant(mutant: Mutant, kernels: Path | None, seconds: int) -> tuple[str, float, str]:
+    """Return the outcome ("killed", "time" or "survived"), processor time and first failure.
+
+    kernels : the compiled kernels of the unchanged sources; None: the tests in plain Python
+    """
     path = WORK / "src" / "rankgrove" / mutant.file
     original, stamp = path.read_text(), path.stat()
-    own = WORK / "kernels-of-mutant"
-    shutil.rmtree(own, ignore_errors=True)
-    shutil.copytree(kernels, own)
-    for file in dependent_kernels(mutant.file):
-        folder, stem = Path(file).parent.name or "rankgrove", Path(file).stem
-        for entry in own.glob(f"{folder}_*/{stem}.*"):
-            entry.unlink()
+    tests, own = PLAIN.get(mutant.package, []), None
+    if kernels is not None:
+        tests, own = tests_of(mutant.file), WORK / "kernels-of-mutant"
+        shutil.rmtree(own, ignore_errors=True)
+        shutil.copytree(kernels, own)
+        for file in dependent_kernels(mutant.file):
+            folder, stem = Path(file).parent.name or "rankgrove", Path(file).stem
+            for entry in own.glob(f"{folder}_*/{stem}.*"):
+                entry.unlink()
     try:
         path.write_text(mutant.applied(original))
-        outcome, spent, first = run_tests(tests_of(mutant.file), own, seconds)
+        outcome, spent, first = run_tests(tests, own, seconds)
     finally:
         path.write_text(original)
         os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -361,36 +394,68 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def check_unchanged(tests: list[str], kernels: Path | None, seconds: int) -> None:
+    """Run tests on the sources as they are: they must pass, and they fill the folder of kernels."""
+    outcome, spent, first = run_tests(tests, kernels, seconds)
+    print(f"unchanged: {outcome}, {spent:.0f} s, {' '.join(tests)}", flush=True)
+    if outcome != "passed":
+        raise SystemExit(f"The tests fail on the unchanged sources: {first}")
+
+
+def run(mutants: list[Mutant], outcomes: dict[Mutant, str], options: argparse.Namespace) -> None:
+    """Try mutants of one package, in plain Python first, and write down what comes out."""
+    if not mutants:
+        return
+    kernels = prepare()
+    plain = PLAIN.get(mutants[0].package)
+    if plain is not None:
+        check_unchanged(plain, None, PLAIN_SECONDS)
+        for mutant in mutants:
+            outcome, spent, first = try_mutant(mutant, None, PLAIN_SECONDS)
+            if outcome == "killed":
+                write_down(mutant, outcome, spent, f"plain: {first}", outcomes, options.results)
+        mutants = [mutant for mutant in mutants if outcomes.get(mutant) != "killed"]
+    for tests in sorted({tuple(tests_of(mutant.file)) for mutant in mutants}):
+        check_unchanged(list(tests), kernels, 10 * options.seconds)
+    for mutant in mutants:
+        write_down(mutant, *try_mutant(mutant, kernels, options.seconds), outcomes, options.results)
+
+
+def write_down(
+    mutant: Mutant,
+    outcome: str,
+    spent: float,
+    first: str,
+    outcomes: dict[Mutant, str],
+    results: Path,
+) -> None:
+    """Append a mutant's outcome to the results, and print it."""
+    outcomes[mutant] = outcome
+    record = asdict(mutant) | {"outcome": outcome, "seconds": round(spent, 1), "first": first}
+    with results.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    shown = mutant.shown((ROOT / "src" / "rankgrove" / mutant.file).read_text())
+    print(f"{outcome:8} {spent:4.0f} s  {shown}  {first}", flush=True)
+
+
 def main() -> None:
     """Try the mutants of the command line's sample, and print the table."""
     options = parsed()
-    packages = options.package or PACKAGES
-    chosen = {name: sample(name, options.sample or None, options.seed) for name in packages}
+    chosen = {
+        name: sample(name, options.sample or None, options.seed)
+        for name in options.package or PACKAGES
+    }
     outcomes = known(options.results)
     if not options.show:
         import numba  # noqa: F401
         import scipy.optimize  # noqa: F401
         import sklearn.model_selection  # noqa: F401
 
-        kernels = prepare()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
         options.results.parent.mkdir(parents=True, exist_ok=True)
-        for name in packages:
-            todo = [
-                m for m in chosen[name] if outcomes.get(m) in (None, *["survived"] * options.again)
-            ]
-            for tests in sorted({tuple(tests_of(m.file)) for m in todo}):
-                outcome, spent, first = run_tests(list(tests), kernels, 10 * options.seconds)
-                print(f"{name}: unchanged: {outcome}, {spent:.0f} s, {' '.join(tests)}", flush=True)
-                if outcome != "passed":
-                    raise SystemExit(f"The tests fail on the unchanged sources: {first}")
-            for mutant in todo:
-                outcome, spent, first = try_mutant(mutant, kernels, options.seconds)
-                outcomes[mutant] = outcome
-                record = asdict(mutant) | {"outcome": outcome, "seconds": round(spent, 1)}
-                with options.results.open("a") as file:
-                    file.write(json.dumps(record | {"first": first}) + "\n")
-                shown = mutant.shown((ROOT / "src" / "rankgrove" / mutant.file).read_text())
-                print(f"{outcome:8} {spent:4.0f} s  {shown}  {first}", flush=True)
+        wanted = {None, "survived"} if options.again else {None}
+        for mutants in chosen.values():
+            run([mutant for mutant in mutants if outcomes.get(mutant) in wanted], outcomes, options)
     print(table(chosen, outcomes))
 
 
