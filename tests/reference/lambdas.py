@@ -9,10 +9,31 @@ from __future__ import annotations
 
 import math
 
+from tests.reference import measures
+
 
 def ranked(scores, keys):
     """Return the rows by descending score, those of equal score by their keys."""
     return sorted(range(len(scores)), key=lambda row: (-scores[row], keys[row]))
+
+
+def changing_value(measure, k=None, beyond_cutoff=True, **kwargs):
+    """Return the value whose change by a swap is a pair's |dZ|: a function of labels in order.
+
+    measure : a function of `measures`, k its cutoff, kwargs what else it takes
+    beyond_cutoff : False: the measure itself, so that ranks below the cutoff weigh nothing. True:
+        the whole ranking's value, NDCG's over the ideal DCG at the cutoff as before.
+    """
+    if k is None or not beyond_cutoff:
+        return lambda labels: measure(labels, **({} if k is None else {"k": k}), **kwargs)
+    if measure is not measures.ndcg:
+        return lambda labels: measure(labels, **kwargs)
+
+    def over_the_cut_ideal(labels):
+        best = measures.dcg(sorted(labels, reverse=True), k, **kwargs)
+        return measures.dcg(labels, **kwargs) / best if best > 0 else None
+
+    return over_the_cut_ideal
 
 
 def pairs(value, labels, scores, keys, truncation=None, gain=lambda label: label, change=None):
@@ -66,6 +87,21 @@ def lambdas(pairs, scores, sigma=1.0):
         weight[i] += sigma**2 * size * rho * one_less_rho
         weight[j] += sigma**2 * size * rho * one_less_rho
     return up, weight
+
+
+def normalised_lambdas(pairs, scores, sigma=1.0, query_weight=1.0):
+    """Return what `lambdas` does where normalise=True, as LambdaObjective documents it.
+
+    |dZ| is divided by 0.01 + sigma |s_i - s_j|, unless all scores of the query are equal. With S,
+    the sum over all documents and their pairs of |dZ| rho (no sigma in it), all sums of the query
+    are then scaled by log2(1 + S) / S. The query's weight comes last.
+    """
+    if min(scores) < max(scores):
+        pairs = [(i, j, size / (0.01 + sigma * abs(scores[i] - scores[j]))) for i, j, size in pairs]
+    in_pairs = [size * sigmoid(sigma * (scores[j] - scores[i])) for i, j, size in pairs]
+    S = 2 * math.fsum(in_pairs)  # every pair has two documents
+    scale = query_weight * (math.log2(1 + S) / S if S > 0 else 1.0)
+    return tuple([scale * x for x in sums] for sums in lambdas(pairs, scores, sigma))
 
 
 def cost(pairs, scores, sigma=1.0):

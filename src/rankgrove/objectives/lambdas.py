@@ -47,9 +47,11 @@ class LambdaObjective:
         ordered too; False: |dZ| is exactly the change of the measure (equation 6 of the overview
         paper), which is 0 for such a pair. It changes nothing for measures without a cutoff
     sigma : the slope of the sigmoid
-    normalise : even the queries out: a pair's |dZ| is divided by 0.01 + sigma |s_i - s_j|, so that
-        pairs far apart do not dominate, and a query's lambdas are scaled by log2(1 + S) / S, S the
-        sum of their sizes, so that no query dominates. The papers do not; it learns faster.
+    normalise : even the queries out: a pair's |dZ| is divided by 0.01 + sigma |s_i - s_j|, unless
+        all scores of the query are equal, so that pairs far apart do not dominate; and a query's
+        lambdas and weights are scaled by log2(1 + S) / S, so that no query dominates. S is the sum
+        of |dZ| rho over both documents of all pairs, row weights included, before the factors
+        sigma and query weight. The papers do not; it learns faster.
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's
     row_keys : one number a row, made of its query and place; ties in score keep their order
