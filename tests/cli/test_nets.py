@@ -10,6 +10,7 @@ import pytest
 import rankgrove as rg
 from tests.command import run_here as run
 
+NETS = {"lambdarank": rg.LambdaRank, "ranknet": rg.RankNet, "boltzrank": rg.BoltzRank}
 QUICK = "--set n_epochs=4 --quiet".split()
 
 
@@ -22,7 +23,7 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(("name", "kind"), [("lambdarank", rg.LambdaRank), ("ranknet", rg.RankNet)])
+@pytest.mark.parametrize(("name", "kind"), NETS.items())
 def test_training_a_net(folder, name, kind):
     words = ["--ranker", name, "--valid", "vali.txt", "--set", "hidden=[6,3]", *QUICK]
     run("train", "train.txt", *words, "--model", f"{name}.rg", cwd=folder)
@@ -75,7 +76,7 @@ def test_beginning_with_another_net(folder):
         assert message in err
 
 
-@pytest.mark.parametrize("name", ["lambdarank", "ranknet"])
+@pytest.mark.parametrize("name", NETS)
 def test_parameters_are_a_file_that_trains(folder, name):
     listed, _ = run("params", name)
     parsed = tomllib.loads(listed)
