@@ -12,9 +12,10 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
-CoordinateAscent DataError Evaluation Explanation FRank GBRank GradientCheck Interpolation
-LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure MissingExtraError ModelFileError
-OptimalCombination ParameterError ParseError PartialDependence PrunedRanker Qrels QueryDataset QueryKFold
+CoordinateAscent
+DataError Evaluation Explanation FRank GBRank GradientCheck Interpolation LambdaMART LambdaRank
+ListNet LocalOptimum MART McRank Measure MissingExtraError ModelFileError OptimalCombination
+ParameterError ParseError PartialDependence PrunedRanker Qrels QueryDataset QueryKFold
 RandomForest RankBoost RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap
 SVMMrr SVMNdcg SVMRoc SmoothRank StackedRanker StructuralSVM ThresholdFeatures Trada TreeRanker
 Tuning UnknownParameterError Variance __version__ adapt_with check_local_optimum combined_data

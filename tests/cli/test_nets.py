@@ -80,9 +80,9 @@ def test_beginning_with_another_net(folder):
 def test_parameters_are_a_file_that_trains(folder, name):
     listed, _ = run("params", name)
     parsed = tomllib.loads(listed)
-    assert parsed["hidden"] == [10]
+    assert parsed["hidden"] == list(NETS[name]().hidden)
     (folder / f"{name}.toml").write_text(listed)
     words = ["--ranker", name, "--config", f"{name}.toml", "--set", "progress=false", *QUICK]
     run("train", "train.txt", *words, "--model", "p.rg", cwd=folder)
     made = rg.load(folder / "p.rg")
-    assert made.get_params()["hidden"] == [10] or made.get_params()["hidden"] == (10,)
+    assert tuple(made.get_params()["hidden"]) == NETS[name]().hidden

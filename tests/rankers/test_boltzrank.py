@@ -9,7 +9,6 @@ import scipy.sparse
 import rankgrove as rg
 
 SMALL = {"n_epochs": 4, "learning_rate": 0.01, "n_rankings": 20}
-LONGER = SMALL | {"n_epochs": 30}
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +28,22 @@ def flat(train, **options):
 @pytest.mark.parametrize("measure", ["ndcg@5", "map", "err"])
 def test_learning_beats_the_untrained_net_and_is_near_listnet(measure, around):
     train, test = (rg.make_artificial(200, n_docs=12, n_features=6, seed=s) for s in (1, 2))
-    options = {"hidden": (10,), "n_epochs": 30, "learning_rate": 0.003}
+    options = {"hidden": (10,), "n_epochs": 60, "learning_rate": 0.003}
     seen = []
     model = rg.BoltzRank(measure, around=around, **options)
     model.fit(train, callbacks=lambda progress: seen.append(progress.start))
     untrained = mean(seen[0].scores(np.asarray(test.X)), test, measure)
     listnet = mean(rg.ListNet(**options).fit(train), test, measure)
     assert mean(model, test, measure) > untrained + 0.1
-    assert mean(model, test, measure) > listnet - 0.03
+    assert mean(model, test, measure) > listnet - 0.04
 
 
-def test_a_higher_share_of_the_measure_raises_it_on_the_training_data(train):
-    target, measure = (
-        mean(rg.BoltzRank("ndcg@3", **LONGER, measure_share=share).fit(train), train, "ndcg@3")
-        for share in (0.0, 1.0)
-    )
-    assert measure > target
+def test_a_share_of_1_needs_no_target_and_one_of_0_no_measure(train):
+    first, second = (flat(train, measure_share=1.0, temperature=t) for t in (0.5, 2.0))
+    np.testing.assert_array_equal(first, second)
+    third, fourth = (flat(train, measure_share=0.0, measure=m) for m in ("ndcg@1", "ndcg"))
+    np.testing.assert_array_equal(third, fourth)
+    assert not np.array_equal(first, third)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,9 @@ def test_sparse_features_give_the_same_model(train):
     np.testing.assert_array_equal(flat(train), flat(sparse))
 
 
-def test_queries_that_say_nothing_have_no_turn(train):
+@pytest.mark.parametrize("empty", ["drop-equal", 0.0])
+def test_queries_that_say_nothing_have_no_turn(train, empty):
+    options = {"measure": rg.measure("ndcg@5", empty=empty), "measure_share": 0.5}
     y = train.y.copy()
     for q in train.query_ids[:20].tolist():
         y[train.qid == q] = 2.0
@@ -90,7 +91,7 @@ def test_queries_that_say_nothing_have_no_turn(train):
     weight = np.ones(train.n_queries)
     weight[:20] = 0.0
     weighted = rg.QueryDataset(train.X, train.y, train.qid, query_weight=weight)
-    np.testing.assert_array_equal(flat(dull), flat(weighted))
+    np.testing.assert_array_equal(flat(dull, **options), flat(weighted, **options))
     nothing = rg.QueryDataset(train.X, np.ones(train.n_rows), train.qid)
     with pytest.raises(rg.DataError, match="no query has documents of different labels"):
         rg.BoltzRank().fit(nothing)

@@ -34,13 +34,15 @@ class BoltzRank(NetRanker):
     activation : of hidden units: ``"tanh"`` or ``"relu"``
     optimiser : ``"adam"``, or ``"sgd"``: plain gradient steps
     learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.01 for sgd
-    schedule : ``"constant"``; ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs
+    schedule : ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs, which takes the
+        noise of single queries and draws out of the last epochs; ``"constant"`` does not
     n_epochs : passes over the queries at the most
     n_rankings : rankings drawn per query
-    around : what they are drawn around: ``"labels"``, or the net's own ``"scores"``
+    around : what they are drawn around: the net's own ``"scores"``, or the ``"labels"``
     spread : how far from it: documents are drawn one rank after the other with probabilities
-        proportional to exp(label / spread), or exp(score / spread)
-    redraw : draw other rankings in every epoch; False: a query keeps its rankings
+        proportional to exp(score / spread), or exp(label / spread)
+    redraw : draw with other random numbers in every epoch; False: always with the same, so that a
+        query keeps its rankings where they are drawn around labels
     alpha : scale of the energy: the higher, the more likely the rankings that agree with the scores
     measure_share : share of the expected measure in what is maximised; the rest is minus the
         Kullback-Leibler divergence of the rankings' probabilities from a target, which the labels
@@ -78,18 +80,18 @@ class BoltzRank(NetRanker):
     def __init__(
         self,
         measure: str | Measure = "ndcg@10",
-        hidden: int | Sequence[int] = (10,),
+        hidden: int | Sequence[int] = (),
         activation: str = "tanh",
         optimiser: str = "adam",
         learning_rate: float | str = "auto",
-        schedule: str = "constant",
+        schedule: str = "linear",
         n_epochs: int = 100,
         n_rankings: int = 100,
-        around: str = "labels",
+        around: str = "scores",
         spread: float = 1.0,
         redraw: bool = True,
         alpha: float = 1.0,
-        measure_share: float = 0.5,
+        measure_share: float = 1.0,
         temperature: float = 1.0,
         l2: float = 0.0,
         early_stopping: int | None = None,
