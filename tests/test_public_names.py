@@ -11,7 +11,8 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-AdaRank AdaptationReport BaggedRanker CRR ClusterError CombinedRanker Comparison CoordinateAscent
+AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
+CoordinateAscent
 DataError Evaluation Explanation FRank GBRank GradientCheck Interpolation LambdaMART LambdaRank
 ListNet LocalOptimum MART McRank Measure MissingExtraError ModelFileError OptimalCombination
 ParameterError ParseError PartialDependence PrunedRanker Qrels QueryDataset QueryKFold

@@ -63,6 +63,7 @@ _HOME = {
     "LambdaRank": "rankers.nets",
     "RankNet": "rankers.nets",
     "ListNet": "rankers.listnet",
+    "BoltzRank": "rankers.boltzrank",
     "StackedRanker": "rankers.stacking",
     "LocalOptimum": "nets.optimality",
     "check_local_optimum": "rankers.optimality",
@@ -156,6 +157,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.adapting import statistics_from_data as statistics_from_data
     from rankgrove.rankers.adarank import AdaRank as AdaRank
     from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
+    from rankgrove.rankers.boltzrank import BoltzRank as BoltzRank
     from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.combining import Interpolation as Interpolation
     from rankgrove.rankers.combining import OptimalCombination as OptimalCombination

@@ -177,7 +177,7 @@ def test_every_ranker_is_trained_and_used_alike(folder):
 
     ours = {kind for kind, one in trainable().items() if one.__module__.startswith("rankgrove")}
     assert {"lambdamart", "lambdarank", "mart", "mcrank", "ranknet", "svm-acc", "svm-map"} <= ours
-    assert {"listnet", "coordinate-ascent", "ranksvm", "smoothrank", "crr"} <= ours
+    assert {"listnet", "boltzrank", "coordinate-ascent", "ranksvm", "smoothrank", "crr"} <= ours
     for name, settings, text in (
         ("mart.rg", "--set loss=logistic --set relevant=2 -m map", "MART for map: "),
         ("mcrank.rg", "--set form=ordinal", "McRank for ndcg@10: 3 rounds of 4 trees"),

@@ -119,7 +119,7 @@ def test_weights_are_routed(train, name):
 
 LOOKED_AT = [
     *(rg.LambdaMART, rg.MART, rg.LambdaRank, rg.SVMMap, rg.SVMAcc),
-    *(rg.ListNet, rg.CoordinateAscent, rg.RankSVM, rg.SmoothRank, rg.CRR),
+    *(rg.ListNet, rg.BoltzRank, rg.CoordinateAscent, rg.RankSVM, rg.SmoothRank, rg.CRR),
 ]
 
 

@@ -1,4 +1,4 @@
-"""RankNet and LambdaRank as their user sees them: same bits, validation, checkpoints, manners."""
+"""Nets as their user sees them: the same bits, validation, checkpoints, manners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rankgrove.nets import train as loop
 from rankgrove.nets.inputs import QueryTask
 from rankgrove.nets.train import Optimiser, epoch_order
 
-NETS = [rg.RankNet, rg.LambdaRank]
+NETS = [rg.RankNet, rg.LambdaRank, rg.BoltzRank]
 SMALL = {"n_epochs": 4, "hidden": (5,), "learning_rate": 0.01}
 
 
@@ -426,7 +426,6 @@ def test_training_that_comes_apart_says_so(train, options):
         {"learning_rate": "fast"},
         {"schedule": "never"},
         {"n_epochs": 0},
-        {"sigma": -1},
         {"l2": -1},
         {"early_stopping": 0},
         {"checkpoint": "nowhere/state"},
@@ -441,6 +440,12 @@ def test_bad_parameters(train, valid, kind, bad):
     (name,) = bad
     with pytest.raises(rg.ParameterError, match=f"'{name}' parameter"):
         kind(**{"n_epochs": 1} | bad).fit(train, valid=valid)
+
+
+@pytest.mark.parametrize("kind", [rg.RankNet, rg.LambdaRank])
+def test_a_negative_sigma_is_refused(train, kind):
+    with pytest.raises(rg.ParameterError, match="'sigma' parameter"):
+        kind(sigma=-1).fit(train)
 
 
 def test_bad_parameters_of_one_of_them(train):

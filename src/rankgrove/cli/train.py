@@ -33,9 +33,9 @@ Valid = Annotated[
 RankerName = Annotated[
     str,
     typer.Option(
-        help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, svm-map, "
-        "svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank, crr, "
-        "rankboost, adarank, frank, gbrank or randomforest."
+        help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, boltzrank, "
+        "svm-map, svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank, "
+        "crr, rankboost, adarank, frank, gbrank or randomforest."
     ),
 ]
 MeasureName = Annotated[

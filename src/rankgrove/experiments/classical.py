@@ -31,6 +31,7 @@ from rankgrove.experiments.yue2007 import published_figures
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.adarank import AdaRank
 from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.boltzrank import BoltzRank
 from rankgrove.rankers.coordinate_ascent import CoordinateAscent
 from rankgrove.rankers.crr import CRR
 from rankgrove.rankers.forest import RandomForest
@@ -98,6 +99,7 @@ SYSTEMS: dict[str, Callable[[Study], Any]] = {
     "Coordinate ascent": lambda s: CoordinateAscent("map", n_restarts=s.size(1, 5)),
     "SmoothRank": lambda s: SmoothRank("ndcg"),
     "ListNet": lambda s: ListNet(n_epochs=s.size(20, 100)),
+    "BoltzRank": lambda s: BoltzRank(n_epochs=s.size(20, 100)),
     "CRR": lambda s: CRR(n_epochs=s.size(10, 50)),
     "MART": lambda s: MART(**_trees(s)),
     "McRank": lambda s: McRank(**_trees(s)),

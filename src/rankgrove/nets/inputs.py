@@ -72,11 +72,15 @@ class Task(Protocol):
     keys: np.ndarray  # one a unit: the order of turns hangs on it
     ptr: np.ndarray  # the borders of units in the documents
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Prepare for an epoch, counted from 0; most tasks are the same in all of them."""
+        return
+
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
         """Give the units in `order` their turns; return the first that failed, or -1."""
 
 
-class QueryTask:
+class QueryTask(Task):
     """Queries with labels: the lambdas of a measure, one update a query, or one a pair.
 
     Parameters
@@ -110,7 +114,7 @@ class QueryTask:
         return int(measure.run(kernel, order, self._inputs, given, *step, state, *self._scratch))
 
 
-class ListTask:
+class ListTask(Task):
     """Queries with labels as lists: ListNet's top-one probabilities, one update a query.
 
     Parameters
@@ -152,7 +156,7 @@ class ListTask:
         return int(train_lists(order, self._inputs, lists, *step, state, *self._scratch))
 
 
-class GroupTask:
+class GroupTask(Task):
     """Preferences in groups: one update a group, or one a pair.
 
     Parameters

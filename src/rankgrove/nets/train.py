@@ -203,6 +203,7 @@ def _run_epoch(
         state.square,
         state.powers,
     )
+    task.begin_epoch(epoch)
     order = epoch_order(task.keys, seed, epoch)
     sizes = np.diff(task.ptr)[order]
     turns = (np.cumsum(sizes) - 1) // DOCUMENTS_AT_ONCE

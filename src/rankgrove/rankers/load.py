@@ -11,6 +11,7 @@ from rankgrove.model.store import read_model
 from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     adarank,
     bagged,
+    boltzrank,
     combination,
     coordinate_ascent,
     crr,

@@ -152,7 +152,7 @@ class NetRanker(Ranker):
 
     def _checked_start(self, start: Any, n_features: int, owner: str) -> Network:
         """Return the net that training is to begin with."""
-        rule = "a trained net (RankNet, LambdaRank, ListNet) or its model file"
+        rule = "a trained net (RankNet, LambdaRank, ListNet, BoltzRank) or its model file"
         start = loaded(start, "start", owner, rule)
         network = getattr(start, "network_", start)
         if not isinstance(network, Network):

@@ -54,7 +54,8 @@ def check_local_optimum(
 
     Parameters
     ----------
-    model : a trained net (RankNet, LambdaRank, ListNet, StackedRanker) or linear ranker (the SVMs)
+    model : a trained net (RankNet, LambdaRank, ListNet, BoltzRank, StackedRanker) or linear
+        ranker (the SVMs)
     data : the data the weights were learned on
     measure : a measure or its name; None: the model's own
     p0, confidence : the wanted confidence that at most a share p0 of all directions goes up; the
@@ -146,7 +147,7 @@ def _as_function(
             kept.weights,
         )
     raise DataError(
-        f"{OWNER} needs a trained net (RankNet, LambdaRank, ListNet, StackedRanker) or linear "
-        f"ranker, whose weights can be moved. Got {type(model).__name__}"
+        f"{OWNER} needs a trained net (RankNet, LambdaRank, ListNet, BoltzRank, StackedRanker) "
+        f"or linear ranker, whose weights can be moved. Got {type(model).__name__}"
         + (", which is not trained." if isinstance(model, NetRanker | LinearPredictor) else ".")
     )
