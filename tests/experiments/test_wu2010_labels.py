@@ -26,11 +26,18 @@ def test_noisy_scores_have_the_ndcg_that_evaluation_finds(shares):
     names = ["ndcg@10", "ndcg@3", "ndcg@1"]
     evaluation = rg.evaluate((targets + size * noise).ravel(), data, names)
     expected = [100 * evaluation.mean[name] for name in names]
-    mean, width = wu2010_labels.NoisyScores(N_QUERIES).figures(edges, expected[0])
+    means, widths = wu2010_labels.NoisyScores(N_QUERIES).by_noise(edges)
+    mean, width = means[:, 7], widths[:, 7]
     assert mean == pytest.approx(expected, abs=1e-6)
     spread = [np.nanstd(evaluation.per_query[name]) for name in names]
     # 1.96 deviations over the root of 10,000 queries, in percent
     assert width == pytest.approx([100 * 1.96 * s / 100 for s in spread], abs=1e-6)
+
+
+def test_noise_is_as_much_as_gives_the_papers_ndcg_at_10():
+    figures = wu2010_labels.NoisyScores(N_QUERIES).figures((0.52, 0.33, 0.105, 0.035, 0.01))
+    assert figures["LambdaMART"][0][0] == pytest.approx(87.9)
+    assert figures["LambdaRank"][0][0] == pytest.approx(75.4)
 
 
 def test_the_fitted_shares_are_the_nearest_of_all():

@@ -86,7 +86,7 @@ def _shares(shares: Sequence[float]) -> str:
 
 # -- noisy scores -----------------------------------------------------------------------------
 
-NOISES = np.linspace(0.35, 1.5, 24)
+NOISES = np.linspace(0.35, 1.5, 16)
 # Where the search begins: edges of the labels, in deviations of the target.
 STARTS = ((0.05, 1.04, 1.7, 2.33), (-0.75, 0.25, 1.25, 2.25), (0.0, 0.2, 1.5, 2.5))
 
@@ -108,8 +108,8 @@ class NoisyScores:
         orders = [np.argsort(-(targets + size * noise), axis=1)[:, : CUTOFFS[0]] for size in NOISES]
         self._ranked = [np.take_along_axis(targets, order, axis=1) for order in orders]
 
-    def figures(self, edges: np.ndarray, ndcg_10: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return NDCG@10, @3, @1 in percent and half widths, where NDCG@10 is as wanted."""
+    def by_noise(self, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return NDCG@10, @3, @1 in percent and half widths: a row each, one column per noise."""
         lowest, highest = (np.searchsorted(edges, end, side="right") for end in self._ends)
         kept = lowest != highest  # queries of one label only are left out, as in the paper
         ideal = _discounted(edges, self._ideal[kept])
@@ -119,11 +119,23 @@ class NoisyScores:
             ndcg = [gains[:, :k].sum(axis=1) / ideal[:, :k].sum(axis=1) for k in CUTOFFS]
             means.append([100 * values.mean() for values in ndcg])
             widths.append([1.96 * values.std() for values in ndcg])  # of 10,000 queries, percent
-        columns = np.array(means).T, np.array(widths).T
-        order = np.argsort(columns[0][0])
-        at = np.interp(ndcg_10, columns[0][0][order], NOISES[order])
-        mean, width = (np.array([np.interp(at, NOISES, row) for row in rows]) for rows in columns)
-        return mean, width
+        return np.array(means).T, np.array(widths).T
+
+    def figures(self, shares: Sequence[float]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return every system's NDCG and half widths where its NDCG@10 is the paper's."""
+        means, widths = self.by_noise(ndtri(np.cumsum(shares)[:-1]))
+        order = np.argsort(means[0])
+        at = {
+            name: np.interp(PAPER_TABLE_1[name][0], means[0][order], NOISES[order])
+            for name in PAPER_INTERVALS
+        }
+        return {
+            name: (_at_noise(noise, means), _at_noise(noise, widths)) for name, noise in at.items()
+        }
+
+
+def _at_noise(noise: float, rows: np.ndarray) -> np.ndarray:
+    return np.array([np.interp(noise, NOISES, row) for row in rows])
 
 
 def _discounted(edges: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -134,12 +146,10 @@ def _discounted(edges: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 def noise_distance(scores: NoisyScores, shares: Sequence[float]) -> float:
     """Return how far the noise model with some shares is from the paper's figures."""
-    edges = ndtri(np.cumsum(shares)[:-1])
     apart = []
-    for name, paper_widths in PAPER_INTERVALS.items():
-        mean, width = scores.figures(edges, PAPER_TABLE_1[name][0])
+    for name, (mean, width) in scores.figures(shares).items():
         apart += list(mean[1:] - PAPER_TABLE_1[name][1:])
-        apart += list(10 * (width / paper_widths - 1))
+        apart += list(10 * (width / PAPER_INTERVALS[name] - 1))
     return float(np.sqrt(np.mean(np.square(apart))))
 
 
@@ -171,9 +181,7 @@ def _noise_table(study: Study) -> str:
     rows = [[*paper, ""]]
     for label, shares in CANDIDATES.items():
         row = [label, _shares(shares)]
-        for name in PAPER_INTERVALS:
-            edges = ndtri(np.cumsum(shares)[:-1])
-            mean, width = scores.figures(edges, PAPER_TABLE_1[name][0])
+        for mean, width in scores.figures(shares).values():
             row += ["/".join(f"{value:.1f}" for value in mean[1:]), _widths(width)]
         rows.append([*row, f"{noise_distance(scores, shares):.2f}"])
     header = [f"{name}, {what}" for name in PAPER_INTERVALS for what in ("NDCG@3/1", "half widths")]
