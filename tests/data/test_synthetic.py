@@ -111,7 +111,7 @@ def test_every_draw_of_a_block_is_its_own():
         (lambda: make_web(2, seed=-1), "'seed' parameter of make_web must be a whole number of at"),
         (lambda: make_domains(2, 2, seed=-1), "'seed' parameter of make_domains"),
         (lambda: make_domains(2, 2, task=-1), "'task' .* whole number of at least 0"),
-        (lambda: make_artificial(2, labels="skew"), "'skewed' or 'equal'"),
+        (lambda: make_artificial(2, labels="skew"), "'skewed' or 'equal' or 'fitted'"),
         (lambda: make_artificial(2, labels=[0.5, 0.4]), "add up to 1"),
         (lambda: make_artificial(2, labels=[1.0]), "two or more"),
         (lambda: make_artificial(2, labels=[1.5, -0.5]), "above 0"),
@@ -146,6 +146,7 @@ def test_one_document_a_query():
     [
         ("skewed", [0.52, 0.33, 0.105, 0.035, 0.01]),
         ("equal", [0.2] * 5),
+        ("fitted", [0.5, 0.1, 0.34, 0.055, 0.005]),
         ([0.7, 0.2, 0.1], [0.7, 0.2, 0.1]),
     ],
 )

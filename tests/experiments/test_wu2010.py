@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments import wu2010, wu2010_adaptation, wu2010_figure1, wu2010_web
+from rankgrove.experiments import (
+    wu2010,
+    wu2010_adaptation,
+    wu2010_figure1,
+    wu2010_web,
+)
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
 from rankgrove.experiments.sources import Sources
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study, first_round_at
+from rankgrove.experiments.wu2010_systems import DEFAULTS
 from tests.command import run_here as run
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
@@ -61,6 +67,51 @@ def test_the_highest_level_is_reached_by_the_curve_it_is_of():
         assert first_round_at(curve, wanted[1]) == 2
 
 
+def test_gaps_and_distances():
+    own = {"LambdaMART": {m: [0.5, 0.7] for m in wu2010.MEASURES}}
+    own["McRank"] = {m: [0.5, 0.6] for m in wu2010.MEASURES}
+    rows = table_after(wu2010.gaps_table({"a": own}, wu2010.PAPER_TABLE_1), "|")
+    # Table 1: 87.9 - 83.7, 81.7 - 75.6, 79.6 - 72.2
+    assert rows[0] == ["the paper's, Table 1", "+4.2", "", "+6.1", "", "+7.4", ""]
+    assert rows[1][:2] == ["a", "+5.00"]
+    assert wu2010.distance(wu2010.PAPER_TABLE_1) == 0
+    away = {"LambdaMART": (88.9, 80.7, 79.6), "McRank": (83.7, 75.6, 72.2)}
+    assert wu2010.distance(away) == pytest.approx(np.sqrt(2 / 6))
+    assert wu2010.level_row("x", away)[3:] == ["+5.2/+5.1/+7.4", "0.58"]
+
+
+def test_trees_against_a_baseline():
+    curves = {
+        "slow": {"test": [0.1, 0.2, 0.3, 0.4]},
+        "quick": {"test": [0.2, 0.35, 0.35, 0.35]},
+    }
+    (row,) = table_after(wu2010.against_baseline(curves, {"quick": "slow"}, (0.2, 0.3, 0.4)), "|")
+    assert row == ["quick", "slow", "2.0", "1.5", "not reached", "-5.00"]
+    (row,) = table_after(wu2010.against_baseline(curves, {"slow": "quick"}, (0.4,)), "|")
+    assert row == ["slow", "quick", "baseline not there", "+5.00"]
+
+
+def test_table_1_shows_every_system_of_every_setting(tmp_path):
+    experiment, _ = wu2010.EXPERIMENTS
+    found = experiment.run(Tiny("small", ResultStore(tmp_path / "r.jsonl", {"a": 1})))
+    cells = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()[1:]]
+    cells = {cell["key"]: cell["value"] for cell in cells}
+    for labels in ("skewed", "equal", "fitted"):
+        rows = table_after(found.text, f"Labels {labels}")
+        assert len(rows) == 6
+        for row in rows:
+            values = cells[f"{labels}, {row[1]}, {row[0]}"]["values"]
+            means = [100 * np.mean(values[m]) for m in wu2010.MEASURES]
+            assert [cell.split()[0] for cell in row[2:5]] == [f"{mean:.2f}" for mean in means]
+            paper = {"LambdaMART": "87.9/81.7/79.6", "McRank": "83.7/75.6/72.2"}[row[0]]
+            assert row[5] == (paper if row[1] == "paper's own, as in Table 1" else "")
+        lines = found.figures[f"wu2010-figure2-{labels}"].lines
+        assert len(lines) == 4
+    assert [row[0] for row in table_after(found.text, "The paper's own settings of Table 1 on")][
+        1:
+    ] == ["skewed", "equal", "fitted"]
+
+
 # -- web data -----------------------------------------------------------------------------------
 
 
@@ -81,20 +132,56 @@ def run_on_two_folds(experiment, tmp_path):
     return found, {one["key"]: one["value"] for one in cells}
 
 
-def test_table_1_of_two_folds_has_all_their_queries(tmp_path):
+def test_table_1_of_two_folds_has_all_their_queries(tmp_path, monkeypatch):
+    monkeypatch.setitem(wu2010_web.BM25, "mine", 3)
     found, cells = run_on_two_folds(wu2010_web.EXPERIMENTS[0], tmp_path)
-    rows = {row[0]: row for row in table_after(found.text, "Test NDCG")}
-    curves = found.figures["wu2010-figure2-web"].lines
-    for column, name in enumerate(wu2010_web.PAPER_WEB, 1):
-        one, other = cells[f"fold 1, {name}"], cells[f"fold 2, {name}"]
-        for measure in wu2010.MEASURES:
-            values = one["values"][measure] + other["values"][measure]
-            assert rows[measure][column].startswith(f"{100 * np.mean(values):.2f} (")
-            assert rows[measure][3 + column] in wu2010_web.PAPER_WEB[name]
-        if name in curves:
-            trees, ndcg = curves[name]
-            np.testing.assert_allclose(ndcg, np.mean([one["curve"], other["curve"]], axis=0))
-            assert trees.tolist() == [one["trees a round"] * (k + 1) for k in range(trees.size)]
+    rows = table_after(found.text, "Test NDCG")
+    own = "paper's own, as in Table 1"
+    assert [row[:2] for row in rows if row[1] in (own, "nothing trained")] == [
+        ["LambdaMART", own],
+        ["McRank", own],
+        ["LambdaRank", own],
+        ["BM25 alone", "nothing trained"],
+    ]
+    assert len(rows) == 8
+    for row in rows:
+        one, other = (cells[f"fold {k}, {row[0]}, {row[1]}"]["values"] for k in (1, 2))
+        for measure, cell in zip(wu2010.MEASURES, row[2:5], strict=True):
+            assert cell.startswith(f"{100 * np.mean(one[measure] + other[measure]):.2f} (")
+        assert bool(row[5]) == (row[1] == own)
+    lines = found.figures["wu2010-figure2-web"].lines
+    assert len(lines) == 4
+    both = [cells[f"fold {k}, McRank, {DEFAULTS}"] for k in (1, 2)]
+    trees, ndcg = lines["McRank, rankgrove's defaults"]
+    np.testing.assert_allclose(ndcg, np.mean([one["curve"] for one in both], axis=0))
+    assert trees.tolist() == [both[0]["trees a round"] * (k + 1) for k in range(trees.size)]
+
+
+def test_bm25_is_the_feature_alone_where_it_is_known(tmp_path, monkeypatch):
+    monkeypatch.setitem(wu2010_web.BM25, "mine", 3)
+    data = Sources.of(tiny_collection(tmp_path / "mine"))
+    study = Tiny("small", ResultStore(None, {}), data=data)
+    assert wu2010_web._bm25(study) == 3
+    test = data.own.fold(1).test
+    expected = rg.evaluate(test.X[:, 2], test, "ndcg@3").per_query["ndcg@3"]
+    values = wu2010_web._one_feature(study, 3, 1)["values"]["ndcg@3"]
+    assert values == expected[~np.isnan(expected)].tolist()
+    other = Tiny("small", ResultStore(None, {}), data=Sources.of(tiny_collection(tmp_path / "x")))
+    assert wu2010_web._bm25(other) is None
+    assert "MQ2008 25" in wu2010_web._bm25_words(other, None)
+    assert "no counterpart" in wu2010_web._bm25_words(Tiny("small", ResultStore(None, {})), None)
+
+
+def test_ohsumed_has_bm25_and_its_logarithm_side_by_side(data_dir):
+    # OHSUMED's features 41 and 42 are BM25 and log BM25 of title and abstract
+    data = Sources(data_dir).collections("ohsumed")[0].whole()
+    number = wu2010_web.BM25["OHSUMED"]
+    ndcg = [
+        rg.evaluate(data.X[:, column], data, "ndcg@10").mean["ndcg@10"]
+        for column in (number - 2, number - 1, number)
+    ]
+    assert ndcg[1] == pytest.approx(ndcg[2], abs=1e-4)
+    assert ndcg[1] != pytest.approx(ndcg[0], abs=1e-2)
 
 
 def test_figures_3_and_4_of_two_folds(tmp_path):

@@ -41,7 +41,7 @@ def generate(
         int, typer.Option(min=0, help="Seed of what there is to learn; the same for all parts.")
     ] = 0,
     labels: Annotated[
-        str, typer.Option(help="artificial: label distribution, skewed or equal.")
+        str, typer.Option(help="artificial: label distribution, skewed, equal or fitted.")
     ] = "skewed",
     target_out: Annotated[
         Path | None, typer.Option(help="domains: LETOR file of the target market.")

@@ -17,6 +17,7 @@ from rankgrove.experiments import (
     wu2010,
     wu2010_adaptation,
     wu2010_figure1,
+    wu2010_labels,
     wu2010_web,
     yue2007,
 )
@@ -25,6 +26,7 @@ from rankgrove.validation import nearest
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     *wu2010.EXPERIMENTS,
+    *wu2010_labels.EXPERIMENTS,
     *wu2010_web.EXPERIMENTS,
     *wu2010_adaptation.EXPERIMENTS,
     *wu2010_figure1.EXPERIMENTS,

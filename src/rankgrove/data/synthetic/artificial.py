@@ -20,7 +20,12 @@ from rankgrove.data.synthetic.common import (
 from rankgrove.random import generator
 
 _REFERENCE_ROWS = 100_000
-_PRESETS = {"skewed": SKEWED, "equal": (0.2,) * 5}
+# "fitted" is the outcome of the experiment wu2010-labels.
+PRESETS = {
+    "skewed": SKEWED,
+    "equal": (0.2,) * 5,
+    "fitted": (0.5, 0.1, 0.34, 0.055, 0.005),
+}
 
 
 def make_artificial(
@@ -42,8 +47,8 @@ def make_artificial(
     ----------
     n_queries, n_docs, n_features : sizes; every query has n_docs documents
     labels : the shares of the labels 0, 1, ...: ``"skewed"`` (.52, .33, .105, .035, .01, as web
-        judgements are; the only one that shows the LambdaMART paper's order of NDCG@10, @3 and
-        @1), ``"equal"`` (five of .2), or any shares
+        judgements are), ``"equal"`` (five of .2), ``"fitted"`` (.5, .1, .34, .055, .005: fitted to
+        the figures of the LambdaMART paper's Table 1, not known from it), or any shares
     seed : fixes the queries; a whole number of at least 0, as is `task`
     task : fixes the polynomial, its scaling and the label edges
 
@@ -61,7 +66,7 @@ def make_artificial(
     """
     owner = "make_artificial"
     check_sizes(owner, seed, task, n_queries=n_queries, n_docs=n_docs, n_features=n_features)
-    shares = check_fractions("labels", owner, labels, _PRESETS)
+    shares = check_fractions("labels", owner, labels, PRESETS)
     problem = _problem(task, n_features)
     edges = label_edges(problem.reference, shares)
     X = np.empty((n_queries * n_docs, n_features), np.float32)
