@@ -58,11 +58,19 @@ WHOLE = {
 CUT_2 = {
     "cutoff + 5": {"truncation": 5},
     "cutoff + 20, l2 1": {"truncation": 20, "l2": 1.0},
+    "cutoff + 20, l2 3": {"truncation": 20, "l2": 3.0},
+    "cutoff + 20, l2 10": {"truncation": 20, "l2": 10.0},
     "cutoff + 50, l2 1": {"truncation": 50, "l2": 1.0},
+    "cutoff + 50, l2 3": {"truncation": 50, "l2": 3.0},
     "all pairs, l2 1": {"truncation": None, "l2": 1.0},
     "all pairs, l2 3": {"truncation": None, "l2": 3.0},
 }
-WHOLE_2 = {"normalised, l2 0.1": {}, "l2 1": {"l2": 1.0}, "l2 3": {"l2": 3.0}}
+WHOLE_2 = {
+    "normalised, l2 0.1": {},
+    "l2 1": {"l2": 1.0},
+    "l2 3": {"l2": 3.0},
+    "l2 10": {"l2": 10.0},
+}
 FRESH = 100  # number of the first draw that confirms
 
 Split = tuple[rg.QueryDataset, rg.QueryDataset | None, rg.QueryDataset]  # train, valid, test
