@@ -23,7 +23,7 @@ from rankgrove.nets.inputs import QueryTask
 from rankgrove.nets.train import Optimiser, epoch_order
 
 NETS = [rg.RankNet, rg.LambdaRank, rg.BoltzRank]
-SMALL = {"n_epochs": 4, "hidden": (5,), "learning_rate": 0.01}
+SMALL = {"n_epochs": 4, "hidden": (5,), "learning_rate": 0.01, "schedule": "constant"}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_schedules(train):
     np.testing.assert_allclose(rates["constant"], 0.4)
     np.testing.assert_allclose(rates["linear"], [0.4, 0.3, 0.2, 0.1])
     np.testing.assert_allclose(rates["cosine"], 0.2 * (1 + np.cos(np.pi * np.arange(4) / 4)))
-    found = [rg.RankNet(**SMALL, schedule=s).fit(train).network_.flat for s in rates]
+    found = [rg.RankNet(**SMALL | {"schedule": s}).fit(train).network_.flat for s in rates]
     assert not np.array_equal(found[0], found[1])
     assert not np.array_equal(found[1], found[2])
 
@@ -178,7 +178,8 @@ def test_views_of_queries(train):
 
 @pytest.mark.parametrize("kind", NETS)
 def test_validation_and_early_stopping(train, valid, kind):
-    model = kind(hidden=(20,), n_epochs=400, early_stopping=5, learning_rate=0.05)
+    options = {"hidden": (20,), "learning_rate": 0.05, "schedule": "constant"}
+    model = kind(**options, n_epochs=400, early_stopping=5)
     model.fit(train, valid=valid, valid_measures=["map", "ndcg@5"])
     history = model.history_["valid"]
     assert list(history) == ["map", "ndcg@5"]
@@ -188,7 +189,7 @@ def test_validation_and_early_stopping(train, valid, kind):
     best = history["map"][model.best_epoch_ - 1]
     assert rg.evaluate(model, valid, "map").mean["map"] == best
     # the best epoch is what as many epochs give
-    short = kind(hidden=(20,), n_epochs=model.best_epoch_, learning_rate=0.05).fit(train)
+    short = kind(**options, n_epochs=model.best_epoch_).fit(train)
     same_model(model, short)
     assert f"valid map: {best:.4f} after epoch {model.best_epoch_}" in model.summary()
 
