@@ -42,9 +42,10 @@ def main() -> None:
     data = rg.make_web(given.queries, n_docs=41, n_features=46, seed=1)
     print(repr(data))
     rankers = {
-        "RankBoost, 300 rounds, 10 thresholds": rg.RankBoost(),
-        "RankBoost, 300 rounds, all thresholds": rg.RankBoost(n_thresholds=None),
-        "AdaRank for MAP, 500 rounds": rg.AdaRank("map", tolerance=1.0),
+        "RankBoost, 300 rounds, all thresholds": rg.RankBoost(),
+        "RankBoost, 300 rounds, 10 thresholds": rg.RankBoost(n_thresholds=10),
+        "AdaRank for MAP": rg.AdaRank("map"),
+        "AdaRank for MAP, paper's, 500 rounds": rg.AdaRank("map", update="latest", tolerance=1.0),
         "FRank, 50 rounds": rg.FRank(n_trees=50),
         "GBRank, 50 trees": rg.GBRank(n_trees=50),
         "RandomForest, 50 trees": rg.RandomForest(n_trees=50),

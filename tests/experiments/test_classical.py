@@ -8,7 +8,8 @@ from tests.experiments.running import run_twice
 
 def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("RANKGROVE_DATA", str(data_dir))
-    kept = ["RankBoost", "AdaRank-MAP", "AdaRank-NDCG", "SVM-roc", "LambdaMART"]
+    kept = ["RankBoost", "RankBoost, 10 thresholds", "AdaRank-MAP", "AdaRank-NDCG", "SVM-roc"]
+    kept += ["LambdaMART"]
     systems = {name: classical.SYSTEMS[name] for name in kept}
     monkeypatch.setattr(classical, "SYSTEMS", systems)
     (experiment,) = classical.EXPERIMENTS
@@ -23,6 +24,10 @@ def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):
     for published in ("| RankBoost (published)", "ours / published"):
         assert published in mq2008
         assert published not in ohsumed
+    assert "| RankBoost, 10 thresholds, MAP " in mq2008
+    assert mq2008.count("RankBoost (published)") == 1
+    for text in (mq2008, ohsumed):
+        assert "| RankBoost less RankBoost, 10 thresholds |" in text
 
 
 def test_every_system_can_be_made(tmp_path):
@@ -33,3 +38,20 @@ def test_every_system_can_be_made(tmp_path):
         study = Study(scale, ResultStore(None, {}))
         for make in classical.SYSTEMS.values():
             make(study).check_parameters()
+
+
+def test_rows_are_what_their_names_say():
+    from rankgrove.experiments.store import ResultStore
+    from rankgrove.experiments.study import Study
+
+    study = Study("full", ResultStore(None, {}))
+    systems = {name: make(study) for name, make in classical.SYSTEMS.items()}
+    assert systems["RankBoost"].n_thresholds is None
+    assert systems["RankBoost, 10 thresholds"].n_thresholds == 10
+    for measure in ("map", "ndcg"):
+        default = systems[f"AdaRank-{measure.upper()}"]
+        paper = systems[f"AdaRank-{measure.upper()}, paper's loop"]
+        assert default.get_params() == type(default)(measure).get_params()
+        assert (paper.update, paper.tolerance, paper.most_in_a_row) == ("latest", 0.002, 5)
+    assert systems["CRR"].l2 == type(systems["CRR"])().l2
+    assert systems["CRR, L2 .0001"].l2 == 1e-4

@@ -50,7 +50,7 @@ def same_stumps(model, expected):
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_rankboost_is_freunds_loop(seed, missing):
     X, y, qid = tiny(seed, missing=missing)
-    model = rg.RankBoost(n_trees=6, n_thresholds=None).fit(X, y, qid=qid)
+    model = rg.RankBoost(n_trees=6).fit(X, y, qid=qid)
     expected = naive.rankboost(X, y, qid, 6)
     same_stumps(model, expected)
     scores = sum(
@@ -137,8 +137,19 @@ def test_thresholds_are_placed_evenly_or_by_rows():
             shares = np.quantile(X[:, j], np.arange(4) / 4, method="lower")
             allowed = even if spacing == "even" else shares
             assert all(np.isclose(allowed, t).any() for t in own)
-    every = rg.RankBoost(n_trees=5, n_thresholds=None).fit(X, y, qid=qid)
-    assert every.ensemble_.n_trees == 5
+
+
+def test_rankboost_takes_every_threshold_by_default():
+    X, y, qid = tiny(2, n=200)
+    X += np.random.default_rng(0).normal(size=X.shape).astype(np.float32)
+    default, ten = (
+        rg.RankBoost(n_trees=200, **o).fit(X, y, qid=qid) for o in ({}, {"n_thresholds": 10})
+    )
+    for model, many in ((default, True), (ten, False)):
+        used = [
+            np.unique(model.ensemble_.threshold[model.ensemble_.feature == j]) for j in range(3)
+        ]
+        assert (max(own.size for own in used) > 10) == many
 
 
 # -- FRank --------------------------------------------------------------------------------------
@@ -192,12 +203,19 @@ def test_gbranks_tau_is_a_scale():
 # -- AdaRank ------------------------------------------------------------------------------------
 
 
+PAPER = {"update": "latest", "tolerance": 0.002}
+
+
 @pytest.mark.parametrize("measure", ["map", "ndcg@3", "err[max_grade=2]"])
 @pytest.mark.parametrize("seed", range(3))
-def test_adarank_is_its_algorithm_and_keeps_its_bound(measure, seed):
+@pytest.mark.parametrize("update", ["latest", "cumulative"])
+@pytest.mark.parametrize("tolerance", [None, 0.002])
+def test_adarank_is_its_algorithm(measure, seed, update, tolerance):
     X, y, qid = tiny(seed, n=48, n_features=4)
-    model = rg.AdaRank(measure, n_rounds=12, scaling=None).fit(X, y, qid=qid)
-    found, bound = naive.adarank(X.astype(float), y, qid, 12, rg.measure(measure).query_value)
+    rule = {"update": update, "tolerance": tolerance}
+    model = rg.AdaRank(measure, n_rounds=12, scaling=None, **rule).fit(X, y, qid=qid)
+    value = rg.measure(measure).query_value
+    found, bound = naive.adarank(X.astype(float), y, qid, 12, value, **rule)
     assert [j for j, _, _ in model.rounds_] == [j for j, _, _ in found]
     np.testing.assert_allclose(
         [one[1:] for one in model.rounds_], [one[1:] for one in found], rtol=1e-9
@@ -206,19 +224,40 @@ def test_adarank_is_its_algorithm_and_keeps_its_bound(measure, seed):
     for j, alpha, _ in found:
         weights[j] += alpha
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-12)
-    assert 1 - model.rounds_[-1][2] <= bound + 1e-9  # Theorem 1
+    if rule == PAPER:
+        assert 1 - model.rounds_[-1][2] <= bound + 1e-9  # Theorem 1
 
 
 def test_adarank_passes_over_a_feature_and_stops_at_the_tolerance():
     data = rg.make_web(40, n_docs=20, seed=3)
-    model = rg.AdaRank("map", n_rounds=60, most_in_a_row=3, tolerance=1.0).fit(data)
-    chosen = [j for j, _, _ in model.rounds_]
+    model = rg.AdaRank("map", n_rounds=60, most_in_a_row=3, update="latest", tolerance=1.0)
+    chosen = [j for j, _, _ in model.fit(data).rounds_]
     assert max(len(list(run)) for _, run in itertools.groupby(chosen)) == 3
     strict = rg.AdaRank("map", n_rounds=60, tolerance=0.0).fit(data)
     values = [value for _, _, value in strict.rounds_]
     assert all(b > a for a, b in itertools.pairwise(values))
-    alone = rg.AdaRank("map", n_rounds=9).fit(data.X[:, :1], data.y, qid=data.qid)
+    alone = rg.AdaRank("map", n_rounds=9, **PAPER).fit(data.X[:, :1], data.y, qid=data.qid)
     assert len(alone.rounds_) == 5
+
+
+def test_adarank_goes_on_where_the_papers_loop_ends():
+    data = rg.make_web(60, n_docs=20, seed=3)
+    model, plain = (rg.AdaRank("map", **rule).fit(data) for rule in ({}, PAPER))
+    values = [value for _, _, value in model.rounds_]
+    assert all(b > a for a, b in itertools.pairwise(values))
+    assert values[-1] > max(value for _, _, value in plain.rounds_) + 0.005
+    assert np.count_nonzero(model.coef_) > np.count_nonzero(plain.coef_)
+    alone = rg.AdaRank("map").fit(data.X[:, :1], data.y, qid=data.qid)
+    assert len(alone.rounds_) == 1  # more of the same feature raises nothing
+
+
+def test_adaranks_queries_keep_a_weight_however_often_they_are_ranked_well():
+    X = np.arange(8, dtype=np.float32)[:, None] % 4
+    X = np.hstack([X, X[::-1]])
+    y, qid = np.array([0, 0, 0, 1, 1, 0, 0, 0.0]), np.repeat([0, 1], 4)
+    model = rg.AdaRank("map", n_rounds=400, tolerance=1.0, scaling=None).fit(X, y, qid=qid)
+    assert len(model.rounds_) == 400
+    assert np.isfinite(model.coef_).all()
 
 
 def test_adarank_ranks_downwards_where_asked():

@@ -110,32 +110,47 @@ def gbrank(features, y, qid, rounds, n_leaves, *, eta=1.0, tau=1.0):
     return h
 
 
-def adarank(features, y, qid, rounds, value, *, tolerance=0.002, most_in_a_row=5):
+def adarank(features, y, qid, rounds, value, *, update="latest", tolerance=0.002, most_in_a_row=5):
     """Return (feature, alpha, training measure) of every round, and the paper's bound of 1 - it.
 
     `value(labels, scores)` is the measure of one query.
     """
     queries = [np.flatnonzero(qid == q) for q in np.unique(qid)]
     queries = [q for q in queries if len(set(y[q])) > 1]
+    table = np.array([[value(y[q], x[q]) for q in queries] for x in features.T])
     P = np.ones(len(queries)) / len(queries)
     f = np.zeros(len(y))
     before = np.array([value(y[q], f[q]) for q in queries])
     found, bound = [], 1.0
     for _ in range(rounds):
-        table = np.array([[value(y[q], x[q]) for q in queries] for x in features.T])
         quality = table @ P
-        last = [j for j, _, _ in found][-most_in_a_row:]
-        if len(last) == most_in_a_row and len(set(last)) == 1:
-            quality[last[0]] = -np.inf
-        best = int(np.argmax(quality))
-        alpha = 0.5 * math.log((P @ (1 + table[best])) / (P @ (1 - table[best])))
-        E = np.array([value(y[q], (f + alpha * features[:, best])[q]) for q in queries])
-        if found and E.mean() <= found[-1][2] - tolerance:
+        step = None
+        for j, alpha in tried_features(quality, found, tolerance, most_in_a_row):
+            E = np.array([value(y[q], (f + alpha * features[:, j])[q]) for q in queries])
+            rise = E.mean() - (found[-1][2] if found else -np.inf)
+            if rise > (1e-12 if tolerance is None else -tolerance):
+                step = j, alpha
+                break
+        if step is None:
             break
+        best, alpha = step
         delta = E - (before if found else 0.0) - alpha * table[best]
         bound *= math.exp(-delta.min()) * math.sqrt(1 - quality[best] ** 2)
         f = f + alpha * features[:, best]
         before = E
         found.append((best, alpha, E.mean()))
-        P = np.exp(-E) / np.exp(-E).sum()
+        P = np.exp(-E) if update == "latest" else P * np.exp(-alpha * E)
+        P = P / P.sum()
     return found, bound
+
+
+def tried_features(quality, found, tolerance, most_in_a_row):
+    """Return (feature, alpha) in the order in which a round of AdaRank tries them."""
+    alphas = 0.5 * np.log((1 + quality) / (1 - quality))
+    if tolerance is None:
+        return [(j, alphas[j] / 2**h) for j in np.argsort(-quality) for h in range(7)]
+    last = [j for j, _, _ in found][-most_in_a_row:]
+    if len(last) == most_in_a_row and len(set(last)) == 1:
+        quality = np.where(np.arange(len(quality)) == last[0], -np.inf, quality)
+    best = int(np.argmax(quality))
+    return [(best, alphas[best])]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from rankgrove.training import progress as training
 from rankgrove.training.watch import Watch
 
 SURE = 1.0 - 1e-6  # a feature that ranks perfectly gets the weight of one that nearly does
+RISE = 1e-12  # a smaller rise of a mean is rounding
+HALVINGS = 6  # of a feature's weight, before the next feature is tried
+UPDATES = ("cumulative", "latest")  # of the queries' weights
 
 
 @dataclass(repr=False, kw_only=True)
@@ -38,66 +42,81 @@ class Progress(training.Progress):
 Callback = Callable[[Progress], bool | None]
 
 
+class Candidates(NamedTuple):
+    """The weak rankers.
+
+    Attributes
+    ----------
+    table : of shape (queries, candidates): the measure of every query ranked by a candidate alone
+    features, signs : of every candidate; the sign is -1 where lower values come first
+    """
+
+    table: np.ndarray
+    features: Sequence[int]
+    signs: Sequence[int]
+
+
+class Step(NamedTuple):
+    """A candidate with its weight, and the measure of every query once it is added."""
+
+    candidate: int
+    alpha: float
+    values: np.ndarray
+
+
 def adarank(
-    table: np.ndarray,
-    features: Sequence[int],
-    signs: Sequence[int],
+    candidates: Candidates,
     query_weight: np.ndarray,
     measured: Callable[[np.ndarray], np.ndarray],
     *,
     n_features: int,
     rounds: int,
-    tolerance: float,
+    update: str,
+    tolerance: float | None,
     most_in_a_row: int,
     watch: Watch,
     show: Callable[[np.ndarray], None],
     callbacks: Sequence[Callback] = (),
 ) -> Progress:
-    """Add features until patience, tolerance or the rounds end (Xu and Li 2007, Algorithm 1).
+    """Add features until patience, the rule of training or the rounds end (Xu and Li 2007).
 
     Parameters
     ----------
-    table : of shape (queries, candidates): the measure of every query ranked by a candidate alone
-    features, signs : of every candidate
+    candidates : what a round chooses from
     query_weight : of every query
     measured : weights of the features -> the measure of every query ranked by them
-    tolerance : by so much the training measure may not fall from round to round
-    most_in_a_row : a candidate is passed over after so many rounds in a row
+    update : of the queries' weights: ``"latest"`` (Algorithm 1) or ``"cumulative"``
+    tolerance : by so much the training measure may not fall from round to round, or training ends;
+        None: every round raises it
+    most_in_a_row : with a tolerance, a candidate is passed over after so many rounds in a row
     watch : looks at validation data and says when to stop
     show : gives the validation data the scores of some weights
     """
-    if not (np.abs(table) <= 1.0 + 1e-9).all():
-        raise ParameterError(
-            "AdaRank needs a measure between -1 and 1, such as ndcg@10 or map: this one has the "
-            f"value {table.flat[np.argmax(np.abs(table))]:g}."
-        )
+    _check_values(candidates.table)
     done = Progress(round=0, rounds=rounds, watch=watch)
     share = query_weight / query_weight.sum()
-    importance = share
+    importance = _Importance(query_weight, update == "cumulative")
     chosen: list[int] = []
+
+    def weights(candidate: int, alpha: float) -> np.ndarray:
+        own = candidates.features[candidate], candidates.signs[candidate] * alpha
+        return np.bincount([*done.features, own[0]], [*done.steps, own[1]], n_features)
+
     try:
         for round in range(rounds):
-            best = _best(importance @ table, chosen, most_in_a_row)
-            if best is None:
+            last = done.values[-1] if done.values else -math.inf
+            tried = _tried(importance.share @ candidates.table, chosen, tolerance, most_in_a_row)
+            floor = last + RISE if tolerance is None else last - tolerance
+            step = _first_above(floor, tried, share, lambda c, a: measured(weights(c, a)))
+            if step is None:
                 break
-            # 1/2 ln(sum P (1 + E) / sum P (1 - E)), the P adding up to 1
-            quality = float(importance @ table[:, best])
-            alpha = math.atanh(min(max(quality, -SURE), SURE))
-            weights = np.bincount(
-                [*done.features, features[best]], [*done.steps, signs[best] * alpha], n_features
-            )
-            values = measured(weights)
-            value = float(share @ values)
-            if done.values and value <= done.values[-1] - tolerance:
-                break
-            importance = query_weight * np.exp(-values)
-            importance /= importance.sum()
-            show(weights)
+            importance.update(step)
+            show(weights(step.candidate, step.alpha))
             watch.record()
-            chosen.append(best)
-            done.features.append(features[best])
-            done.steps.append(signs[best] * alpha)
-            done.values.append(value)
+            chosen.append(step.candidate)
+            done.features.append(candidates.features[step.candidate])
+            done.steps.append(candidates.signs[step.candidate] * step.alpha)
+            done.values.append(float(share @ step.values))
             done.round = round + 1
             stopped = [bool(callback(done)) for callback in callbacks]
             if any(stopped) or watch.out_of_patience:
@@ -110,6 +129,66 @@ def adarank(
     return done
 
 
+class _Importance:
+    """P, the weight that a round gives to every query; ``share`` adds up to 1."""
+
+    def __init__(self, query_weight: np.ndarray, cumulative: bool) -> None:
+        self.share = query_weight / query_weight.sum()
+        self.start = np.log(query_weight)
+        self.log = self.start
+        self.cumulative = cumulative
+
+    def update(self, step: Step) -> None:
+        """Take in the measure E of the queries, ranked by all features so far.
+
+        The paper's P is proportional to exp(-E); the cumulative one is multiplied by
+        exp(-alpha E) in every round, so that a query that stays bad gains weight without end.
+        """
+        if self.cumulative:
+            self.log = self.log - abs(step.alpha) * step.values
+        else:
+            self.log = self.start - step.values
+        weight = np.exp(self.log - self.log.max())
+        self.share = weight / weight.sum()
+
+
+def _tried(
+    quality: np.ndarray, chosen: list[int], tolerance: float | None, most_in_a_row: int
+) -> Iterator[tuple[int, float]]:
+    """Yield candidates and weights in the order in which a round tries them.
+
+    quality : sum of P E of every candidate, the P adding up to 1
+    """
+    if tolerance is not None:
+        best = _best(quality, chosen, most_in_a_row)
+        if best is not None:
+            yield best, _alpha(quality[best])
+        return
+    for candidate in np.argsort(-quality, kind="stable"):
+        alpha = _alpha(quality[candidate])
+        for halvings in range(HALVINGS + 1):
+            yield int(candidate), alpha / 2**halvings
+
+
+def _alpha(quality: float) -> float:
+    """Return 1/2 ln(sum P (1 + E) / sum P (1 - E)), the P adding up to 1."""
+    return math.atanh(min(max(float(quality), -SURE), SURE))
+
+
+def _first_above(
+    floor: float,
+    tried: Iterator[tuple[int, float]],
+    share: np.ndarray,
+    measured: Callable[[int, float], np.ndarray],
+) -> Step | None:
+    """Return the first candidate with which the training measure is above `floor`, or None."""
+    for candidate, alpha in tried:
+        values = measured(candidate, alpha)
+        if float(share @ values) > floor:
+            return Step(candidate, alpha, values)
+    return None
+
+
 def _best(quality: np.ndarray, chosen: list[int], most_in_a_row: int) -> int | None:
     """Return the best candidate that was not just chosen too often; None: there is no other."""
     if len(chosen) >= most_in_a_row and len(set(chosen[-most_in_a_row:])) == 1:
@@ -118,3 +197,11 @@ def _best(quality: np.ndarray, chosen: list[int], most_in_a_row: int) -> int | N
         quality = quality.copy()
         quality[chosen[-1]] = -np.inf
     return int(np.argmax(quality))
+
+
+def _check_values(table: np.ndarray) -> None:
+    if not (np.abs(table) <= 1.0 + 1e-9).all():
+        raise ParameterError(
+            "AdaRank needs a measure between -1 and 1, such as ndcg@10 or map: this one has the "
+            f"value {table.flat[np.argmax(np.abs(table))]:g}."
+        )

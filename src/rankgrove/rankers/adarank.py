@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.adarank import Callback, Progress, adarank
+from rankgrove.boosting.adarank import UPDATES, Callback, Candidates, Progress, adarank
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.scaling import mean_and_deviation
 from rankgrove.errors import DataError
@@ -36,17 +36,25 @@ class AdaRank(LinearPredictor):
 
     Every query has a weight P. A round takes the feature whose ranking has the largest mean of the
     measure E, weighted by P, and adds it to the score with the weight
-    1/2 ln(sum P (1 + E) / sum P (1 - E)). P becomes proportional to exp(-E) of the ranking by the
-    whole score. The measures of all queries ranked by each feature alone are computed once.
+    1/2 ln(sum P (1 + E) / sum P (1 - E)). Then P follows the measure of the ranking by the whole
+    score: the worse a query is ranked, the more it weighs. The measures of all queries ranked by
+    each feature alone are computed once.
+
+    ``AdaRank(update="latest", tolerance=0.002, scaling=None)`` is the paper's loop. It often ends
+    with one or two features; the defaults go on, as docs/classical.md explains.
 
     Parameters
     ----------
     measure : what to maximise, between -1 and 1: a measure or its name. Queries whose value no
         order changes are left out
     n_rounds : number of rounds at the most
-    tolerance : training ends when a round lowers the training measure by so much; its feature is
-        left out
-    most_in_a_row : a feature is passed over after so many rounds in a row
+    update : of P: ``"cumulative"``: multiplied by exp(-weight E) in every round; ``"latest"``:
+        proportional to exp(-E), as in the paper
+    tolerance : None: every round raises the training measure. The weight of its feature is halved,
+        six times at the most, until it does; then the next best feature is tried, and training ends
+        when none is left. A number: no weight is halved, and training ends when a round lowers the
+        training measure by so much; its feature is left out
+    most_in_a_row : with a tolerance, a feature is passed over after so many rounds in a row
     direction : ``"up"``: higher values of a feature are better, as in the paper; ``"both"``: lower
         ones may be, too
     scaling : of features, which makes their weights comparable: ``"standard"`` (mean 0 and
@@ -87,7 +95,8 @@ class AdaRank(LinearPredictor):
         self,
         measure: str | Measure = "ndcg@10",
         n_rounds: int = 500,
-        tolerance: float = 0.002,
+        update: str = "cumulative",
+        tolerance: float | None = None,
         most_in_a_row: int = 5,
         direction: str = "up",
         scaling: str | None = "standard",
@@ -97,6 +106,7 @@ class AdaRank(LinearPredictor):
     ) -> None:
         self.measure = measure
         self.n_rounds = n_rounds
+        self.update = update
         self.tolerance = tolerance
         self.most_in_a_row = most_in_a_row
         self.direction = direction
@@ -159,7 +169,9 @@ class AdaRank(LinearPredictor):
         """Refuse values that a parameter cannot have."""
         owner = type(self).__name__
         check_integer("n_rounds", owner, self.n_rounds, low=1)
-        check_real("tolerance", owner, self.tolerance, low=0.0)
+        check_choice("update", owner, self.update, UPDATES)
+        if self.tolerance is not None:
+            check_real("tolerance", owner, self.tolerance, low=0.0)
         check_integer("most_in_a_row", owner, self.most_in_a_row, low=1)
         check_choice("direction", owner, self.direction, DIRECTIONS)
         if self.scaling is not None:
@@ -212,7 +224,7 @@ class AdaRank(LinearPredictor):
         train, target = rows.data, parse_measure(self.measure)
         prepared = target.prepare(train.grouped(train.y), train.query_ptr, self.n_threads)
         used = _movable(train, prepared, type(self).__name__)
-        features, signs, table = self._table(rows, blank, prepared, used)
+        candidates = self._candidates(rows, blank, prepared, used)
         weight = np.ones(train.n_queries) if train.query_weight is None else train.query_weight
         bar = ProgressBar(type(self).__name__, "rounds") if self.progress else None
 
@@ -225,13 +237,12 @@ class AdaRank(LinearPredictor):
 
         try:
             done = adarank(
-                table,
-                features,
-                signs,
+                candidates,
                 weight[used],
                 measured,
                 n_features=train.n_features,
                 rounds=self.n_rounds,
+                update=self.update,
                 tolerance=self.tolerance,
                 most_in_a_row=self.most_in_a_row,
                 watch=watch,
@@ -245,10 +256,10 @@ class AdaRank(LinearPredictor):
             raise KeyboardInterrupt
         return done
 
-    def _table(
+    def _candidates(
         self, rows: _Rows, blank: Linear, prepared: PreparedMeasure, used: np.ndarray
-    ) -> tuple[list[int], list[int], np.ndarray]:
-        """Return features and signs of all weak rankers, and the measures of their rankings."""
+    ) -> Candidates:
+        """Return all weak rankers, with the measures of their rankings."""
         features: list[int] = []
         signs: list[int] = []
         values = []
@@ -265,7 +276,7 @@ class AdaRank(LinearPredictor):
                 "Every feature has the same value in all documents of a query: there is nothing to "
                 "rank by."
             )
-        return features, signs, np.column_stack(values)
+        return Candidates(np.column_stack(values), features, signs)
 
     def _keep(self, train: QueryDataset, blank: Linear, done: Progress) -> None:
         """Put what was learned into the attributes."""

@@ -36,7 +36,8 @@ class CRR(LinearRoundsRanker):
     loss : ``"squared"``; or ``"logistic"``, on labels brought to [0, 1]: scores are log odds then
     pairs : ``"all"``: every pair of the data is drawn alike; ``"query"``: a query is drawn, then a
         pair of it
-    l2 : how strongly weights shrink (not the intercept)
+    l2 : how strongly weights shrink (not the intercept). It counts beside mean losses of scaled
+        features: less may be better where there are many queries
     learning_rate : size of the first step; it falls with the root of the number of epochs
     n_epochs : passes, each of as many steps as there are documents; the model of a pass is the mean
         of the weights after its steps
@@ -75,8 +76,8 @@ class CRR(LinearRoundsRanker):
         alpha: float = 0.5,
         loss: str = "squared",
         pairs: str = "all",
-        l2: float = 1e-4,
-        learning_rate: float = 0.001,
+        l2: float = 0.3,
+        learning_rate: float = 0.003,
         n_epochs: int = 50,
         measure: str | Measure = "ndcg@10",
         early_stopping: int | None = None,

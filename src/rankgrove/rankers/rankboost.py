@@ -30,10 +30,10 @@ class RankBoost(StumpRanker):
     ----------
     measure : what decides on validation data: a measure or its name
     n_trees : number of rounds at the most; every round adds a tree with two leaves
-    n_thresholds : thresholds of a feature at the most, up to 254; None: one between any two bins
-        of values, 255 at the most
-    spacing : ``"even"``: at equal distances from the least value to the largest; ``"quantile"``: at
-        equal shares of the rows
+    n_thresholds : None: a threshold between any two bins of a feature's values, 255 at the most. A
+        number, up to 254: as many thresholds at the most (RankLib has 10)
+    spacing : where a number of thresholds is set, ``"even"``: at equal distances from the least
+        value to the largest; ``"quantile"``: at equal shares of the rows
     even_queries : give all queries the same weight together; otherwise all pairs of the data weigh
         the same, so that queries with many documents count more. Weights of queries and rows
         (both documents') come on top
@@ -71,7 +71,7 @@ class RankBoost(StumpRanker):
         self,
         measure: str | Measure = "ndcg@10",
         n_trees: int = 300,
-        n_thresholds: int | None = 10,
+        n_thresholds: int | None = None,
         spacing: str = "even",
         even_queries: bool = False,
         submodel: Any = None,
