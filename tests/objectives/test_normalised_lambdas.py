@@ -104,16 +104,18 @@ def make_queries(spread=2.0, seed=0, tied=False):
     return Queries(labels, scores, ptr, rng.permutation(n).astype(np.uint64), *weights)
 
 
-def compare(spec, data, truncation=None, sigma=1.0, weights=()):
+def compare(spec, data, truncation=None, sigma=1.0, weights=(), beyond_cutoff=True):
     given = {name: getattr(data, name) for name in weights}
-    got = run(spec, *data[:4], truncation=truncation, sigma=sigma, **given)
+    got = run(
+        spec, *data[:4], truncation=truncation, sigma=sigma, beyond_cutoff=beyond_cutoff, **given
+    )
     moved = 0
     for q in range(len(SIZES)):
         part = slice(data.ptr[q], data.ptr[q + 1])
         expected = oracle(
             spec, data.labels[part], data.scores[part], data.keys[part], truncation, sigma,
             data.row_weight[part] if "row_weight" in weights else None,
-            data.query_weight[q] if "query_weight" in weights else 1.0,
+            data.query_weight[q] if "query_weight" in weights else 1.0, beyond_cutoff,
         )  # fmt: skip
         assert_close([x[part] for x in got], expected)
         moved += np.any(expected)
@@ -125,6 +127,13 @@ def compare(spec, data, truncation=None, sigma=1.0, weights=()):
 @pytest.mark.parametrize("spec", CASES)
 def test_the_documented_formula(spec, tied, truncation):
     compare(spec, make_queries(tied=tied), truncation)
+
+
+@pytest.mark.parametrize("truncation", [None, 3])
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("spec", [spec for spec, case in CASES.items() if case.k is not None])
+def test_the_measures_own_change_at_its_cutoff(spec, tied, truncation):
+    compare(spec, make_queries(seed=3, tied=tied), truncation, beyond_cutoff=False)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0])
