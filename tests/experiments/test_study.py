@@ -138,6 +138,16 @@ def test_a_limit_is_not_an_edge():
     assert Choices([2.0], (2.0,)).at_edges == 0.0  # nothing to choose
 
 
+def test_an_edge_beyond_which_nothing_changes_is_not_counted():
+    grid = (0.1, 1.0, 10.0)
+    flat, rising, falling = [0.5, 0.5 - 1e-5, 0.4], [0.3, 0.4, 0.5], [0.5, 0.4, 0.3]
+    level = [0.4, 0.5, 0.5]
+    chosen = Choices([0.1, 10.0, 0.1, 10.0], grid, curves=[flat, rising, falling, level])
+    assert (chosen.share_at(min), chosen.share_at(max)) == (0.25, 0.25)
+    assert "does as well on the validation data" in edge_report({"C": chosen})
+    assert Choices([0.1, 10.0, 0.1, 10.0], grid).at_edges == 1.0
+
+
 @pytest.mark.parametrize("values", [[3.0], []])
 def test_choices_are_of_the_grid(values):
     with pytest.raises(ValueError, match=r"must be of the grid \[1.0, 2.0\]"):

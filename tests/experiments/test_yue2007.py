@@ -187,11 +187,12 @@ def test_figures_of_the_paper():
 
 def test_chosen_values_and_the_ends_of_training_are_reported():
     cells = {
-        "SVM-map": [{"C": 1.0, "status": "optimal"}] * 4,
-        "SVM-acc3": [{"C": 1e7, "status": "iteration limit"}] * 3
-        + [{"C": 0.1, "status": "converged"}],
+        "SVM-map": [{"C": 0.001, "status": "converged", "valid": [0.2] * 11}] * 4,
+        "SVM-acc3": [{"C": 1e7, "status": "iteration limit", "valid": list(range(15))}] * 3
+        + [{"C": 0.1, "status": "converged", "valid": [0.1] * 15}],
     }
     text = yue2007._chosen(cells, yue2007.SYSTEMS)
     assert "SVM-acc3, C (75%)" in text
+    assert "SVM-map, C (" not in text  # every C ranks alike, so that nothing lies beyond
     assert "0.001 to 1e+07, 15 values" in text
     assert "ended at the limit of passes: SVM-acc3 75%." in text

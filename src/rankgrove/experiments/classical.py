@@ -155,13 +155,16 @@ def _one_fold(study: Study, name: str, collection: Collection, k: int) -> dict[s
     model = SYSTEMS[name](study).set_params(n_threads=study.n_threads)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
     values = per_query(evaluate(model, fold.test, MEASURES, "letor"))
-    return {"values": values, "C": getattr(model, "C_", None)}
+    cell = {"values": values, "C": getattr(model, "C_", None)}
+    return cell if cell["C"] is None else {**cell, "valid": model.history_["valid"][DECIDES]}
 
 
 def _edges(cells: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Say how often the systems that choose C chose an edge of its grid."""
     chosen = {
-        f"{name}, C": Choices([cell["C"] for cell in of_name], AUTO)
+        f"{name}, C": Choices(
+            [cell["C"] for cell in of_name], AUTO, curves=[cell["valid"] for cell in of_name]
+        )
         for name, of_name in cells.items()
         if of_name[0]["C"] is not None
     }

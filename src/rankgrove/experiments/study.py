@@ -223,6 +223,7 @@ def first_round_at(curve: Sequence[float], level: float) -> int | None:
 # -- how often the edge of a grid was chosen ------------------------------------------------------
 
 OFTEN = 0.1  # an edge that is chosen in a larger share of the choices is warned of
+FLAT = 1e-4  # values of the validation data that differ by no more are the same
 
 
 @dataclass(frozen=True)
@@ -234,11 +235,15 @@ class Choices:
     values : what was chosen
     grid : what there was to choose from
     limits : values beyond which there are none, such as a share of 1: they are not an edge
+    curves : of every choice the validation figures of the whole grid, in ascending order, where
+        they are known. An edge is then not counted where the next value does as well: C so small
+        that the ranking no longer depends on it has nothing beyond it
     """
 
     values: Sequence[float]
     grid: Sequence[float]
     limits: Sequence[float] = ()
+    curves: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         odd = sorted(set(self.values) - set(self.grid))
@@ -251,7 +256,16 @@ class Choices:
         value = edge(self.grid)
         if len(set(self.grid)) == 1 or value in self.limits:
             return 0.0
-        return list(self.values).count(value) / len(self.values)
+        at_edge = [i for i, chosen in enumerate(self.values) if chosen == value]
+        return sum(not self._is_flat(i) for i in at_edge) / len(self.values)
+
+    def _is_flat(self, i: int) -> bool:
+        """Whether the value next to the edge that choice `i` took does as well."""
+        if self.curves is None:
+            return False
+        curve = list(self.curves[i])
+        edge, next_to_it = curve[:2] if self.values[i] == min(self.grid) else curve[:-3:-1]
+        return abs(edge - next_to_it) <= FLAT
 
     @property
     def at_edges(self) -> float:
@@ -286,6 +300,11 @@ def edge_report(chosen: Mapping[str, Choices]) -> str:
     text = f"How often the edge of a grid was chosen:\n\n{markdown(header, rows)}"
     if any(of_name.limits for of_name in chosen.values()):
         text += "\n\nNo edge: there are no values beyond it."
+    if any(of_name.curves is not None for of_name in chosen.values()):
+        text += (
+            "\n\nNot counted: an edge whose neighbour in the grid does as well on the validation "
+            f"data, to {FLAT:g}, so that nothing changes beyond it."
+        )
     often = [
         f"{name} ({of_name.at_edges:.0%})"
         for name, of_name in chosen.items()

@@ -212,7 +212,11 @@ def _chosen(
 ) -> str:
     """Say how often every system chose the edge of its grid, and how its training ended."""
     chosen = {
-        f"{name}, C": Choices([cell["C"] for cell in of_name], systems[name][1]["C"])
+        f"{name}, C": Choices(
+            [cell["C"] for cell in of_name],
+            systems[name][1]["C"],
+            curves=[cell["valid"] for cell in of_name],
+        )
         for name, of_name in cells.items()
     }
     stopped = []
@@ -235,7 +239,16 @@ def _one_trial(
     model = ranker(thresholds=N_THRESHOLDS, n_threads=study.n_threads, **options)
     model.fit(trial.train, valid=trial.valid, valid_measures="map")
     ap = _values(evaluate(model, trial.test, "map"), "map")
-    return {"C": model.C_, "status": model.solution_["status"], "ap": ap}
+    return {**_training(model), "ap": ap}
+
+
+def _training(model: LinearRanker) -> dict[str, Any]:
+    """Return what was chosen, how its training ended, and the validation MAP of every C."""
+    return {
+        "C": model.C_,
+        "status": model.solution_["status"],
+        "valid": model.history_["valid"]["map"],
+    }
 
 
 def _values(evaluation: Any, measure: str) -> Values:
@@ -306,8 +319,7 @@ def _one_fold(study: Study, name: str, collection: Collection, k: int) -> dict[s
     model = ranker(n_threads=study.n_threads, **options)
     model.fit(fold.train, valid=fold.valid, valid_measures="map")
     return {
-        "C": model.C_,
-        "status": model.solution_["status"],
+        **_training(model),
         "values": per_query(evaluate(model, fold.test, LETOR_MEASURES, "letor")),
     }
 
