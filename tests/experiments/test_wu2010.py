@@ -37,7 +37,7 @@ def table_after(text, words):
 
 
 @pytest.mark.parametrize(
-    "experiment", [*wu2010.EXPERIMENTS, *wu2010_web.EXPERIMENTS], ids=lambda one: one.name
+    "experiment", [wu2010.EXPERIMENTS[1], *wu2010_web.EXPERIMENTS], ids=lambda one: one.name
 )
 def test_experiments_run_and_are_not_repeated(experiment, tmp_path):
     found = run_twice(experiment, tmp_path)
@@ -92,9 +92,8 @@ def test_trees_against_a_baseline():
 
 
 def test_table_1_shows_every_system_of_every_setting(tmp_path):
-    experiment, _ = wu2010.EXPERIMENTS
-    found = experiment.run(Tiny("small", ResultStore(tmp_path / "r.jsonl", {"a": 1})))
-    cells = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()[1:]]
+    found = run_twice(wu2010.EXPERIMENTS[0], tmp_path)
+    cells = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()[1:]]
     cells = {cell["key"]: cell["value"] for cell in cells}
     for labels in ("skewed", "equal", "fitted"):
         rows = table_after(found.text, f"Labels {labels}")

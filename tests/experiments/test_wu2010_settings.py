@@ -18,6 +18,7 @@ FULL = Study("full", ResultStore(None, {}))
 LAMBDAS = {
     "measure": "ndcg",
     "truncation": None,
+    "beyond_cutoff": False,
     "normalise": False,
     "split": "mse",
     "l2": 0.0,

@@ -28,6 +28,7 @@ from rankgrove.experiments.wu2010 import (
     NEWTON,
     OPTIMAL,
     OPTIMAL_NEWTON,
+    PAPER,
     accuracy_by_trees,
     against_baseline,
     best_rounds,
@@ -45,7 +46,6 @@ from rankgrove.experiments.wu2010 import (
 from rankgrove.experiments.wu2010_systems import (
     MEASURES,
     NAMES,
-    PAPER,
     PAPER_NET,
     TABLE_1,
     Parts,
