@@ -20,6 +20,8 @@ from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     ARTIFICIAL,
     COLLECTIONS,
+    NARROW,
+    NARROW_TEXT,
     Choices,
     Experiment,
     Findings,
@@ -325,7 +327,7 @@ TREES = "LambdaMART"
 
 def letor(study: Study) -> Findings:
     """RankNet and LambdaRank beside LambdaMART on the folds of MQ2008 and OHSUMED."""
-    text = []
+    text = [NARROW_TEXT]
     seeds = range(study.size(1, 3))
     for collection in study.data.collections("mq2008", "ohsumed"):
         numbers = collection.numbers(study.size(1, 5))
@@ -404,6 +406,7 @@ def _one_fold(
             query_fraction=0.5,
             feature_fraction=0.3,
             early_stopping=100,
+            **NARROW,
             **common,
         ).fit(fold.train, valid=fold.valid)
     else:

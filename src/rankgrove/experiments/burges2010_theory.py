@@ -19,6 +19,8 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.burges2010 import GOALS, HIDDEN
 from rankgrove.experiments.study import (
     ARTIFICIAL,
+    NARROW,
+    NARROW_TEXT,
     Curves,
     Experiment,
     Findings,
@@ -145,7 +147,7 @@ COMBINED = (
 
 def stacking(study: Study) -> Findings:
     """Combine rankers exactly, by interpolation and by LambdaRank on their scores."""
-    text = []
+    text = [NARROW_TEXT]
     cells = study.cells({data: (_combined, data) for data in ("artificial", "web-like")})
     for data, found in cells.items():
         best = max(PARTS, key=lambda name: exact_mean(np.array(found[name]["test"])))
@@ -182,7 +184,7 @@ def _combined(study: Study, data: str) -> dict[str, Any]:
     threads: dict[str, Any] = {"n_threads": study.n_threads}
     n_trees = study.size(60, 200)
     parts: list[Any] = [
-        LambdaMART("ndcg@10", n_trees=n_trees, n_leaves=10, **threads).fit(train),
+        LambdaMART("ndcg@10", n_trees=n_trees, n_leaves=10, **NARROW, **threads).fit(train),
         LambdaRank(
             "ndcg@10",
             hidden=HIDDEN,

@@ -15,6 +15,8 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_artificial
 from rankgrove.experiments.study import (
     ARTIFICIAL,
+    NARROW,
+    NARROW_TEXT,
     Curves,
     Experiment,
     Findings,
@@ -304,7 +306,7 @@ def figure_3(study: Study) -> Findings:
         "wu2010-figure3": by_round(found, "test", "test NDCG@10", "Exact line search"),
         "wu2010-figure4": weights_by_round(found),
     }
-    return Findings(text, figures)
+    return Findings(f"{text}\n\n{NARROW_TEXT}", figures)
 
 
 def by_trees(found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -385,7 +387,7 @@ def step_result(
 ) -> dict[str, Any]:
     """Train with some step; return NDCG@10 of what is watched and the weights, round by round."""
     seen: list[Any] = []
-    LambdaMART("ndcg@10", n_threads=n_threads, **options).fit(
+    LambdaMART("ndcg@10", n_threads=n_threads, **(NARROW | options)).fit(
         train, valid=watched, callbacks=[seen.append]
     )
     done = seen[-1]

@@ -17,6 +17,8 @@ from rankgrove.data.synthetic import make_domains
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.burges2010 import best_net
 from rankgrove.experiments.study import (
+    NARROW,
+    NARROW_TEXT,
     Experiment,
     Findings,
     Study,
@@ -161,7 +163,7 @@ def tables_2_to_4(study: Study) -> Findings:
             _beside_paper(values, task.paper),
             _differences(values, task.backgrounds),
         ]
-    text += ["### By number of the domain's own queries", _by_size(study)]
+    text += ["### By number of the domain's own queries", _by_size(study), NARROW_TEXT]
     return Findings("\n\n".join(text), {})
 
 
@@ -254,9 +256,10 @@ def _net(
 def _trees(study: Study, seed: int, submodel: Any, row_fraction: float = 0.7) -> LambdaMART:
     """Return trees of the paper's shape: 500 of 20 leaves, 70 % of the documents a round.
 
-    Lambdas and splits are rankgrove's defaults, not the paper's own.
+    Lambdas and splits are rankgrove's, not the paper's own.
     """
     return LambdaMART(
+        **NARROW,
         n_trees=study.size(100, 500),
         n_leaves=LEAVES,
         learning_rate=0.1,

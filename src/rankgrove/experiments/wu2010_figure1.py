@@ -13,7 +13,16 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.synthetic import make_artificial
-from rankgrove.experiments.study import ARTIFICIAL, Curves, Experiment, Findings, Study, markdown
+from rankgrove.experiments.study import (
+    ARTIFICIAL,
+    NARROW,
+    NARROW_TEXT,
+    Curves,
+    Experiment,
+    Findings,
+    Study,
+    markdown,
+)
 from rankgrove.rankers.combining import OptimalCombination, optimal_combination
 from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.nets import LambdaRank
@@ -51,14 +60,14 @@ def figure_1(study: Study) -> Findings:
             {"NDCG@10": steps}, label, "NDCG@10", "NDCG changes only at crossings"
         ),
     }
-    return Findings("\n\n".join(text), figures)
+    return Findings("\n\n".join([*text, NARROW_TEXT]), figures)
 
 
 def _query(study: Study) -> dict[str, Any]:
     """Train two rankers; return labels and both scores of the query that gains most."""
     train = make_artificial(study.size(200, 1000), labels="equal", seed=0)
     rankers = (
-        LambdaMART(MEASURE, n_trees=study.size(30, 100), n_threads=study.n_threads),
+        LambdaMART(MEASURE, n_trees=study.size(30, 100), n_threads=study.n_threads, **NARROW),
         LambdaRank(MEASURE, n_epochs=study.size(10, 30), n_threads=study.n_threads),
     )
     test = make_artificial(study.size(100, 100), N_DOCS, labels="equal", seed=1)

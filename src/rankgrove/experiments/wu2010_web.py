@@ -16,6 +16,7 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.burges2010 import HIDDEN, best_net
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
+    NARROW_TEXT,
     Experiment,
     Findings,
     Study,
@@ -293,7 +294,7 @@ def figure_3(study: Study) -> Findings:
         ),
         "wu2010-figure4-web": weights_by_round(found),
     }
-    return Findings("\n\n".join(text), figures)
+    return Findings("\n\n".join([*text, NARROW_TEXT]), figures)
 
 
 def _stepped(study: Study, options: dict[str, Any], fold: int) -> dict[str, Any]:
