@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.objectives.lambdas import (
+    NETS_BEYOND_CUTOFF,
+    LambdaObjective,
+    default_truncation,
+)
 from rankgrove.random import row_keys
 
 
@@ -27,7 +31,7 @@ def our_lambdas(scores, labels, ptr, measure, **options):
         np.asarray(labels, np.float64),
         np.asarray(ptr),
         row_keys=keys,
-        truncation=default_truncation(target),
+        truncation=default_truncation(target, NETS_BEYOND_CUTOFF),
         **options,
     )
     up, hessian = np.zeros(len(labels)), np.zeros(len(labels))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rankgrove as rg
 from rankgrove.measures.base import REGISTRY
-from rankgrove.objectives.lambdas import BEYOND_CUTOFF, LambdaObjective, default_truncation
+from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.random import row_keys, string_keys
 from tests.reference import lambdas as naive_lambdas
 from tests.reference import measures as naive
@@ -335,10 +335,10 @@ def test_documents_below_the_cutoff_are_pulled_up(name):
 
 
 def test_default_truncation():
-    assert default_truncation(rg.measure("ndcg@10")) == 10 + BEYOND_CUTOFF
-    assert default_truncation(rg.measure("p@3")) == 3 + BEYOND_CUTOFF
+    assert default_truncation(rg.measure("ndcg@10"), 50) == 60
+    assert default_truncation(rg.measure("p@3"), 5) == 8
     for spec in ("ndcg", "map", "pairs", "auc"):
-        assert default_truncation(rg.measure(spec)) is None
+        assert default_truncation(rg.measure(spec), 50) is None
 
 
 # -- the sigmoid's slope --------------------------------------------------------------------

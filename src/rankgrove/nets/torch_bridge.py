@@ -13,7 +13,11 @@ import numpy as np
 from rankgrove.errors import DataError, MissingExtraError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.objectives.lambdas import (
+    NETS_BEYOND_CUTOFF,
+    LambdaObjective,
+    default_truncation,
+)
 from rankgrove.random import row_keys
 from rankgrove.validation import check_choice, check_flag, check_integer, check_real, refuse
 
@@ -76,7 +80,7 @@ def lambda_loss(
     batch = _batch(tuple(scores.shape), _array(labels), mask, query_ptr, qid)
     target = parse_measure(measure)
     if truncation == "auto":
-        truncation = default_truncation(target)
+        truncation = default_truncation(target, NETS_BEYOND_CUTOFF)
     elif truncation is not None:
         truncation = check_integer("truncation", OWNER, truncation, low=1)
     keys = row_keys(np.arange(batch.ptr.size - 1, dtype=np.uint64), batch.ptr)

@@ -11,15 +11,18 @@ from rankgrove.measures.base import FULL_DEPTH, Measure
 from rankgrove.measures.custom import CustomMeasure
 from rankgrove.objectives.over_queries import over_queries
 
-# Pairs whose better-ranked document stands at most so far below the measure's cutoff count too.
-BEYOND_CUTOFF = 5
+# Where no truncation is given, pairs count whose better-ranked document stands at most this far
+# below the measure's cutoff. Of trees: by the study of benchmarks/defaults.py; nets, which were
+# not part of it, keep to fewer pairs.
+TREES_BEYOND_CUTOFF = 50
+NETS_BEYOND_CUTOFF = 5
 
 
-def default_truncation(measure: Measure) -> int | None:
-    """Return the truncation used where none is given: the cutoff and a little more, or none."""
+def default_truncation(measure: Measure, beyond: int) -> int | None:
+    """Return the truncation used where none is given: the cutoff and some more ranks, or none."""
     if measure.name == "pairs" or measure.cutoff is None:
         return None
-    return measure.cutoff + BEYOND_CUTOFF
+    return measure.cutoff + beyond
 
 
 def check_pairs(there: bool, measure: Measure) -> None:

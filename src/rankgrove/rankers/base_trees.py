@@ -16,7 +16,11 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.objectives.lambdas import (
+    TREES_BEYOND_CUTOFF,
+    LambdaObjective,
+    default_truncation,
+)
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
@@ -150,7 +154,7 @@ def objective_for(
         labels,
         train.query_ptr,
         row_keys=keys,
-        truncation=default_truncation(target),
+        truncation=default_truncation(target, TREES_BEYOND_CUTOFF),
         normalise=True,
         row_weight=None if train.weight is None else train.grouped(train.weight),
         query_weight=train.query_weight,

@@ -12,7 +12,11 @@ from rankgrove.boosting.step import Step
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.objectives.lambdas import (
+    TREES_BEYOND_CUTOFF,
+    LambdaObjective,
+    default_truncation,
+)
 from rankgrove.rankers.files import FitsFiles
 from rankgrove.rankers.preferences import FitsPairs
 from rankgrove.rankers.submodel import SubmodelRanker
@@ -57,7 +61,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
     split : how splits are valued: ``"mse"`` (least squares on the lambdas) or ``"newton"``
         (gradient and hessian)
     truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
-        the measure's cutoff plus 5, all pairs where it has none; None: all pairs
+        the measure's cutoff plus 50, all pairs where it has none; None: all pairs
     beyond_cutoff : whether documents that both stand below the measure's cutoff are ordered too, by
         rank weights that continue below it (see ``LambdaObjective``); False: a pair counts by
         exactly the change of the measure, the papers' own
@@ -139,7 +143,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         max_bins: int = 255,
         max_depth: int | None = None,
         min_gain: float = 0.0,
-        l2: float = 0.1,
+        l2: float = 3.0,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 25,
         random_state: int = 0,
@@ -251,5 +255,5 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
 
     def _truncation(self, target: Measure) -> int | None:
         if self.truncation == "auto":
-            return default_truncation(target)
+            return default_truncation(target, TREES_BEYOND_CUTOFF)
         return None if self.truncation is None else int(self.truncation)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rankgrove.measures.base import Measure
 from rankgrove.nets.inputs import FORMS, GroupTask
 from rankgrove.nets.train import Callback
-from rankgrove.objectives.lambdas import default_truncation
+from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, default_truncation
 from rankgrove.objectives.pairs import MOST_PAIRS, pair_groups
 from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.preferences import PairProbabilities, preference_data
@@ -262,7 +262,7 @@ class LambdaRank(NetRanker):
 
     def _truncation(self, target: Measure) -> int | None:
         if self.truncation == "auto":
-            return default_truncation(target)
+            return default_truncation(target, NETS_BEYOND_CUTOFF)
         return None if self.truncation is None else int(self.truncation)
 
     def _beyond_cutoff(self) -> bool:
