@@ -33,7 +33,7 @@ class BoltzRank(NetRanker):
     hidden : units of every hidden layer; ``()``: none, a linear function
     activation : of hidden units: ``"tanh"`` or ``"relu"``
     optimiser : ``"adam"``, or ``"sgd"``: plain gradient steps
-    learning_rate : size of a step; ``"auto"``: 0.001 for adam, 0.01 for sgd
+    learning_rate : size of a step; ``"auto"``: 0.003 for adam, 0.1 for sgd
     schedule : ``"linear"`` and ``"cosine"`` bring the rate down to 0 over n_epochs, which takes the
         noise of single queries and draws out of the last epochs; ``"constant"`` does not
     n_epochs : passes over the queries at the most
@@ -162,7 +162,7 @@ class BoltzRank(NetRanker):
         return task
 
     def _auto_rate(self) -> float:
-        return 0.001 if self.optimiser == "adam" else 0.01
+        return 0.003 if self.optimiser == "adam" else 0.1
 
     def _kernels(self) -> list[Any]:
         from rankgrove.nets._boltzmann_kernels import train_boltzmann
