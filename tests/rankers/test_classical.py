@@ -255,7 +255,8 @@ def test_adaranks_queries_keep_a_weight_however_often_they_are_ranked_well():
     X = np.arange(8, dtype=np.float32)[:, None] % 4
     X = np.hstack([X, X[::-1]])
     y, qid = np.array([0, 0, 0, 1, 1, 0, 0, 0.0]), np.repeat([0, 1], 4)
-    model = rg.AdaRank("map", n_rounds=400, tolerance=1.0, scaling=None).fit(X, y, qid=qid)
+    rule = {"update": "cumulative", "tolerance": 1.0}
+    model = rg.AdaRank("map", n_rounds=400, scaling=None, **rule).fit(X, y, qid=qid)
     assert len(model.rounds_) == 400
     assert np.isfinite(model.coef_).all()
 

@@ -16,7 +16,7 @@ from rankgrove.training.watch import Watch
 SURE = 1.0 - 1e-6  # a feature that ranks perfectly gets the weight of one that nearly does
 RISE = 1e-12  # a smaller rise of a mean is rounding
 HALVINGS = 6  # of a feature's weight, before the next feature is tried
-UPDATES = ("cumulative", "latest")  # of the queries' weights
+UPDATES = ("latest", "cumulative")  # of the queries' weights
 
 
 @dataclass(repr=False, kw_only=True)

@@ -36,20 +36,19 @@ class AdaRank(LinearPredictor):
 
     Every query has a weight P. A round takes the feature whose ranking has the largest mean of the
     measure E, weighted by P, and adds it to the score with the weight
-    1/2 ln(sum P (1 + E) / sum P (1 - E)). Then P follows the measure of the ranking by the whole
-    score: the worse a query is ranked, the more it weighs. The measures of all queries ranked by
-    each feature alone are computed once.
+    1/2 ln(sum P (1 + E) / sum P (1 - E)). P becomes proportional to exp(-E) of the ranking by the
+    whole score. The measures of all queries ranked by each feature alone are computed once.
 
-    ``AdaRank(update="latest", tolerance=0.002, scaling=None)`` is the paper's loop. It often ends
-    with one or two features; the defaults go on, as docs/classical.md explains.
+    ``AdaRank(tolerance=0.002, scaling=None)`` is the paper's loop with RankLib's end. It often has
+    one or two features; by default every round must raise the training measure.
 
     Parameters
     ----------
     measure : what to maximise, between -1 and 1: a measure or its name. Queries whose value no
         order changes are left out
     n_rounds : number of rounds at the most
-    update : of P: ``"cumulative"``: multiplied by exp(-weight E) in every round; ``"latest"``:
-        proportional to exp(-E), as in the paper
+    update : of P: ``"latest"``: proportional to exp(-E), as in the paper; ``"cumulative"``:
+        multiplied by exp(-weight E) in every round, as in RankLib
     tolerance : None: every round raises the training measure. The weight of its feature is halved,
         six times at the most, until it does; then the next best feature is tried, and training ends
         when none is left. A number: no weight is halved, and training ends when a round lowers the
@@ -95,7 +94,7 @@ class AdaRank(LinearPredictor):
         self,
         measure: str | Measure = "ndcg@10",
         n_rounds: int = 500,
-        update: str = "cumulative",
+        update: str = "latest",
         tolerance: float | None = None,
         most_in_a_row: int = 5,
         direction: str = "up",
