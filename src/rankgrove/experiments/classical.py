@@ -235,7 +235,9 @@ def _by_fold(found: dict[str, list[Values]], published: Published) -> str:
     rows = []
     for name, cells in found.items():
         figures = published.get(_without_variant(name))
-        for m in ("map", "ndcg@1") if figures else ():
+        if figures is None:
+            continue
+        for m in ("map", "ndcg@1"):
             ours = _fold_means(cells, m)
             theirs = figures[m][: len(ours)]
             change = exact_mean(np.array(ours)) - exact_mean(np.array(theirs))
