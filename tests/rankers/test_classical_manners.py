@@ -142,7 +142,8 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(kind, train, valid, tmp_
 
 
 def test_a_checkpoint_of_another_ranker_is_refused(train, tmp_path):
-    quick(rg.RankBoost, even_queries=True, checkpoint=tmp_path / "state").fit(train)
+    same = {"even_queries": True, "n_thresholds": 10, "checkpoint": tmp_path / "state"}
+    quick(rg.RankBoost, **same).fit(train)
     with pytest.raises(rg.DataError, match="ranker was 'rankboost'"):
         quick(rg.FRank, checkpoint=tmp_path / "state").fit(train)
 

@@ -68,7 +68,7 @@ def test_cyclic_preferences_end_at_one_half(ranker):
     options = (
         {"hidden": (4,), "n_epochs": 2000, "learning_rate": 0.01}
         if ranker == "net"
-        else {"n_trees": 200, "n_leaves": 3, "min_leaf": 1}
+        else {"n_trees": 200, "n_leaves": 3, "min_leaf": 1, "l2": 0.1}
     )
     model = RANKERS[ranker](**options).fit_pairs(X, pairs)
     np.testing.assert_allclose(model.predict_pairs(X, pairs), 0.5, atol=0.02)
