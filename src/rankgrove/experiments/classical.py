@@ -211,7 +211,7 @@ def _by_fold(found: dict[str, list[Values]], published: Published) -> str:
     """Return every fold's MAP and NDCG@1 beside the publishers' own, and their difference's p."""
     rows = []
     for name, cells in found.items():
-        figures = published.get(_without_variant(name))
+        figures = published.get(_without_variant(name), {})
         for m in ("map", "ndcg@1") if figures else ():
             ours = _fold_means(cells, m)
             theirs = figures[m][: len(ours)]
