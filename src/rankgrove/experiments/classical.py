@@ -16,25 +16,30 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.sources import Collection
 from rankgrove.experiments.study import (
     COLLECTIONS,
+    Choices,
     Experiment,
     Findings,
     Study,
+    edge_report,
     markdown,
     mean_and_reach,
     p_value,
     per_query,
     pooled,
+    variant_of,
 )
 from rankgrove.experiments.yue2007 import published_figures
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.adarank import AdaRank
 from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.boltzrank import BoltzRank
 from rankgrove.rankers.coordinate_ascent import CoordinateAscent
 from rankgrove.rankers.crr import CRR
 from rankgrove.rankers.forest import RandomForest
 from rankgrove.rankers.frank import FRank
 from rankgrove.rankers.gbrank import GBRank
 from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.rankers.linear import AUTO
 from rankgrove.rankers.listnet import ListNet
 from rankgrove.rankers.mart import MART
 from rankgrove.rankers.mcrank import McRank
@@ -96,18 +101,19 @@ SYSTEMS: dict[str, Callable[[Study], Any]] = {
     "GBRank": lambda s: GBRank(**_gbrank(s)),
     "RandomForest": lambda s: RandomForest(**_rounds(s)),
     "BagBoo": lambda s: BaggedRanker(MART(**_trees(s)), s.size(2, 10), combine="mean"),
-    "RankSVM": lambda s: RankSVM(C="auto"),
+    "RankSVM": lambda s: RankSVM(C=AUTO),
     "Coordinate ascent": lambda s: CoordinateAscent("map", n_restarts=s.size(1, 5)),
     "SmoothRank": lambda s: SmoothRank("ndcg"),
     "ListNet": lambda s: ListNet(n_epochs=s.size(20, 100)),
+    "BoltzRank": lambda s: BoltzRank(n_epochs=s.size(20, 100)),
     "CRR": lambda s: CRR(n_epochs=s.size(10, 50)),
     "CRR, L2 .0001": lambda s: CRR(n_epochs=s.size(10, 50), l2=1e-4, learning_rate=0.001),
     "MART": lambda s: MART(**_trees(s)),
     "McRank": lambda s: McRank(**_trees(s)),
     "RankNet": lambda s: RankNet(**_net(s)),
     "LambdaRank": lambda s: LambdaRank(**_net(s)),
-    "SVM-map": lambda s: SVMMap(C="auto"),
-    "SVM-roc": lambda s: SVMRoc(C="auto"),
+    "SVM-map": lambda s: SVMMap(C=AUTO),
+    "SVM-roc": lambda s: SVMRoc(C=AUTO),
     REFERENCE: lambda s: LambdaMART(**_trees(s)),
     "BL-MART": lambda s: BaggedRanker(
         LambdaMART(**_trees(s)), s.size(2, 10), overfitting_tolerance=0.02
@@ -124,28 +130,45 @@ def run(study: Study) -> Findings:
     """Train every system on every fold of every collection; return the tables."""
     text = [
         "LETOR's measures, means over folds (half width of the 95 % interval over test queries); "
-        f"rounds and C by {DECIDES.upper()} on the validation part."
+        f"rounds and C by {DECIDES.upper()} on the validation part. {REFERENCE}, also in BL-MART: "
+        f"{variant_of(SYSTEMS[REFERENCE](study))}."
     ]
     for collection in study.data.collections("mq2008", "ohsumed"):
         numbers = collection.numbers(study.size(1, 5))
-        found = study.on_folds(collection, numbers, SYSTEMS, _one_fold)
+        cells = study.on_folds(collection, numbers, SYSTEMS, _one_fold)
+        found = {name: [cell["values"] for cell in of_name] for name, of_name in cells.items()}
         published = _published(study) if collection.name == "MQ2008" else {}
         text += [
             f"### {collection.described(numbers)}",
             _systems(found, published),
             _tests(found),
             _variants(found),
+            *_edges(cells),
         ]
         if published:
             text.append(_by_fold(found, published))
     return Findings("\n\n".join(text), {})
 
 
-def _one_fold(study: Study, name: str, collection: Collection, k: int) -> Values:
+def _one_fold(study: Study, name: str, collection: Collection, k: int) -> dict[str, Any]:
     fold = collection.fold(k)
     model = SYSTEMS[name](study).set_params(n_threads=study.n_threads)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
-    return per_query(evaluate(model, fold.test, MEASURES, "letor"))
+    values = per_query(evaluate(model, fold.test, MEASURES, "letor"))
+    cell = {"values": values, "C": getattr(model, "C_", None)}
+    return cell if cell["C"] is None else {**cell, "valid": model.history_["valid"][DECIDES]}
+
+
+def _edges(cells: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Say how often the systems that choose C chose an edge of its grid."""
+    chosen = {
+        f"{name}, C": Choices(
+            [cell["C"] for cell in of_name], AUTO, curves=[cell["valid"] for cell in of_name]
+        )
+        for name, of_name in cells.items()
+        if of_name[0]["C"] is not None
+    }
+    return [edge_report(chosen)] if chosen else []
 
 
 def _fold_means(cells: list[Values], measure: str) -> list[float]:
@@ -211,8 +234,10 @@ def _by_fold(found: dict[str, list[Values]], published: Published) -> str:
     """Return every fold's MAP and NDCG@1 beside the publishers' own, and their difference's p."""
     rows = []
     for name, cells in found.items():
-        figures = published.get(_without_variant(name), {})
-        for m in ("map", "ndcg@1") if figures else ():
+        figures = published.get(_without_variant(name))
+        if figures is None:
+            continue
+        for m in ("map", "ndcg@1"):
             ours = _fold_means(cells, m)
             theirs = figures[m][: len(ours)]
             change = exact_mean(np.array(ours)) - exact_mean(np.array(theirs))
