@@ -164,6 +164,22 @@ def test_several_rankers(rankers, vali, method, tmp_path):
     assert f"combined ({method})" in str(found)
 
 
+@pytest.mark.parametrize("method", ["cyclic", "powell"])
+def test_the_search_gets_ahead_of_where_it_starts(method):
+    # One good ranker, one that is weak but of use, one of no use: even weights are behind the good
+    # one alone, and the best weights ahead of it.
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, 3, 3000) * 1.0
+    data = rg.QueryDataset(None, labels, qid=np.repeat(np.arange(300), 10))
+    columns = [labels + noise * rng.normal(size=3000) for noise in (1.0, 2.0)]
+    columns.append(rng.normal(size=3000))
+    found = rg.interpolate(columns, data, "ndcg", method)
+    even = mean(np.sum([column / column.std() for column in columns], axis=0), data, "ndcg")
+    assert found.value > max(even, *found.values) + 0.008
+    assert found.value == mean(found.predict(columns), data, "ndcg")
+    assert found.weights[0] > 2 * found.weights[1] > 4 * found.weights[2]
+
+
 def test_cyclic_of_two_is_the_exact_combination(rankers, vali):
     best = rg.optimal_combination(*rankers[:2], vali, "ndcg@5")
     found = rg.interpolate(rankers[:2], vali, "ndcg@5")

@@ -55,8 +55,20 @@ def same(one, two):
         == (two.alpha, two.value, two.stretch, two.n_changes, two.n_crossings)
     ) and all(
         np.array_equal(getattr(one.curve, name), getattr(two.curve, name))
-        for name in ("alpha", "value", "at_low", "at_high")
+        for name in ("alpha", "value", "at_low", "at_high", "point_alpha", "point_value")
     )
+
+
+def check_points(found, means, cuts, tied, rounded, message):
+    """Check the single weights: their values by the rule for ties, and that the best is taken."""
+    higher = tied > np.maximum(means[:-1], means[1:]) + 1e-11
+    curve = found.curve
+    np.testing.assert_allclose(curve.point_alpha, cuts[higher], rtol=1e-10, err_msg=message)
+    np.testing.assert_allclose(curve.point_value, tied[higher], rtol=1e-11, err_msg=message)
+    best = max(*means, found.at_low, found.at_high)
+    assert found.value >= best - 1e-11, message
+    # Where rounding leaves the tie as it is, no point is better than what was found.
+    assert found.value >= max([best, *tied[np.abs(tied - rounded) < 1e-11]]) - 1e-11, message
 
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "worst"])
@@ -71,21 +83,24 @@ def test_is_what_brute_force_finds(name, form, ties):
             continue
         low, high = RANGES[form][rng.integers(len(RANGES[form]))]
         found = sweep(prepared, start, other, form=form, low=low, high=high)
-        middles, means = brute_force(prepared, start, other, form, low, high)
+        middles, means, cuts, tied, rounded = brute_force(prepared, start, other, form, low, high)
         curve = found.curve
         close = {"rtol": 1e-11, "atol": 1e-11}
         ours = curve.value[np.searchsorted(curve.alpha, middles) - 1]
         np.testing.assert_allclose(ours, means, err_msg=f"case {case}", **close)
         ends = [mean_at(prepared, start, other, alpha, form) for alpha in (low, high)]
         assert [found.at_low, found.at_high] == [curve.at_low, curve.at_high] == ends
-        np.testing.assert_allclose(found.value, max(*means, *ends), **close)
-        assert found.value >= max(ends)
+        check_points(found, means, cuts, tied, rounded, f"case {case}")
         assert found.value == mean_at(prepared, start, other, found.alpha, form)
         assert curve.alpha[0] == low
         assert curve.alpha[-1] == high
         assert np.all(np.diff(curve.alpha) > 0)
         assert np.all(np.diff(curve.value) != 0)
         assert curve.value.size == curve.alpha.size - 1 == found.n_changes + 1
+        only = sweep(prepared, start, other, form=form, low=low, high=high, points=False)
+        np.testing.assert_allclose(only.value, max(*means, *ends), **close)
+        assert only.stretch[0] < only.stretch[1] or only.alpha in (low, high)
+        assert only.curve.point_alpha.size == 0
         left, right = found.stretch
         if left < right:  # the widest of the best, its middle unless lines cross just there
             best = np.abs(curve.value - curve.value.max()) < 1e-12

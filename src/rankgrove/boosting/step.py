@@ -40,7 +40,8 @@ class OptimalStep:
 
     LambdaMART paper, sections 4 and 5.6: of all weights alpha between two bounds, the one that
     maximises the measure of scores + alpha * tree is found exactly. Newton's weight is taken where
-    it is among the best, the middle of the best stretch otherwise.
+    it is among the best, the middle of the best stretch otherwise. Single weights at which
+    documents are tied are left out: the next tree breaks the tie.
 
     A ranking does not know the scale of its scores, so a weight is good only beside the scores so
     far. On the first round, where all scores are equal and every weight is as good as any other,
@@ -132,6 +133,7 @@ class OptimalStep:
             form="additive",
             low=low,
             high=high,
+            points=False,
             keep_curve=False,
             n_threads=self.n_threads,
         )

@@ -22,6 +22,13 @@ class CombinedForm(StrEnum):
     additive = "additive"
 
 
+class Points(StrEnum):
+    """Whether a single weight may be the best."""
+
+    include = "include"
+    exclude = "exclude"
+
+
 class Method(StrEnum):
     """How the weights of several systems are found."""
 
@@ -65,6 +72,13 @@ Bounds = Annotated[
     str | None,
     typer.Option(help="exact: LOW,HIGH of alpha; the additive form needs it.", metavar="LO,HI"),
 ]
+PointsUsed = Annotated[
+    Points,
+    typer.Option(
+        help="exact: whether a single alpha at which documents are tied may be the best (include), "
+        "or only stretches of alphas and the ends (exclude)."
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(help="exact: picture of the measure over alpha (needs matplotlib)."),
@@ -82,6 +96,7 @@ def combine(
     method: MethodUsed = None,
     form: FormUsed = CombinedForm.convex,
     bounds: Bounds = None,
+    points: PointsUsed = Points.include,
     plot: Plot = None,
     curve: Curve = None,
     convention: Convention = "papers",
@@ -109,7 +124,7 @@ def combine(
     models, data = _sorted_out(files)
     scores = scores or []
     chosen = method or (Method.exact if len(models) + len(scores) == 2 else Method.cyclic)
-    _check(chosen, len(models) + len(scores), form, bounds, plot, curve)
+    _check(chosen, len(models) + len(scores), form, bounds, points, plot, curve)
     if scores and model is not None:
         raise ParameterError(
             "Scores from a file have no model: leave --model out, and take --out for the combined "
@@ -129,7 +144,7 @@ def combine(
     if chosen is Method.exact:
         one, other = systems
         found = rg.optimal_combination(
-            one, other, judged, measure, form.value, _pair(bounds), **known
+            one, other, judged, measure, form.value, _pair(bounds), points=points.value, **known
         )
     else:
         found = rg.interpolate(systems, judged, measure, chosen.value, **known)
@@ -174,6 +189,7 @@ def _check(
     n_systems: int,
     form: CombinedForm,
     bounds: str | None,
+    points: Points,
     plot: Path | None,
     curve: Path | None,
 ) -> None:
@@ -188,9 +204,9 @@ def _check(
                 f"--method exact combines two systems. Got {n_systems}: take cyclic or powell."
             )
         return
-    if form is not CombinedForm.convex or bounds or plot or curve:
+    if form is not CombinedForm.convex or bounds or points is not Points.include or plot or curve:
         raise ParameterError(
-            "--form, --bounds, --plot and --curve are for two systems and --method exact."
+            "--form, --bounds, --points, --plot and --curve are for two systems and --method exact."
         )
 
 

@@ -98,6 +98,7 @@ class Coordinates:
                 self.prepared,
                 rest / width,
                 column * (sign / self.spreads[j]),
+                points=False,
                 keep_curve=False,
                 n_threads=self.n_threads,
             )

@@ -107,6 +107,7 @@ class Searcher:
             self.prepared,
             weighted_sum(self.columns, others),
             self.columns[i],
+            points=False,
             keep_curve=False,
             n_threads=self.n_threads,
         )

@@ -118,6 +118,7 @@ def refine(
                 form="additive",
                 low=bounds[0],
                 high=bounds[1],
+                points=False,
                 keep_curve=False,
                 n_threads=n_threads,
             )

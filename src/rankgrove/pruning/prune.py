@@ -198,6 +198,7 @@ class Pruner:
                 form="additive",
                 low=0.0,
                 high=2.0,
+                points=False,
                 keep_curve=False,
                 n_threads=self._n_threads,
             )

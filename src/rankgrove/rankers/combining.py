@@ -24,6 +24,7 @@ from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
 RULE = "a trained ranker, the path of a model file, or one score a row"
 FORMULAS = {"convex": "(1 - alpha) a + alpha b", "additive": "a + alpha b"}
+POINTS = ("include", "exclude")
 
 
 # -- what is found ------------------------------------------------------------------------------
@@ -88,8 +89,10 @@ class OptimalCombination(_Found):
     values : the two rankers' own means
     curve : the mean as a step function of alpha: ``curve.alpha`` (m + 1 points from the lowest to
         the highest weight), ``curve.value`` (m values between them), ``curve.at_low`` and
-        ``curve.at_high``
-    stretch : the weights around alpha that all have this value
+        ``curve.at_high``; ``curve.point_alpha`` and ``curve.point_value``, the single weights at
+        which documents are tied and the mean is higher than on both sides
+    stretch : the weights around alpha that all have this value; alpha twice where it is a single
+        weight
     form, bounds : the form of the combination, and the range of alpha
     weights : of the two rankers
     ranker : the combined ranker, or None where scores were given
@@ -120,16 +123,22 @@ class OptimalCombination(_Found):
         return self._table(rows)
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the curve as CSV text, one stretch a line; write it to `path`."""
+        """Return the curve as CSV text, one stretch or point a line; write it to `path`.
+
+        A point is a line whose `from` and `to` are equal: the ends of the range, and the single
+        weights of ``curve.point_alpha``. Lines are in the order of `from`.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["from", "to", "value"])
-        edges = [repr(alpha) for alpha in self.curve.alpha.tolist()]
-        low, high = edges[0], edges[-1]
-        writer.writerow([low, low, repr(self.curve.at_low)])
-        values = [repr(value) for value in self.curve.value.tolist()]
-        writer.writerows(zip(edges[:-1], edges[1:], values, strict=True))
-        writer.writerow([high, high, repr(self.curve.at_high)])
+        curve = self.curve
+        low, high = curve.alpha[:1], curve.alpha[-1:]
+        left = np.concatenate([low, curve.point_alpha, curve.alpha])
+        right = np.concatenate([low, curve.point_alpha, curve.alpha[1:], high])
+        value = np.concatenate([[curve.at_low], curve.point_value, curve.value, [curve.at_high]])
+        order = np.argsort(left, kind="stable")
+        columns = (column[order].tolist() for column in (left, right, value))
+        writer.writerows(tuple(map(repr, row)) for row in zip(*columns, strict=True))
         if path is not None:
             write_atomically(path, out.getvalue())
         return out.getvalue()
@@ -176,6 +185,7 @@ def optimal_combination(
     bounds: tuple[float, float] | None = None,
     convention: str = "papers",
     *,
+    points: str = "include",
     names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> OptimalCombination:
@@ -183,6 +193,11 @@ def optimal_combination(
 
     Every weight at which two documents change places is looked at (LambdaMART paper, section 4),
     so the result is the best of all weights, not of a grid.
+
+    Exactly where lines of scores meet, documents are tied, and by the measure's rule for ties such
+    a single weight can be better than all weights beside it. It is taken only where it is better
+    than every stretch of weights, and where the combined scores, rounded as they are, really give
+    the value: what is reported is always what evaluating the combination gives.
 
     Parameters
     ----------
@@ -194,6 +209,9 @@ def optimal_combination(
     bounds : lowest and highest alpha; None is (0, 1) for the convex form, which reaches every
         combination of positive weights. The additive form needs bounds.
     convention : what the measure's name does not say (see :func:`rankgrove.measure`)
+    points : ``"include"`` lets a single weight at which documents are tied be the best, where it
+        is; ``"exclude"`` takes the best stretch of weights (or an end of the range), for those who
+        do not want a value that the least change of a score takes away
     names : what to call the two where the result is printed
     n_threads : threads to use, None for all cores; the result does not depend on it
 
@@ -207,6 +225,7 @@ def optimal_combination(
     """
     owner = "optimal_combination"
     low, high = weight_bounds(form, bounds, owner)
+    check_choice("points", owner, points, POINTS)
     chosen = parse_measure(measure, convention)
     rankers = [loaded(one, name, owner, RULE) for name, one in (("a", a), ("b", b))]
     searcher = search_weights(rankers, checked_dataset(dataset, owner), chosen, owner, n_threads)
@@ -216,6 +235,7 @@ def optimal_combination(
         form=form,
         low=low,
         high=high,
+        points=points == "include",
         n_threads=n_threads,
     )
     assert found.curve is not None  # it was asked for

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rankgrove.errors import ParameterError
 from rankgrove.rankers.combination import CombinedRanker
 from rankgrove.rankers.combining import FORMULAS, OptimalCombination
@@ -31,7 +33,8 @@ def combination_curve(result: OptimalCombination) -> Figure:
     Notes
     -----
     Of a curve with very many steps the band between the least and the largest value is drawn, so
-    that no peak is lost.
+    that no peak is lost. Dots are the values at the two ends, and at single weights where tied
+    documents make the measure higher than on both sides (of very many, the highest).
     """
     if isinstance(result, CombinedRanker):
         raise ParameterError(
@@ -51,6 +54,10 @@ def combination_curve(result: OptimalCombination) -> Figure:
     for name, value, style in zip(result.names, result.values, (":", "--"), strict=True):
         axes.axhline(value, color="0.45", linestyle=style, linewidth=1.0, label=name)
     axes.plot([low, high], [curve.at_low, curve.at_high], "o", color="C0", markersize=4)
+    highest = np.argsort(-curve.point_value, kind="stable")[:MOST_COLUMNS]
+    if highest.size:
+        points = curve.point_alpha[highest], curve.point_value[highest]
+        axes.plot(*points, "o", color="C0", markersize=2)
     axes.plot(
         result.alpha,
         result.value,

@@ -28,24 +28,38 @@ from numba import njit
 from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PRECISIONS, STABLE, SUM
 
 LOG_UNIT = 2.0**50  # fixed point of CASCADE's state
-MOST_LOG = np.int64(2) ** 56  # 2^-64: nobody reads on
+MOST_LOG = 64.0  # 2^-64: nobody reads on
+MOST_STATE = 2.0**62  # that all documents of a query may add up to
 
 
 @njit(cache=True, nogil=True)
 def log_of_staying(g):
-    """Return -log2(1 - g) in fixed point."""
-    if g >= 1.0:
-        return MOST_LOG
-    return min(np.int64(np.rint(-np.log2(1.0 - g) * LOG_UNIT)), MOST_LOG)
+    """Return -log2(1 - g)."""
+    return MOST_LOG if g >= 1.0 else min(-np.log2(1.0 - g), MOST_LOG)
+
+
+@njit(cache=True, nogil=True)
+def unit_of_state(rule, gain):
+    """Return what the state counts 1 as, so that no sum of a query's states can overflow."""
+    unit = LOG_UNIT
+    if rule == CASCADE:
+        total = 0.0
+        for i in range(gain.size):
+            if gain[i] != 0.0:
+                total += log_of_staying(gain[i])
+        while total * unit > MOST_STATE:
+            unit *= 0.5
+    return unit
 
 
 @njit(cache=True, nogil=True)
 def describe_groups(
-    rule, ties, gain, order, size, member, n_groups, g, coef, share, step, single, E
+    rule, ties, gain, unit, order, size, member, n_groups, g, coef, share, step, single, E
 ):
     """Fill what groups contribute by themselves.
 
-    gain : in, the query's gains; order : in, its documents, groups one after the other
+    gain : in, the query's gains; unit : in, what the state counts 1 as
+    order : in, the query's documents, groups one after the other
     g, coef, share : out, by place in `order`: gains (ascending within a group unless ties are
         stable) and the coefficients
     step, single : out, by group: what it adds to the state, and the gain of a lone document, NaN
@@ -62,7 +76,9 @@ def describe_groups(
             single[k] = g[a]
             share[a] = hit
             coef[a] = g[a] if rule in (SUM, CASCADE) else hit
-            step[k] = log_of_staying(g[a]) if rule == CASCADE else np.int64(hit)
+            step[k] = np.int64(hit)
+            if rule == CASCADE and g[a] != 0.0:
+                step[k] = np.int64(np.rint(log_of_staying(g[a]) * unit))
             continue
         single[k] = np.nan
         if ties != STABLE:
@@ -70,7 +86,7 @@ def describe_groups(
         step[k] = 0
         for r in range(a, a + n):
             if rule == CASCADE:
-                step[k] = min(step[k] + log_of_staying(g[r]), MOST_LOG)
+                step[k] += np.int64(np.rint(log_of_staying(g[r]) * unit))
             else:
                 step[k] += np.int64(g[r] > 0.0)
         own, rise = coef[a : a + n], share[a : a + n]
@@ -131,7 +147,7 @@ def ordered_coefficients(rule, g, coef, share):
 
 
 @njit(cache=True, nogil=True)
-def contribution(rule, begin, state, first, n, coef, share, weight, depth, scale):
+def contribution(rule, begin, state, unit, first, n, coef, share, weight, depth, scale):
     """Return what a group contributes below `begin` documents that add up to `state`."""
     n = min(n, depth - begin)
     if n <= 0 or (rule == FIRST and state > 0):
@@ -144,7 +160,7 @@ def contribution(rule, begin, state, first, n, coef, share, weight, depth, scale
         for m in range(n):
             total += coef[first + m] * weight[begin + m]
         if rule == CASCADE and total != 0.0:
-            total *= math.exp2(-state / LOG_UNIT)
+            total *= math.exp2(-state / unit)
     return np.int64(np.rint(total * scale))
 
 

@@ -22,6 +22,19 @@ from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_
 
 MOST_CROWDED = 8  # mean number of crossings beside one in its bucket, for insertion to be quick
 NO_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+# Alphas that differ by less than this part of their size are one: crossings that fall together
+# would otherwise be torn apart by the rounding of scores such as 1/3.
+ONE_POINT, ROUNDING = 2.0**-40, 2.0**-51
+
+
+@njit(cache=True, nogil=True)
+def width_of_point(alpha, convex):
+    """Return how far an alpha can be from another that is the same but for rounding.
+
+    In the convex form both weights count, alpha and 1 - alpha.
+    """
+    size = min(abs(alpha), abs(1.0 - alpha)) if convex else abs(alpha)
+    return ONE_POINT * size + ROUNDING * abs(alpha)
 
 
 @njit(cache=True, nogil=True)
@@ -74,14 +87,17 @@ def group_documents(s, t, order, gs, gt, size, member):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def crossings_with(gs, gt, size, n, s, t, convex, low, high, c):
+def crossings_with(gs, gt, size, n, s, t, convex, low, high, start, end, c):
     """Fill `c` with where the first `n` groups cross the line (s, t), which begins below them.
 
-    Returns how many documents of theirs are above the line from `low` to `high`, and how many of
-    the groups are, by rounding of the scores at `low`, not above it just after `low`.
+    Returns how many documents of theirs are above the line from `low` to `high`, how many of the
+    groups are, by rounding of the scores at `low`, not above it just after `low`, and how many
+    cross it between `low` and `high` after `start`, up to `end`.
     """
     above = 0
     wrong = 0
+    within = 0
+    start = max(start, low)
     for a in range(n):
         difference = gs[a] - s
         turn = t - gt[a]
@@ -92,7 +108,8 @@ def crossings_with(gs, gt, size, n, s, t, convex, low, high, c):
         stays = ((x >= high) & (turn >= 0.0)) | ((x <= low) & (turn < 0.0))
         above += size[a] * np.int64(stays)
         wrong += np.int64(((x <= low) & (turn > 0.0)) | ((x > low) & (turn < 0.0)))
-    return above, wrong
+        within += np.int64((x > start) & (x <= end) & (x < high))
+    return above, wrong, within
 
 
 @njit(cache=True, nogil=True)
@@ -105,62 +122,78 @@ def grown(array, least):
 
 @njit(cache=True, nogil=True)
 def find_crossings(
-    gs, gt, size, member, n_groups, convex, low, high, depth, start, end, rank, c, bins, keys, codes
-):
+    gs, gt, size, member, step, single, lives, n_groups, convex, low, high, depth, start, end,
+    rank, state, c, bins, keys, codes,
+):  # fmt: skip
     """Find the crossings c of all groups with low < c < high and start < c <= end.
 
-    Groups that have `depth` or more documents above them all the way are dropped: they never
-    reach a rank that counts, and neither does what passes below them.
+    Those that follow `end` so closely that they are one point with it are listed too, last, but
+    not counted. Groups that have `depth` or more documents above them all the way are dropped:
+    they never reach a rank that counts, and neither does what passes below them.
 
-    gs, gt, size, member : inout, the groups; those that are kept are moved to the front
-    rank : out, how many documents are above a group just after `low`
+    gs .. lives : inout, the groups; those that are kept are moved to the front
+    lives : whether a group's rank matters; where two that do not cross, that is not listed
+    rank, state : out, how many documents are above a group just after `low`, and what they add up
+        to
     c : scratch; bins : inout, counts of the crossings in equal parts of start .. end; with any
         bins, crossings are counted and not kept
     keys, codes : out, grown where needed: -c, and the overtaken group << 32 | the overtaking one
 
-    Returns the number of groups kept, that of crossings, and keys and codes.
+    Returns the number of groups kept, that of crossings and of those listed, and keys and codes.
     """
     kept = 0
     found = 0
+    listed = 0
     before = 0
+    sum_of_steps = np.int64(0)
     per_alpha = bins.size / (end - start)
+    ahead = end + width_of_point(end, convex)
     for j in range(n_groups):
-        above, wrong = crossings_with(gs, gt, size, kept, gs[j], gt[j], convex, low, high, c)
+        above, wrong, within = crossings_with(
+            gs, gt, size, kept, gs[j], gt[j], convex, low, high, start, end, c
+        )
         if above >= depth:
             continue
+        found += within
         gs[kept] = gs[j]
         gt[kept] = gt[j]
         size[kept] = size[j]
         member[kept] = member[j]
+        step[kept] = step[j]
+        single[kept] = single[j]
+        lives[kept] = lives[j]
         rank[kept] = before
+        state[kept] = sum_of_steps
         before += size[j]
+        sum_of_steps += step[j]
         if bins.size:
             for a in range(kept):
                 x = c[a]
                 if low < x < high and start < x <= end:
                     bins[min(np.int64((x - start) * per_alpha), bins.size - 1)] += 1
-                    found += 1
             kept += 1
             continue
-        if found + kept > keys.size:
-            keys = grown(keys, found + kept)
-            codes = grown(codes, found + kept)
+        if listed + kept > keys.size:
+            keys = grown(keys, listed + kept)
+            codes = grown(codes, listed + kept)
+        after = max(start, low)
+        live = lives[kept]
         for a in range(kept):
             x = c[a]
-            keys[found] = -x
-            codes[found] = (a << 32) | kept
-            found += np.int64((x > start) & (x <= end) & (x > low) & (x < high))
+            keys[listed] = -x
+            codes[listed] = (a << 32) | kept
+            listed += np.int64((x > after) & (x <= ahead) & (x < high)) & (lives[a] | live)
         if wrong:
             # Within rounding the line began above some of them.
-            mend_wrong(gs, gt, size, kept, convex, low, rank, c, codes, found)
+            mend_wrong(gs, gt, size, step, kept, convex, low, rank, state, c, codes, listed)
         kept += 1
-    return kept, found, keys, codes
+    return kept, found, listed, keys, codes
 
 
 @njit(cache=True, nogil=True)
-def mend_wrong(gs, gt, size, b, convex, low, rank, c, codes, found):
+def mend_wrong(gs, gt, size, step, b, convex, low, rank, state, c, codes, listed):
     """Set right the ranks and crossings of group `b` and those before it that are not above it."""
-    last = found - 1
+    last = listed - 1
     for a in range(b - 1, -1, -1):
         turn = gt[b] - gt[a]
         if convex:
@@ -169,6 +202,8 @@ def mend_wrong(gs, gt, size, b, convex, low, rank, c, codes, found):
         if (c[a] <= low and turn > 0.0) or (c[a] > low and turn < 0.0):
             rank[a] += size[b]
             rank[b] -= size[a]
+            state[a] += step[b]
+            state[b] -= step[a]
             if is_listed:
                 codes[last] = (b << 32) | a
         if is_listed:

@@ -6,24 +6,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rankgrove.sweep._crossing_kernels import sort_crossings
+from rankgrove.sweep._crossing_kernels import sort_crossings, width_of_point
 
-# Alphas that differ by less than this part of their size are one: crossings that fall together
-# would otherwise be torn apart by the rounding of scores such as 1/3.
-ONE_POINT, ROUNDING = 2.0**-40, 2.0**-51
 # Equal values of different orders may differ by a few units of the fixed point.
 NO_CHANGE = 8
 EQUAL_BITS = 4
-
-
-@njit(cache=True, nogil=True)
-def width_of_point(alpha, convex):
-    """Return how far an alpha can be from another that is the same but for rounding.
-
-    In the convex form both weights count, alpha and 1 - alpha.
-    """
-    size = min(abs(alpha), abs(1.0 - alpha)) if convex else abs(alpha)
-    return ONE_POINT * size + ROUNDING * abs(alpha)
 
 
 @njit(cache=True, nogil=True)
@@ -67,33 +54,65 @@ def sort_bucket(keys, changes):
 
 
 @njit(cache=True, nogil=True)
-def add_up(keys, changes, convex, low, last, last_change, total, breaks, totals):
+def add_up(
+    keys, changes, tie_keys, tie_changes, convex, low, ends, sums, total, breaks, totals, tops
+):
     """Fill where the sum changes, ascending, and its value before each of these points.
 
     keys, changes : in, -alpha and the change there, by ascending alpha
+    tie_keys, tie_changes : in, -alpha and by how much twice the value at the point is above the sum
+        of those before and after it, by ascending alpha
     low : in, where the range begins: what changes there is no change within it
-    last, last_change : in, a point before all of them, to which the first may belong
-    total : in, the sum before that
+    ends, sums : inout, the last point, to which what comes may belong: its first and last alpha;
+        its change, all rises, the change of ties, all rises of those
+    total : in, the sum before that point
+    breaks, totals : out, the changes, without those of the last point
+    tops : out, one row per point that may be better than what is before and after it, without the
+        last point: its first and last alpha, its value, the most that rounding of scores can make
+        of it, and the better of the values beside it
 
-    Returns how often the sum changes and what it is then, not counting the last point, and the
-    last point with its change: what comes after may belong to it.
+    Returns how many changes there are, the sum after them, and how many points.
     """
     n = 0
-    reach = last + width_of_point(last, convex)
-    for e in range(keys.size):
-        here = -keys[e]
-        if here <= reach:
-            last_change += changes[e]
-            continue
-        if abs(last_change) > NO_CHANGE and last > low:
-            breaks[n] = last
-            totals[n] = total
-            n += 1
-        total += last_change
+    n_tops = 0
+    e = 0
+    k = 0
+    first, last = ends
+    change, rises, tie_change, tie_rises = sums
+    reach = first + width_of_point(first, convex)
+    while e < keys.size or k < tie_keys.size:
+        is_tie = k < tie_keys.size and (e == keys.size or tie_keys[k] >= keys[e])
+        here = -tie_keys[k] if is_tie else -keys[e]
+        if here > reach:
+            if first > low:
+                if abs(change) > NO_CHANGE:
+                    breaks[n] = first
+                    totals[n] = total
+                    n += 1
+                above = rises - max(change, 0) + 0.5 * tie_rises
+                if above > NO_CHANGE:
+                    tops[n_tops, 0] = first
+                    tops[n_tops, 1] = last
+                    tops[n_tops, 2] = total + 0.5 * (change + tie_change)
+                    tops[n_tops, 3] = total + max(change, 0) + above
+                    tops[n_tops, 4] = total + max(change, 0)
+                    n_tops += 1
+            total += change
+            first = here
+            reach = here + width_of_point(here, convex)
+            change = rises = tie_change = tie_rises = 0
         last = here
-        last_change = changes[e]
-        reach = here + width_of_point(here, convex)
-    return n, total, last, last_change
+        if is_tie:
+            tie_change += tie_changes[k]
+            tie_rises += max(tie_changes[k], 0)
+            k += 1
+        else:
+            change += changes[e]
+            rises += max(changes[e], 0)
+            e += 1
+    ends[0], ends[1] = first, last
+    sums[0], sums[1], sums[2], sums[3] = change, rises, tie_change, tie_rises
+    return n, total, n_tops
 
 
 @njit(cache=True, nogil=True)
@@ -129,3 +148,10 @@ def keep_best(left, rights, totals, best_left, best_right, best_total, n_best):
         best_right[to] = rights[i]
         best_total[to] = totals[i]
     return n_best
+
+
+@njit(cache=True, nogil=True)
+def fill_means(totals, scale, fixed, n, means):
+    """Fill the means that sums in fixed point stand for; `means` may be the same memory."""
+    for i in range(totals.size):
+        means[i] = (totals[i] / scale + fixed) / n

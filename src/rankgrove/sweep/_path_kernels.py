@@ -1,184 +1,69 @@
 # mypy: ignore-errors
-"""Following the order of every query's documents along alpha, crossing by crossing.
+"""Following the ranks of every query's documents along alpha, crossing by crossing.
 
-The groups stand in slots, in the order of their rank: the number of documents above them by the
-pairwise rule of :mod:`._crossing_kernels`. A crossing changes two ranks; the two groups then move
-slot by slot to where they belong. Where several lines cross at one point the moves between add up
-to the right whole, so nothing needs to be told apart; where rounding lets three lines cross in an
-impossible order, ranks are equal for a moment and right again after it.
+A group's rank is the number of documents above it by the rule of :mod:`._crossing_kernels`, its
+state what those add up to. A crossing changes both of two groups, and a value is the sum of
+what the groups contribute at their ranks: who stands at the other ranks need not be known. Where
+several lines cross at one point the changes between add up to the right whole, so nothing needs to
+be told apart; where rounding lets three lines cross in an impossible order, ranks are equal for a
+moment and right again after it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
 import numpy as np
 from numba import njit
 
-from rankgrove.measures._ranking_kernels import MOST_COUNTED
-from rankgrove.measures._value_kernels import CASCADE, FIRST, PAIRS, PRECISIONS
-from rankgrove.sweep._contribution_kernels import (
-    MOST_LOG,
-    contribution,
-    describe_groups,
-    pairs_between,
-    pairs_within,
-)
-from rankgrove.sweep._crossing_kernels import (
-    find_crossings,
-    group_documents,
-    grown,
-    sort_crossings,
-    sort_documents,
-)
+from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PAIRS, PRECISIONS, SUM
+from rankgrove.sweep._contribution_kernels import contribution, pairs_between, pairs_within
+from rankgrove.sweep._crossing_kernels import grown, sort_crossings, width_of_point
+from rankgrove.sweep._line_kernels import counted_depth, new_lines, new_scratch, open_query
+from rankgrove.sweep._tie_kernels import new_meeting, tied_pairs, tied_rise
 
-RECORDED = -1  # the code of rules whose value is found by evaluating every order
-
-
-class Lines(NamedTuple):
-    """The groups of one query.
-
-    By group: s, t, size, member (place of its first document in `order`), place (its slot), step,
-    single (see describe_groups). By slot: slots (its group), rank, begin, state, part (documents
-    above by the pairwise rule and by place, what they add up to, what the slot contributes). By
-    document: order, g, coef, share.
-    """
-
-    s: np.ndarray
-    t: np.ndarray
-    single: np.ndarray
-    size: np.ndarray
-    member: np.ndarray
-    rank: np.ndarray
-    place: np.ndarray
-    step: np.ndarray
-    slots: np.ndarray
-    begin: np.ndarray
-    state: np.ndarray
-    part: np.ndarray
-    order: np.ndarray
-    g: np.ndarray
-    coef: np.ndarray
-    share: np.ndarray
-
-
-@njit(cache=True, nogil=True)
-def new_lines(n):
-    """Return room for the groups of a query of up to `n` documents."""
-    i, f = np.empty((10, n), np.int64), np.empty((6, n))
-    return Lines(
-        f[0], f[1], f[2], i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], f[3], f[4],
-        f[5],
-    )  # fmt: skip
-
-
-class Scratch(NamedTuple):
-    """Room that queries share: for sorting documents, rows of crossings, tied groups."""
-
-    key: np.ndarray
-    other_key: np.ndarray
-    other_index: np.ndarray
-    above: np.ndarray
-    taken: np.ndarray
-    c: np.ndarray
-    E: np.ndarray
-
-
-@njit(cache=True, nogil=True)
-def new_scratch(n):
-    """Return scratch for queries of up to `n` documents."""
-    f, few = np.empty((4, n + 1)), np.empty((2, MOST_COUNTED), np.int32)
-    return Scratch(f[0], f[1], np.empty(n, np.int64), few[0], few[1], f[2], f[3])
-
+MASK = 0xFFFFFFFF
+MOST_ROOM = 1 << 18  # changes that room is made for before there are any
 
 # -- one query --------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def counted_depth(rule, depth, weight):
-    """Return how many ranks of a query count."""
-    if rule in (PAIRS, RECORDED):
-        return weight.size
-    n = min(depth, weight.size)
-    while n > 0 and weight[n - 1] == 0.0:
-        n -= 1
-    return n
-
-
-@njit(cache=True, nogil=True)
-def open_query(s, t, convex, low, high, depth, start, end, lines, scratch, bins, keys, codes):
-    """Group the documents of a query, find its crossings; return what find_crossings does."""
-    order = lines.order[: s.size]
-    sort_documents(
-        s, t, convex, low, scratch.key, order, scratch.above, scratch.taken, scratch.other_key,
-        scratch.other_index,
-    )  # fmt: skip
-    n = group_documents(s, t, order, lines.s, lines.t, lines.size, lines.member)
-    return find_crossings(
-        lines.s, lines.t, lines.size, lines.member, n, convex, low, high, depth, start, end,
-        lines.rank, scratch.c, bins, keys, codes,
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def fill_slots(n, lines):
-    """Put the groups into slots by rank; `rank`, which was by group, is by slot then."""
-    rank, slots = lines.rank, lines.slots
-    for k in range(n):
-        r = rank[k]
-        to = k - 1
-        while to >= 0 and rank[to] > r:
-            rank[to + 1] = rank[to]
-            slots[to + 1] = slots[to]
-            to -= 1
-        rank[to + 1] = r
-        slots[to + 1] = k
-    for p in range(n):
-        lines.place[slots[p]] = p
-
-
-@njit(cache=True, nogil=True, inline="always")
-def contribution_at(rule, begin, state, u, member, size, coef, share, weight, depth, scale):
-    """Return what group `u` contributes; a lone document's case is spelled out, for speed."""
-    if size[u] > 1 or rule == CASCADE:
-        return contribution(
-            rule, begin, state, member[u], size[u], coef, share, weight, depth, scale
-        )
-    if begin >= depth or (rule == FIRST and state > 0):
+def lone_contribution(rule, gain, state, stay, weight, scale):
+    """Return what a group of one document contributes at a rank of a weight."""
+    if rule == FIRST and state > 0:
         return np.int64(0)
-    own = coef[member[u]]
+    value = gain
     if rule == PRECISIONS:
-        own += state * share[member[u]]
-    return np.int64(np.rint(own * weight[begin] * scale))
+        value = np.float64(gain > 0.0) * (1.0 + state)
+    elif rule == FIRST:
+        value = np.float64(gain > 0.0)
+    value *= weight
+    if rule == CASCADE:
+        value *= stay
+    return np.int64(np.rint(value * scale))
 
 
 @njit(cache=True, nogil=True)
-def first_value(rule, ties, n, lines, weight, depth, scale):
-    """Fill all slots; return the sum of what they contribute (of PAIRS: the balance of pairs)."""
-    slots, size, member, step = lines.slots, lines.size, lines.member, lines.step
-    g, coef, share, part = lines.g, lines.coef, lines.share, lines.part
-    begin, state = lines.begin, lines.state
-    documents = 0
-    sum_of_steps = np.int64(0)
+def first_value(rule, ties, n, lines, unit, weight, depth, scale):
+    """Fill what groups contribute; return the sum (of PAIRS: the balance of pairs)."""
+    size, member, rank, state = lines.size, lines.member, lines.rank, lines.state
+    stay, g = lines.stay, lines.g
     total = np.int64(0)
-    for p in range(n):
-        u = slots[p]
-        begin[p] = documents
-        state[p] = sum_of_steps
+    for u in range(n):
         if rule == PAIRS:
             total += pairs_within(g, member[u], size[u], ties)
-            for q in range(p + 1, n):
-                v = slots[q]
-                total += pairs_between(g, member[u], size[u], member[v], size[v])
-        elif rule != RECORDED:
-            part[p] = contribution_at(
-                rule, begin[p], state[p], u, member, size, coef, share, weight, depth, scale
-            )
-            total += part[p]
-        documents += size[u]
-        sum_of_steps += step[u]
+            for v in range(n):
+                if rank[u] < rank[v] or (rank[u] == rank[v] and u < v):
+                    total += pairs_between(g, member[u], size[u], member[v], size[v])
+            continue
         if rule == CASCADE:
-            sum_of_steps = min(sum_of_steps, MOST_LOG)
+            stay[u] = math.exp2(-state[u] / unit)
+        lines.part[u] = contribution(
+            rule, rank[u], state[u], unit, member[u], size[u], lines.coef, lines.share, weight,
+            depth, scale,
+        )  # fmt: skip
+        total += lines.part[u]
     return total
 
 
@@ -189,73 +74,109 @@ def pairs_fixed_point(balance, weight, scale):
 
 
 @njit(cache=True, nogil=True)
-def walk(
-    rule, n, lines, keys, codes, e, weight, depth, scale, total, points, changes, written, most
+def rise_at_point(
+    rule, ties, lines, gain, keys, codes, e, stop, weight, depth, scale, unit, total, meeting
 ):
-    """Go through the crossings from `e` on, until the value has changed `most` times.
+    """Return `stop`, and by how much the value at the next point, and at best, is above now.
 
-    keys, codes : in, the crossings in ascending order
+    The point has the crossings from `e` on up to alpha `stop`.
+    """
+    last = e + 1
+    while last < keys.size and -keys[last] <= stop:
+        last += 1
+    if rule == PAIRS:
+        now = pairs_fixed_point(total, weight[0], scale)
+        rise, best = tied_pairs(ties, lines, codes, e, last)
+        rise = pairs_fixed_point(total + rise, weight[0], scale) - now
+        best = pairs_fixed_point(total + best, weight[0], scale) - now
+    else:
+        rise, best = tied_rise(
+            rule, ties, lines, gain, codes, e, last, weight, depth, scale, unit, meeting
+        )
+    return stop, rise, max(best, 0)
+
+
+@njit(cache=True, nogil=True)
+def walk(
+    rule, ties, lines, gain, keys, codes, end, convex, weight, depth, scale, unit, total, reach,
+    points, changes, written, tie_points, tie_changes, tied, meeting,
+):  # fmt: skip
+    """Go through a query's crossings up to `end`.
+
+    keys, codes : in, the crossings in ascending order, also those that are one point with `end`
     total : in, of PAIRS the balance of pairs
+    reach : in, how far the last point reaches, where its value is not the mean of those beside it
     points, changes : out, from `written` on: the keys (-alpha) where the value changes, and by
-        how much (of RECORDED: how many exchanges there may change it)
+        how much
+    tie_points, tie_changes : out, from `tied` on: where the value at a point may not be the mean of
+        those before and after it, by how much twice the value is above their sum; none is written
+        where `reach` is infinite
 
-    Returns the next crossing, and how many changes are written now.
+    Returns how many changes and ties are written now, and `reach`.
     """
     # The arrays by themselves: taking them out of the tuple costs more than using them.
-    rank, slots, place, size = lines.rank, lines.slots, lines.place, lines.size
-    member, step, single, begin = lines.member, lines.step, lines.single, lines.begin
-    state, part, g, coef, share = lines.state, lines.part, lines.g, lines.coef, lines.share
-    while e < keys.size and written < most:
+    rank, state, stay, part, size = lines.rank, lines.state, lines.stay, lines.part, lines.size
+    member, step, single = lines.member, lines.step, lines.single
+    g, coef, share = lines.g, lines.coef, lines.share
+    knows_above = rule != SUM and rule != PAIRS
+    is_mean = ties == EXPECTED  # the value where two documents meet, of those before and after
+    e = 0
+    while e < keys.size and -keys[e] <= end:
         here = keys[e]
+        if -here > reach:
+            stop = -here + width_of_point(-here, convex)
+            is_lone = e + 1 == keys.size or -keys[e + 1] > stop
+            if not (is_lone and size[codes[e] >> 32] + size[codes[e] & MASK] == 2 and is_mean):
+                reach, rise, best = rise_at_point(
+                    rule, ties, lines, gain, keys, codes, e, stop, weight, depth, scale, unit,
+                    total, meeting,
+                )  # fmt: skip
+                # Two changes, which add up to the rise, and the first alone to what it is at best.
+                tie_points[tied : tied + 2] = here
+                tie_changes[tied] = 2 * best
+                tie_changes[tied + 1] = 2 * (rise - best)
+                tied += 2
         change = np.int64(0)
         while e < keys.size and keys[e] == here:
-            down, up = codes[e] >> 32, codes[e] & 0xFFFFFFFF
+            down, up = codes[e] >> 32, codes[e] & MASK
             e += 1
-            rank[place[down]] += size[up]
-            rank[place[up]] -= size[down]
-            p = place[up] - 1
-            rises = True
-            while True:
-                # First the one that overtakes rises to its rank, then the other sinks to its own.
-                if rises and (p < 0 or rank[p] <= rank[p + 1]):
-                    rises = False
-                    p = place[down]
-                if not rises and (p + 1 == n or rank[p] <= rank[p + 1]):
-                    break
-                u, v = slots[p], slots[p + 1]
-                slots[p], slots[p + 1] = v, u
-                place[u], place[v] = p + 1, p
-                rank[p], rank[p + 1] = rank[p + 1], rank[p]
-                begin[p + 1] = begin[p] + size[v]
-                state[p + 1] = state[p] + step[v]
-                if rule == CASCADE:
-                    state[p + 1] = min(state[p + 1], MOST_LOG)
-                if begin[p] < depth and single[u] != single[v]:
-                    if rule == RECORDED:
-                        change += 1
-                    elif rule == PAIRS:
-                        change -= 2 * pairs_between(g, member[u], size[u], member[v], size[v])
-                    else:
-                        change -= part[p] + part[p + 1]
-                        part[p] = contribution_at(
-                            rule, begin[p], state[p], v, member, size, coef, share, weight, depth,
-                            scale,
-                        )  # fmt: skip
-                        part[p + 1] = contribution_at(
-                            rule, begin[p + 1], state[p + 1], u, member, size, coef, share, weight,
-                            depth, scale,
-                        )  # fmt: skip
-                        change += part[p] + part[p + 1]
-                p += -1 if rises else 1
+            rank[down] += size[up]
+            rank[up] -= size[down]
+            if rule == PAIRS:
+                change -= 2 * pairs_between(g, member[down], size[down], member[up], size[up])
+                continue
+            if knows_above:
+                state[down] += step[up]
+                state[up] -= step[down]
+                if rule == CASCADE and step[down] != 0 and step[up] != 0:
+                    stay[down] = math.exp2(-state[down] / unit)
+                    stay[up] = math.exp2(-state[up] / unit)
+            change -= part[down] + part[up]
+            for u in (down, up):
+                if rank[u] >= depth:
+                    part[u] = 0
+                elif size[u] == 1:
+                    part[u] = lone_contribution(
+                        rule, single[u], state[u], stay[u], weight[rank[u]], scale
+                    )
+                else:
+                    part[u] = contribution(
+                        rule, rank[u], state[u], unit, member[u], size[u], coef, share, weight,
+                        depth, scale,
+                    )  # fmt: skip
+                change += part[u]
         if rule == PAIRS:
             before = pairs_fixed_point(total, weight[0], scale)
             total += change
             change = pairs_fixed_point(total, weight[0], scale) - before
-        if change != 0:
-            points[written] = here
-            changes[written] = change
-            written += 1
-    return e, written
+        points[written] = here
+        changes[written] = change
+        written += np.int64(change != 0)
+        if -here <= reach < np.inf:
+            tie_points[tied] = here
+            tie_changes[tied] = -change
+            tied += np.int64(change != 0)
+    return written, tied, reach
 
 
 # -- all queries ------------------------------------------------------------------------------
@@ -273,26 +194,37 @@ def longest_query(ptr, first, last):
 @njit(cache=True, nogil=True)
 def sweep_queries(
     rule, ties, gain, weight, ptr, skip, depth, s, t, convex, low, high, start, end, scale,
-    kept_slots, kept_rank, initial, first, last,
+    kept_rank, kept_state, reach, initial, first, last,
 ):  # fmt: skip
     """Follow the queries from `first` to before `last` from alpha `start` to `end`.
 
     rule .. depth : in, a prepared measure; skip : in, the queries whose value is fixed
     s, t : in, the two scores; low, high : in, the whole range, of which start .. end is a part
     scale : in, what the fixed point counts 1 as
-    kept_slots, kept_rank : inout, by row: the order at `start` (not looked at where that is
+    kept_rank, kept_state : inout, by row: of every group at `start` (not looked at where that is
         `low`), and at `end`
+    reach : inout, by query, as of ``walk``
     initial : out, every query's value just after `start`
 
-    Returns the keys (-alpha) at which values change, by how much, and the number of crossings.
+    Returns the keys (-alpha) at which values change and by how much, the same of ties, and the
+    number of crossings.
     """
     n = longest_query(ptr, first, last)
-    lines, scratch, no_bins = new_lines(n), new_scratch(n), np.empty(0, np.int64)
+    lines, scratch, meeting = new_lines(n), new_scratch(n), new_meeting(n)
+    no_bins = np.empty(0, np.int64)
     keys, codes = np.empty(4 * n), np.empty(4 * n, np.int64)
     other_keys, other_codes = np.empty(4 * n), np.empty(4 * n, np.int64)
     counts = np.empty(4 * n + 1, np.int64)
-    points, changes = np.empty(64 * n), np.empty(64 * n, np.int64)
+    # What is allocated and not written to costs nothing, what is copied does.
+    room = 4 * n
+    for q in range(first, last):
+        size = ptr[q + 1] - ptr[q]
+        room += 0 if skip[q] else size * (size - 1) // 2
+    room = min(room, max(MOST_ROOM, 4 * n))
+    points, changes = np.empty(room), np.empty(room, np.int64)
+    tie_points, tie_changes = np.empty(8 * n), np.empty(8 * n, np.int64)
     n_changes = 0
+    n_ties = 0
     n_crossings = 0
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
@@ -301,45 +233,43 @@ def sweep_queries(
             continue
         w = weight[a:b]
         deep = counted_depth(rule, depth, w)
-        groups, found, keys, codes = open_query(
-            s[a:b], t[a:b], convex, low, high, deep, start, end, lines, scratch, no_bins, keys,
-            codes,
+        groups, found, listed, keys, codes, unit = open_query(
+            rule, ties, gain[a:b], s[a:b], t[a:b], convex, low, high, deep, start, end, lines,
+            scratch, no_bins, keys, codes,
         )  # fmt: skip
         n_crossings += found
-        describe_groups(
-            rule, ties, gain[a:b], lines.order, lines.size, lines.member, groups, lines.g,
-            lines.coef, lines.share, lines.step, lines.single, scratch.E,
-        )  # fmt: skip
         if start > low:
-            for k in range(groups):
-                lines.rank[k] = kept_rank[a + k]
-                lines.slots[k] = kept_slots[a + k]
-                lines.place[lines.slots[k]] = k
-        else:
-            fill_slots(groups, lines)
-        total = first_value(rule, ties, groups, lines, w, deep, scale)
+            lines.rank[:groups] = kept_rank[a : a + groups]
+            lines.state[:groups] = kept_state[a : a + groups]
+        total = first_value(rule, ties, groups, lines, unit, w, deep, scale)
         initial[q] = pairs_fixed_point(total, w[0], scale) if rule == PAIRS else total
-        if found > other_keys.size:
+        if listed > other_keys.size:
             other_keys, other_codes = np.empty(keys.size), np.empty(keys.size, np.int64)
             counts = np.empty(keys.size + 1, np.int64)
-        sort_crossings(keys, codes, found, other_keys, other_codes, counts)
-        if n_changes + found > points.size:
-            points = grown(points, n_changes + found)
-            changes = grown(changes, n_changes + found)
-        _, n_changes = walk(
-            rule, groups, lines, keys[:found], codes, 0, w, deep, scale, total, points, changes,
-            n_changes, n_changes + found,
+        sort_crossings(keys, codes, listed, other_keys, other_codes, counts)
+        if n_changes + listed + 1 > points.size:
+            points = grown(points, n_changes + listed + 1)
+            changes = grown(changes, n_changes + listed + 1)
+        if n_ties + 3 * listed + 1 > tie_points.size:
+            tie_points = grown(tie_points, n_ties + 3 * listed + 1)
+            tie_changes = grown(tie_changes, n_ties + 3 * listed + 1)
+        n_changes, n_ties, reach[q] = walk(
+            rule, ties, lines, gain[a:b], keys[:listed], codes, end, convex, w, deep, scale, unit,
+            total, reach[q], points, changes, n_changes, tie_points, tie_changes, n_ties, meeting,
         )  # fmt: skip
-        for k in range(groups):
-            kept_rank[a + k] = lines.rank[k]
-            kept_slots[a + k] = lines.slots[k]
-    return points[:n_changes].copy(), changes[:n_changes].copy(), n_crossings
+        kept_rank[a : a + groups] = lines.rank[:groups]
+        kept_state[a : a + groups] = lines.state[:groups]
+    return (
+        points[:n_changes], changes[:n_changes], tie_points[:n_ties], tie_changes[:n_ties],
+        n_crossings,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def count_crossings(
-    rule, weight, ptr, skip, depth, s, t, convex, low, high, start, end, bins, first, last
-):
+    rule, ties, gain, weight, ptr, skip, depth, s, t, convex, low, high, start, end, bins, first,
+    last,
+):  # fmt: skip
     """Add to `bins`, equal parts of start .. end, how many crossings lie in each."""
     n = longest_query(ptr, first, last)
     lines, scratch = new_lines(n), new_scratch(n)
@@ -349,6 +279,6 @@ def count_crossings(
             a, b = ptr[q], ptr[q + 1]
             deep = counted_depth(rule, depth, weight[a:b])
             open_query(
-                s[a:b], t[a:b], convex, low, high, deep, start, end, lines, scratch, bins, keys,
-                codes,
+                rule, ties, gain[a:b], s[a:b], t[a:b], convex, low, high, deep, start, end, lines,
+                scratch, bins, keys, codes,
             )  # fmt: skip

@@ -1,65 +1,115 @@
 # mypy: ignore-errors
-"""Writing down every order a query goes through, for rules that must see whole orders."""
+"""Writing down every order a query goes through, for rules that must see whole orders.
+
+The groups stand in slots, in the order of their ranks. A crossing changes two ranks; the two groups
+then move slot by slot to where they belong.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from rankgrove.sweep._contribution_kernels import describe_groups
-from rankgrove.sweep._crossing_kernels import sort_crossings
-from rankgrove.sweep._path_kernels import (
-    RECORDED,
-    fill_slots,
-    first_value,
-    new_lines,
-    new_scratch,
-    open_query,
-    walk,
-)
+from rankgrove.measures._value_kernels import EXPECTED
+from rankgrove.sweep._crossing_kernels import sort_crossings, width_of_point
+from rankgrove.sweep._line_kernels import RECORDED, new_lines, new_scratch, open_query
+
+# What an order is: one of a stretch, that at a point where documents are tied, or one of a stretch
+# that begins at (or, by rounding, within) such a point.
+PLAIN, AT_POINT, AFTER_POINT = 0, 1, 2
+
+
+class Slots(NamedTuple):
+    """Who stands where: `group`, `rank` by slot; `place`, its slot, by group; `far`, scratch."""
+
+    group: np.ndarray
+    rank: np.ndarray
+    place: np.ndarray
+    far: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(n, by_group, slots):
+    """Put the groups into slots by their ranks."""
+    rank, group = slots.rank, slots.group
+    for k in range(n):
+        r = by_group[k]
+        to = k - 1
+        while to >= 0 and rank[to] > r:
+            rank[to + 1] = rank[to]
+            group[to + 1] = group[to]
+            to -= 1
+        rank[to + 1] = r
+        group[to + 1] = k
+    for p in range(n):
+        slots.place[group[p]] = p
 
 
 @njit(cache=True, nogil=True)
 def open_recorded(ties, gain, s, t, convex, low, high, start, end, kept_slots, kept_rank):
-    """Return the groups of a query, their number, and the crossings in ascending order.
+    """Return the groups of a query, their slots and number, and the crossings in ascending order.
 
-    Arguments as of ``sweep_queries``, of one query.
+    Arguments as of ``sweep_queries``, of one query; kept_slots, kept_rank : by slot.
     """
     n = s.size
     lines, scratch = new_lines(n), new_scratch(n)
-    groups, found, keys, codes = open_query(
-        s, t, convex, low, high, n, start, end, lines, scratch, np.empty(0, np.int64),
-        np.empty(4 * n), np.empty(4 * n, np.int64),
-    )  # fmt: skip
-    describe_groups(
-        RECORDED, ties, gain, lines.order, lines.size, lines.member, groups, lines.g, lines.coef,
-        lines.share, lines.step, lines.single, scratch.E,
+    i = np.empty((4, n), np.int64)
+    slots = Slots(i[0], i[1], i[2], i[3])
+    groups, found, listed, keys, codes, _ = open_query(
+        RECORDED, ties, gain, s, t, convex, low, high, n, start, end, lines, scratch,
+        np.empty(0, np.int64), np.empty(4 * n), np.empty(4 * n, np.int64),
     )  # fmt: skip
     if start > low:
-        lines.rank[:groups] = kept_rank[:groups]
-        lines.slots[:groups] = kept_slots[:groups]
+        slots.rank[:groups] = kept_rank[:groups]
+        slots.group[:groups] = kept_slots[:groups]
         for k in range(groups):
-            lines.place[lines.slots[k]] = k
+            slots.place[slots.group[k]] = k
     else:
-        fill_slots(groups, lines)
-    first_value(RECORDED, ties, groups, lines, lines.g, n, 1.0)
+        fill_slots(groups, lines.rank, slots)
     sort_crossings(
-        keys,
-        codes,
-        found,
-        np.empty(found),
-        np.empty(found, np.int64),
-        np.empty(found + 1, np.int64),
-    )
-    return lines, groups, keys[:found], codes[:found]
+        keys, codes, listed, np.empty(listed), np.empty(listed, np.int64),
+        np.empty(listed + 1, np.int64),
+    )  # fmt: skip
+    return lines, slots, groups, keys[:listed], codes[:listed], found
 
 
 @njit(cache=True, nogil=True)
-def write_order(lines, groups, first_row, orders, tied):
+def move(n, slots, size, single, keys, codes, e):
+    """Go through all crossings at the next point; return the one after, and whether any matters."""
+    rank, group, place = slots.rank, slots.group, slots.place
+    here = keys[e]
+    matters = False
+    while e < keys.size and keys[e] == here:
+        down, up = codes[e] >> 32, codes[e] & 0xFFFFFFFF
+        e += 1
+        rank[place[down]] += size[up]
+        rank[place[up]] -= size[down]
+        p = place[up] - 1
+        rises = True
+        while True:
+            # First the one that overtakes rises to its rank, then the other sinks to its own.
+            if rises and (p < 0 or rank[p] <= rank[p + 1]):
+                rises = False
+                p = place[down]
+            if not rises and (p + 1 == n or rank[p] <= rank[p + 1]):
+                break
+            u, v = group[p], group[p + 1]
+            group[p], group[p + 1] = v, u
+            place[u], place[v] = p + 1, p
+            rank[p], rank[p + 1] = rank[p + 1], rank[p]
+            matters |= single[u] != single[v]
+            p += -1 if rises else 1
+    return e, matters
+
+
+@njit(cache=True, nogil=True)
+def write_order(lines, slots, groups, first_row, orders, tied):
     """Write the rows in their present order, and which are tied with the one before."""
     r = 0
     for p in range(groups):
-        u = lines.slots[p]
+        u = slots.group[p]
         for m in range(lines.size[u]):
             orders[r] = first_row + lines.order[lines.member[u] + m]
             tied[r] = m > 0
@@ -67,29 +117,73 @@ def write_order(lines, groups, first_row, orders, tied):
 
 
 @njit(cache=True, nogil=True)
-def record(lines, groups, keys, codes, e, first_row, points, orders, tied):
+def write_tied(lines, slots, groups, codes, first, last, first_row, orders, tied):
+    """Write the rows as they stand where some lines cross: those that meet there are tied."""
+    far = slots.far
+    for p in range(groups):
+        far[p] = p
+    for e in range(first, last):
+        p, q = slots.place[codes[e] >> 32], slots.place[codes[e] & 0xFFFFFFFF]
+        far[min(p, q)] = max(far[min(p, q)], max(p, q))
+    write_order(lines, slots, groups, first_row, orders, tied)
+    r = 0
+    begin = 0
+    end = -1
+    for p in range(groups):
+        if p > end:
+            orders[begin:r].sort()  # equal scores in the order of the rows, as ranking leaves them
+            begin = r
+        else:
+            tied[r] = True
+        end = max(end, far[p])
+        r += lines.size[slots.group[p]]
+    orders[begin:r].sort()
+
+
+@njit(cache=True, nogil=True)
+def record(
+    ties, lines, slots, groups, keys, codes, e, end, convex, reach, first_row, points, kinds,
+    orders, tied,
+):  # fmt: skip
     """Go on from crossing `e`, writing down every new order, until `points` is full.
 
     Before the first crossing the order as it stands is written down, at NaN.
 
-    points : out, the key (-alpha) where each order begins
+    reach : in, how far the last point with an order of its own reaches; infinite: no such orders
+        are wanted
+    points, kinds : out, the key (-alpha) where each order begins, and what it is
     orders, tied : out, one order after the other
-    Returns the next crossing and how many orders were written.
+    Returns the next crossing, how many orders were written, and `reach`.
     """
     n = orders.size // points.size
     written = 0
     if e == 0:
         points[0] = np.nan
-        write_order(lines, groups, first_row, orders[:n], tied[:n])
+        kinds[0] = PLAIN
+        write_order(lines, slots, groups, first_row, orders[:n], tied[:n])
         written = 1
-    changes = np.empty(points.size, np.int64)
-    while e < keys.size and written < points.size:
-        before = written
-        e, written = walk(
-            RECORDED, groups, lines, keys, codes, e, lines.g, n, 1.0, 0, points, changes, written,
-            written + 1,
-        )  # fmt: skip
-        if written > before:
-            at = n * before
-            write_order(lines, groups, first_row, orders[at : at + n], tied[at : at + n])
-    return e, written
+    while e < keys.size and -keys[e] <= end and written + 1 < points.size:
+        here = keys[e]
+        if -here > reach:
+            stop = -here + width_of_point(-here, convex)
+            last = e + 1
+            while last < keys.size and -keys[last] <= stop:
+                last += 1
+            documents = lines.size[codes[e] >> 32] + lines.size[codes[e] & 0xFFFFFFFF]
+            if ties != EXPECTED or last > e + 1 or documents > 2:
+                reach = stop
+                points[written] = here
+                kinds[written] = AT_POINT
+                at = slice(n * written, n * written + n)
+                write_tied(lines, slots, groups, codes, e, last, first_row, orders[at], tied[at])
+                written += 1
+        e, matters = move(groups, slots, lines.size, lines.single, keys, codes, e)
+        if matters:
+            points[written] = here
+            kinds[written] = AFTER_POINT if -here <= reach < np.inf else PLAIN
+            at = slice(n * written, n * written + n)
+            write_order(lines, slots, groups, first_row, orders[at], tied[at])
+            written += 1
+    if e < keys.size and -keys[e] > end:
+        e = keys.size
+    return e, written, reach

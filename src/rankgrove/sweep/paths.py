@@ -21,12 +21,22 @@ ORDERS_AT_ONCE = 1 << 20  # rows of written-down orders
 
 @dataclass
 class Changes:
-    """The changes of all queries' values between two alphas, ascending; key is -alpha."""
+    """The changes of all queries' values between two alphas, ascending; key is -alpha.
+
+    tie_key, tie_change : where the value exactly at a point is not the mean of those before and
+        after it, and by how much twice the value is above their sum
+    """
 
     key: np.ndarray
     change: np.ndarray
+    tie_key: np.ndarray
+    tie_change: np.ndarray
     initial: np.ndarray
     n_crossings: int
+
+
+# keys and changes, the same of ties, and the number of crossings
+Followed = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]
 
 
 class Paths:
@@ -42,23 +52,29 @@ class Paths:
         low: float,
         high: float,
         largest: float,
+        points: bool,
         n_threads: int | None,
     ) -> None:
         self.prepared = prepared
         self.start, self.other, self.convex = start, other, convex
         self.low, self.high = low, high
+        self.points = points
         self.n_threads = n_threads
         self.is_fast = prepared.measure.rule in FAST_RULES
         self.largest = largest
         self.scale = fixed_point(prepared, None if self.is_fast else largest)
-        self._slots = np.empty(start.size, np.int64)
+        # Where a part of the range ends: by row the ranks of groups and what stands above them (of
+        # orders that are written down: slots, and the groups in them), by query how far its last
+        # point reaches; it reaches over all where single points are not looked at.
         self._rank = np.empty(start.size, np.int64)
+        self._state = np.empty(start.size, np.int64)
+        self._reach = np.full(prepared.query_ptr.size - 1, -np.inf if points else np.inf)
 
     def follow(self, start: float, end: float) -> Changes:
         """Return the changes after `start`, up to `end`; parts must follow each other."""
         ptr = self.prepared.query_ptr
         initial = np.zeros(ptr.size - 1, np.int64)
-        found: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+        found: dict[int, Followed] = {}
         one = self._follow_fast if self.is_fast else self._follow_recorded
 
         def work(first: int, last: int) -> None:
@@ -66,8 +82,9 @@ class Paths:
 
         self._run(work)
         parts = [found[first] for first in sorted(found)]
-        keys, changes = sort_changes([part[:2] for part in parts], self.n_threads)
-        return Changes(keys, changes, initial, sum(part[2] for part in parts))
+        changes = sort_changes([part[:2] for part in parts], self.n_threads)
+        ties = sort_changes([part[2:4] for part in parts], self.n_threads)
+        return Changes(*changes, *ties, initial, sum(part[4] for part in parts))
 
     def count(self, start: float, end: float, n_bins: int) -> np.ndarray:
         """Return how many crossings lie in each of `n_bins` equal parts of start .. end."""
@@ -80,6 +97,8 @@ class Paths:
             bins = found[first] = np.zeros(n_bins, np.int64)
             count_crossings(
                 self._rule,
+                TIES.index(prepared.measure.ties),
+                prepared.gain,
                 prepared.weight,
                 prepared.query_ptr,
                 prepared.is_fixed,
@@ -101,7 +120,7 @@ class Paths:
 
     @property
     def _rule(self) -> int:
-        from rankgrove.sweep._path_kernels import RECORDED
+        from rankgrove.sweep._line_kernels import RECORDED
 
         return self.prepared.measure.rule if self.is_fast else RECORDED
 
@@ -114,12 +133,12 @@ class Paths:
 
     def _follow_fast(
         self, start: float, end: float, initial: np.ndarray, first: int, last: int
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+    ) -> Followed:
         from rankgrove.sweep._path_kernels import sweep_queries
 
         prepared = self.prepared
         measure = prepared.measure
-        found: tuple[np.ndarray, np.ndarray, int] = sweep_queries(
+        found: Followed = sweep_queries(
             measure.rule,
             TIES.index(measure.ties),
             prepared.gain,
@@ -135,8 +154,9 @@ class Paths:
             start,
             end,
             self.scale,
-            self._slots,
             self._rank,
+            self._state,
+            self._reach,
             initial,
             first,
             last,
@@ -145,29 +165,45 @@ class Paths:
 
     def _follow_recorded(
         self, start: float, end: float, initial: np.ndarray, first: int, last: int
-    ) -> tuple[np.ndarray, np.ndarray, int]:
-        points, changes, n_crossings = [np.empty(0)], [np.empty(0, np.int64)], 0
-        for q in range(first, last):
-            if not self.prepared.is_fixed[q]:
-                at, values, crossings = self._record(q, start, end)
-                n_crossings += crossings
-                initial[q] = values[0]
-                steps = np.diff(values)
-                points.append(at[1:][steps != 0])
-                changes.append(steps[steps != 0])
-        return np.concatenate(points), np.concatenate(changes), n_crossings
+    ) -> Followed:
+        from rankgrove.sweep._record_kernels import AFTER_POINT, AT_POINT
 
-    def _record(self, q: int, start: float, end: float) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return where the orders of a query begin, its values there, and the crossings."""
+        points, changes = [np.empty(0)], [np.empty(0, np.int64)]
+        tie_points, tie_changes, n_crossings = [np.empty(0)], [np.empty(0, np.int64)], 0
+        for q in range(first, last):
+            if self.prepared.is_fixed[q]:
+                continue
+            at, values, kinds, crossings = self._record(q, start, end)
+            n_crossings += crossings
+            initial[q] = values[0]
+            is_tied = kinds == AT_POINT
+            before = values[~is_tied][np.cumsum(~is_tied) - 1]  # of orders at a point
+            tie_points.append(at[is_tied])
+            tie_changes.append(2 * (values - before)[is_tied])
+            at, values, kinds = at[~is_tied], values[~is_tied], kinds[~is_tied]
+            steps = np.diff(values)
+            points.append(at[1:][steps != 0])
+            changes.append(steps[steps != 0])
+            is_after = kinds[1:] == AFTER_POINT
+            tie_points.append(at[1:][is_after])
+            tie_changes.append(-steps[is_after])
+        ties = np.concatenate(tie_points), np.concatenate(tie_changes)
+        return np.concatenate(points), np.concatenate(changes), *ties, n_crossings
+
+    def _record(
+        self, q: int, start: float, end: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Return where a query's orders begin, its values, what they are, and the crossings."""
         from rankgrove.sweep._record_kernels import open_recorded, record
 
         prepared = self.prepared
         measure = prepared.measure
+        ties = TIES.index(measure.ties)
         own = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
         n = int(own.stop - own.start)
-        slots, ranks = self._slots[own], self._rank[own]
-        lines, groups, keys, codes = open_recorded(
-            TIES.index(measure.ties),
+        in_slots, ranks = self._state[own], self._rank[own]
+        lines, slots, groups, keys, codes, crossings = open_recorded(
+            ties,
             prepared.gain[own],
             self.start[own],
             self.other[own],
@@ -176,22 +212,43 @@ class Paths:
             self.high,
             start,
             end,
-            slots,
+            in_slots,
             ranks,
         )
-        room = max(1, min(keys.size + 1, ORDERS_AT_ONCE // n))
+        room = max(3, min(2 * keys.size + 2, ORDERS_AT_ONCE // n))
         at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
-        weight, ptr = np.tile(prepared.weight[own], room), np.arange(room + 1) * n
+        kind, weight, ptr = (
+            np.empty(room, np.int64),
+            np.tile(prepared.weight[own], room),
+            np.arange(room + 1) * n,
+        )
         points: list[np.ndarray] = []
         values: list[np.ndarray] = []
+        kinds: list[np.ndarray] = []
         e = 0
         while e < keys.size or not points:
-            e, written = record(lines, groups, keys, codes, e, own.start, at, orders, tied)
+            e, written, self._reach[q] = record(
+                ties,
+                lines,
+                slots,
+                groups,
+                keys,
+                codes,
+                e,
+                end,
+                self.convex,
+                self._reach[q],
+                own.start,
+                at,
+                kind,
+                orders,
+                tied,
+            )
             value = np.empty(written)
             measure.run(
                 measure.kernels.evaluate_queries,
                 measure.rule,
-                TIES.index(measure.ties),
+                ties,
                 prepared.gain,
                 weight,
                 ptr,
@@ -204,10 +261,12 @@ class Paths:
                 value,
             )
             points.append(at[:written].copy())
+            kinds.append(kind[:written].copy())
             values.append(value)
-        slots[:groups] = lines.slots[:groups]
-        ranks[:groups] = lines.rank[:groups]
-        return np.concatenate(points), self._rounded(np.concatenate(values)), keys.size
+        in_slots[:groups] = slots.group[:groups]
+        ranks[:groups] = slots.rank[:groups]
+        rounded = self._rounded(np.concatenate(values))
+        return np.concatenate(points), rounded, np.concatenate(kinds), crossings
 
     def _rounded(self, values: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():

@@ -3,7 +3,7 @@
 LambdaMART paper, section 4: a measure of a ranking changes only where two documents change
 places, so its value as a function of the weight alpha is a step function whose steps can all be
 enumerated. Nothing is sampled and nothing is jittered: equal scores count by the measure's own
-rule for ties.
+rule for ties, at the ends of the range and exactly where lines cross.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -25,7 +26,13 @@ FORMS = ("convex", "additive")
 LARGEST = 1e150  # scores and weights beyond it could overflow when they are multiplied
 MAX_CROSSINGS = 1 << 24
 BINS = 1 << 12
-MOST_CANDIDATES = 16
+MOST_CANDIDATES = 16  # stretches that are tried
+MOST_POINTS = (
+    32  # that are tried, of those with the highest value, and of those with the highest bound
+)
+MOST_TRIES = 24  # evaluations of points, each a hundredth of a grid of 100; more on small data:
+TRIED_ROWS = 1 << 21
+BESIDE, MOST_BETWEEN = 2, 12  # floats on either side of a point, and within it, that are tried
 # Where in a stretch to look: its middle, and elsewhere should that be just where lines cross.
 PLACES = (0.5, 0.375, 0.625)
 
@@ -40,12 +47,17 @@ class Curve:
     value : the m values on the open stretches between them
     at_low, at_high : the values exactly at the lowest and the highest weight, where scores may be
         tied that are not tied beside them
+    point_alpha, point_value : the single weights between them, ascending, at which scores are tied
+        and the value, by the measure's rule for ties, is above those on both sides; none where
+        single points were not looked at
     """
 
     alpha: np.ndarray
     value: np.ndarray
     at_low: float
     at_high: float
+    point_alpha: np.ndarray
+    point_value: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +66,11 @@ class Sweep:
 
     Attributes
     ----------
-    alpha : the best weight, the middle of the widest of the best stretches
+    alpha : the best weight, the middle of the widest of the best stretches, or a single point that
+        is better than all of them
     value : the mean of the measure at `alpha`, as evaluating there gives it
     stretch : the open stretch of weights around `alpha` that all have this value; alpha itself
-        twice where it is one of the ends
+        twice where it is a single point or one of the ends
     at_low, at_high : the values at the ends of the range
     curve : the whole function, or None where it was not wanted
     n_crossings : how many crossings were followed: those that can reach a rank that counts
@@ -89,6 +102,7 @@ def sweep(
     form: str = "convex",
     low: float = 0.0,
     high: float = 1.0,
+    points: bool = True,
     keep_curve: bool = True,
     max_crossings: int = MAX_CROSSINGS,
     n_threads: int | None = None,
@@ -102,6 +116,8 @@ def sweep(
     form : ``"convex"`` combines as (1 - alpha) start + alpha other, ``"additive"`` as
         start + alpha other
     low, high : the range of alpha; within 0 .. 1 for the convex form
+    points : whether a single weight at which scores are tied may be the best; False: only stretches
+        and the two ends
     keep_curve : whether to return the whole curve; without it memory is bounded
     max_crossings : how many crossings to hold at once; where there are more, the range is swept
         part by part, with the same result to the bit
@@ -131,6 +147,7 @@ def sweep(
             low=low,
             high=high,
             largest=largest,
+            points=points,
             n_threads=n_threads,
         )
         steps = _Steps(prepared, paths, n_used, keep_curve)
@@ -237,7 +254,7 @@ class _Judge:
 
 
 class _Steps:
-    """The curve as it is put together, part by part, and its best stretches."""
+    """The curve as it is put together, part by part, and its best stretches and points."""
 
     def __init__(
         self, prepared: PreparedMeasure, paths: Paths, n_used: int, keep_curve: bool
@@ -248,49 +265,78 @@ class _Steps:
         self.fixed = float(np.nansum(fixed))
         self.total: int | None = None
         self.left = paths.low
-        # the last point so far and its change: more may come to it
-        self.last, self.last_change = paths.low, 0
+        # the last point so far and its changes (see add_up): more may come to it
+        self.last = np.array([paths.low, paths.low])
+        self.last_sums = np.zeros(4, np.int64)
         self.n_crossings = self.n_changes = 0
         self.kept: list[tuple[np.ndarray, np.ndarray]] | None = [] if keep_curve else None
+        self.kept_points: list[np.ndarray] = []
         self.best_left, self.best_right = np.empty((2, MOST_CANDIDATES))
         self.best_total = np.empty(MOST_CANDIDATES, np.int64)
         self.n_best = 0
+        # the best points, rows as add_up gives them: by value, and by bound
+        self.best_points = [np.empty((0, 5)), np.empty((0, 5))]
 
     def add(self, changes: Changes) -> None:
         """Take the changes of the next part of the range."""
-        from rankgrove.sweep._curve_kernels import add_up
-
         if self.total is None:
             self.total = int(changes.initial.sum())
         self.n_crossings += changes.n_crossings
-        breaks, totals = np.empty(changes.key.size), np.empty(changes.key.size, np.int64)
-        n, self.total, self.last, self.last_change = add_up(
-            changes.key,
-            changes.change,
-            self.paths.convex,
-            self.paths.low,
-            self.last,
-            self.last_change,
-            self.total,
-            breaks,
-            totals,
-        )
-        self._stretches(breaks[:n], totals[:n])
+        self._add_up(changes.key, changes.change, changes.tie_key, changes.tie_change)
 
     def close(self) -> None:
         """End the last stretch."""
-        from rankgrove.sweep._curve_kernels import NO_CHANGE, width_of_point
+        from rankgrove.sweep._crossing_kernels import width_of_point
 
-        low, high = self.paths.low, self.paths.high
-        total = np.array([self.total])
-        if self.last < high - width_of_point(high, self.paths.convex):
-            if abs(self.last_change) > NO_CHANGE and self.last > low:
-                self._stretches(np.array([self.last]), total)
-            total = total + self.last_change
-        self._stretches(np.array([high]), total)
+        high = self.paths.high
+        if self.last[0] < high - width_of_point(high, self.paths.convex):
+            # A change of nothing, far away, ends the last point.
+            no_ties = np.empty(0), np.empty(0, np.int64)
+            self._add_up(np.array([-np.inf]), np.zeros(1, np.int64), *no_ties)
+        self._stretches(np.array([high]), np.array([self.total]))
+
+    def _add_up(
+        self, key: np.ndarray, change: np.ndarray, tie_key: np.ndarray, tie_change: np.ndarray
+    ) -> None:
+        from rankgrove.sweep._curve_kernels import add_up
+
+        n_events = key.size + tie_key.size  # each can end a point, also one that came before
+        breaks, totals, tops = (
+            np.empty(n_events),
+            np.empty(n_events, np.int64),
+            np.empty((n_events, 5)),
+        )
+        n, self.total, n_tops = add_up(
+            key,
+            change,
+            tie_key,
+            tie_change,
+            self.paths.convex,
+            self.paths.low,
+            self.last,
+            self.last_sums,
+            self.total,
+            breaks,
+            totals,
+            tops,
+        )
+        self._stretches(breaks[:n], totals[:n])
+        if n_tops and self.paths.points:
+            self._points(tops[:n_tops])
+
+    def _points(self, tops: np.ndarray) -> None:
+        from rankgrove.sweep._curve_kernels import NO_CHANGE
+
+        for kind, best in enumerate(self.best_points):
+            both = np.concatenate([best, tops])
+            self.best_points[kind] = both[
+                np.argsort(-both[:, 2 + kind], kind="stable")[:MOST_POINTS]
+            ]
+        if self.kept is not None:
+            self.kept_points.append(tops[tops[:, 2] > tops[:, 4] + NO_CHANGE])
 
     def _stretches(self, rights: np.ndarray, totals: np.ndarray) -> None:
-        from rankgrove.sweep._curve_kernels import keep_best
+        from rankgrove.sweep._curve_kernels import fill_means, keep_best
 
         if not rights.size:
             return
@@ -299,7 +345,9 @@ class _Steps:
         self.left = float(rights[-1])
         self.n_changes += rights.size
         if self.kept is not None:
-            self.kept.append((rights, self.means(totals)))
+            means = totals.view(np.float64)  # the sums are not needed any more
+            fill_means(totals, self.paths.scale, self.fixed, self.n_used, means)
+            self.kept.append((rights, means))
 
     def means(self, totals: np.ndarray) -> np.ndarray:
         """Return the means that sums in fixed point stand for."""
@@ -310,6 +358,11 @@ class _Steps:
         means = self.means(self.best_total)
         for k in range(self.n_best):
             yield float(self.best_left[k]), float(self.best_right[k]), float(means[k])
+
+    def points(self, by_bound: bool) -> Iterator[tuple[float, float, float, float]]:
+        """Yield first and last alpha of the best points, the mean there, and its bound."""
+        best = self.best_points[int(by_bound)]
+        yield from zip(*best[:, :2].T.tolist(), *self.means(best[:, 2:4]).T.tolist(), strict=True)
 
     def noise(self, mean: float) -> float:
         """Return by how much rounding may move a mean."""
@@ -323,32 +376,111 @@ class _Steps:
             return None
         alpha = np.concatenate([[self.paths.low], *(rights for rights, _ in self.kept)])
         value = np.concatenate([values for _, values in self.kept])
-        return Curve(alpha, value, at_low, at_high)
+        points = np.concatenate([np.empty((0, 5)), *self.kept_points])
+        return Curve(alpha, value, at_low, at_high, points[:, 0], self.means(points[:, 2]))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A weight, the value there as evaluating gives it, and the stretch around it."""
+
+    alpha: float
+    value: float
+    stretch: tuple[float, float]
 
 
 def _choose(steps: _Steps, judge: _Judge, at_low: float, at_high: float) -> Sweep:
-    """Return the best weight, certified: its value is what evaluating there gives.
+    """Return the best weight, certified: its value is what evaluating there gives."""
+    low, high = steps.paths.low, steps.paths.high
+    best = _Choice(low, at_low, (low, low))
+    if at_high > at_low:
+        best = _Choice(high, at_high, (high, high))
+    best = _best_point(steps, judge, _best_stretch(steps, judge, best))
+    curve = steps.curve(at_low, at_high)
+    return Sweep(
+        best.alpha,
+        best.value,
+        best.stretch,
+        at_low,
+        at_high,
+        curve,
+        steps.n_crossings,
+        steps.n_changes - 1,
+    )
+
+
+def _best_stretch(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
+    """Return the best stretch, or `best` where that is better.
 
     Scores are rounded when they are combined, so within a stretch that is only a few roundings
     wide the order may not be what the lines say; then the next best stretch is taken.
     """
-    low, high = steps.paths.low, steps.paths.high
-    best = (low, at_low, (low, low))
-    if at_high > at_low:
-        best = (high, at_high, (high, high))
     for left, right, mean in steps.candidates():
         noise = steps.noise(mean)
-        if mean < best[1] - noise:
+        if mean < best.value - noise:
             break
-        tried = [left + place * (right - left) for place in PLACES]
-        values = (exact_mean(judge.values(alpha)) for alpha in tried)
-        found = next(
-            (pair for pair in zip(tried, values, strict=True) if abs(pair[1] - mean) <= noise), None
-        )
-        if found is not None:
-            if found[1] >= best[1]:
-                best = (*found, (left, right))
+        for place in PLACES:
+            alpha = left + place * (right - left)
+            value = exact_mean(judge.values(alpha))
+            if abs(value - mean) <= noise:
+                return _Choice(alpha, value, (left, right)) if value >= best.value else best
+    return best
+
+
+def _best_point(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
+    """Return the best single point, or `best` where no point is better.
+
+    Whether scores that meet at a point are equal when they are combined depends on rounding; what
+    counts is what evaluating gives, at the floats that the point is computed as and, where they do
+    not give its value, at those beside them. First come the points of the highest values, then
+    those where rounding could let some documents be as before the point and others as after it.
+    """
+    low, high = steps.paths.low, steps.paths.high
+    left = max(MOST_TRIES, TRIED_ROWS // judge.scores[0].size)
+    for by_bound in (False, True):
+        for first, last, mean, bound in steps.points(by_bound):
+            noise = steps.noise(best.value)
+            if (bound if by_bound else mean) <= best.value + noise:
+                break
+            is_reached = False
+            for k, alphas in enumerate(floats_at(first, last)):
+                if is_reached and (k == 1 or not by_bound):
+                    break
+                for alpha in alphas:
+                    if not low < alpha < high:
+                        continue
+                    if left == 0:
+                        return best
+                    left -= 1
+                    value = exact_mean(judge.values(alpha))
+                    is_reached |= abs(value - mean) <= noise
+                    if value > best.value + noise:
+                        best = _Choice(alpha, value, (alpha, alpha))
+    return best
+
+
+def floats_at(first: float, last: float) -> tuple[list[float], list[float]]:
+    """Return the floats that alphas from `first` to `last` are, if they are one point.
+
+    Those that it is computed as, with that nearest to the simplest fraction first (alpha is a ratio
+    of differences of scores), and some beside them.
+    """
+    below, above = [first], [last]
+    for _ in range(BESIDE):
+        below.append(math.nextafter(below[-1], -math.inf))
+        above.append(math.nextafter(above[-1], math.inf))
+    # the convergents of the continued fraction
+    rest, n, d, n_before, d_before = Fraction(0.5 * (first + last)), 1, 0, 0, 1
+    while True:
+        whole = math.floor(rest)
+        n, d, n_before, d_before = whole * n + n_before, whole * d + d_before, n, d
+        if below[-1] <= n / d <= above[-1]:
             break
-    return Sweep(
-        *best, at_low, at_high, steps.curve(at_low, at_high), steps.n_crossings, steps.n_changes - 1
-    )
+        rest = 1 / (rest - whole)
+    computed = [n / d, first, last]
+    between = math.nextafter(first, math.inf)
+    while between < last and len(computed) < MOST_BETWEEN:
+        computed.append(between)
+        between = math.nextafter(between, math.inf)
+    computed = list(dict.fromkeys(computed))
+    return computed, [alpha for alpha in below + above if alpha not in computed]
