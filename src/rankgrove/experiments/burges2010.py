@@ -102,7 +102,7 @@ def table_1(study: Study) -> Findings:
     """LambdaRank and RankNet beside McRank and LambdaMART on artificial data."""
     seeds = range(study.size(1, 3))
     cells = study.cells(
-        wu2010.tree_tasks(LABELS, [TABLE_1])
+        wu2010.tree_tasks(dict.fromkeys(LABELS, (TABLE_1,)))
         | {
             f"{labels} {name} seed {s}": (_net, name, labels, s)
             for labels in LABELS
