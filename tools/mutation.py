@@ -59,7 +59,7 @@ TESTS = {
     "objectives/label_pairs": _CLASSICAL,
     "objectives/_label_pair_kernels": _CLASSICAL,
     "measures": ["measures/test_all_small_lists.py", "measures/test_measures.py"],
-    "sweep": ["sweep/test_sweep.py", "combine/test_combining.py"],
+    "sweep": ["sweep/test_points.py", "sweep/test_sweep.py", "combine/test_combining.py"],
     "svm": [
         "svm/test_simplex_qp.py", "svm/test_discriminant.py", "svm/test_oracles.py",
         "svm/test_pairs.py", "svm/test_cutting_plane.py",
