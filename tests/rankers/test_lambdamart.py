@@ -44,7 +44,7 @@ OPTIONS = [
     {"split": "mse"},
     {"query_fraction": 0.5, "feature_fraction": 0.3},
     {"measure": "map", "l2": 1.0, "max_depth": 3},
-    {"measure": "err", "truncation": None},
+    {"measure": "err", "surrogate": None},
     {"measure": "mrr@5", "min_leaf": 0.02},
     {"measure": "p@5"},
     {"measure": "pairs", "sigma": 2.0},
@@ -94,6 +94,24 @@ def test_learning_raises_the_measure(train):
         before = rg.evaluate(np.zeros(train.n_rows), train, measure).mean[measure]
         after = rg.evaluate(model, train, measure).mean[measure]
         assert after > before + 0.1, measure
+
+
+def test_a_surrogate_gives_the_lambdas_and_the_measure_decides(train, valid):
+    options = SMALL | {"n_trees": 15}
+    of_ndcg = rg.LambdaMART("ndcg", **options).fit(train, valid=valid, valid_measures="err")
+    auto = rg.LambdaMART("err", **options).fit(train, valid=valid)
+    assert list(auto.history_["valid"]) == ["err"]
+    assert auto.best_round_ == of_ndcg.best_round_
+    same_model(auto, of_ndcg)
+    own = rg.LambdaMART("err", **options, surrogate=None).fit(train)
+    assert not np.array_equal(
+        own.predict(valid), rg.LambdaMART("err", **options).fit(train).predict(valid)
+    )
+    # any measure, a value too, and no surrogate of a surrogate
+    same_model(own, rg.LambdaMART("ndcg@10", **options, surrogate=rg.measure("err")).fit(train))
+    assert rg.LambdaMART.papers("err").surrogate is None
+    with pytest.raises(rg.ParameterError, match="ndgc"):
+        rg.LambdaMART("err", surrogate="ndgc").fit(train)
 
 
 def test_a_users_own_measure_is_trained_on(train):

@@ -19,7 +19,7 @@ MEASURES = {
     "mrr": measures.reciprocal_rank,
 }
 SIZES = [9, 4, 1, 12, 7, 3, 10, 2, 8]
-PAPERS = {"split": "mse", "normalise": False, "truncation": None, "l2": 0.0}
+PAPERS = {"surrogate": None, "split": "mse", "normalise": False, "truncation": None, "l2": 0.0}
 SHAPE = {"n_trees": 6, "n_leaves": 5, "min_leaf": 3}
 
 

@@ -60,6 +60,11 @@ class _Whole:
 class FitsFiles(_Base):
     """A boosted ranker that can be trained on files that no process reads all of."""
 
+    if TYPE_CHECKING:
+        surrogate: Any
+
+        def _followed(self) -> Measure: ...
+
     _in_parts: bool = False  # of the copy that goes to the workers
 
     def fit_files(
@@ -147,11 +152,11 @@ class FitsFiles(_Base):
             raise DataError(
                 "Every feature has the same value in all rows: there is nothing to split."
             )
-        target = parse_measure(self.measure)
+        followed = self._followed()
+        if getattr(followed, "max_grade", 0.0) is None:  # ERR's: of all of the data, not of a part
+            followed = followed.with_(max_grade=whole.highest_label)
         maker = copy.copy(self)
-        maker.measure, maker.n_threads, maker._in_parts = target, None, True
-        if getattr(target, "max_grade", 0.0) is None:  # ERR's: of all of the data, not of a part
-            maker.measure = target.with_(max_grade=whole.highest_label)
+        maker.surrogate, maker.n_threads, maker._in_parts = followed, None, True
         training = Training(
             binner,
             check_layout(self.split, whole.n_rows),
@@ -160,7 +165,7 @@ class FitsFiles(_Base):
             wants_digest=self.checkpoint is not None,
         )
         answers = parts.tell(("train", training))
-        check_pairs(any(learnable for learnable, _ in answers), target)
+        check_pairs(any(learnable for learnable, _ in answers), followed)
         saver = self._files_saver(answers, binner, watched, measures)
         return self._cluster_training(parts, training, whole), saver
 

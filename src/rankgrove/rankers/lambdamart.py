@@ -27,9 +27,14 @@ if TYPE_CHECKING:
     from typing import Self
 
 STEPS = ("newton", "optimal", "optimal-newton")
-# Where the papers' algorithm differs from the defaults: all pairs, |dZ| exactly the measure's,
-# lambdas as they are, least-squares trees, leaves that take the plain Newton step.
+# Measures by name whose own lambdas learn less than those of another measure do, and that measure
+# (benchmarks/README.md, defaults of the lambdas): ERR hardly looks below the first good document.
+SURROGATES = {"err": "ndcg"}
+# Where the papers' algorithm differs from the defaults: the lambdas of the measure itself, all
+# pairs, |dZ| exactly the measure's, lambdas as they are, least-squares trees, leaves that take the
+# plain Newton step.
 PAPERS: dict[str, Any] = {
+    "surrogate": None,
     "truncation": None,
     "beyond_cutoff": False,
     "normalise": False,
@@ -68,6 +73,9 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
     sigma : slope of the sigmoid; it changes the scale of the scores, not the ranking
     normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
         papers' own
+    surrogate : the measure whose lambdas the trees follow; validation and exact weights are by
+        `measure` all the same. ``"auto"``: NDCG for ERR, whose own lambdas learn less, and
+        `measure` itself for all others; None: `measure` itself, the papers' own
     submodel : what to go on from: a trained ranker, the path of a model file, any object with
         ``predict`` (it is given the float32 feature matrix), or ``"base_score"``: the data set's
         base scores
@@ -133,6 +141,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         beyond_cutoff: bool = True,
         sigma: float = 1.0,
         normalise: bool = True,
+        surrogate: str | Measure | None = "auto",
         submodel: Any = None,
         submodel_weight: float | str = 1.0,
         step: str = "newton",
@@ -163,6 +172,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         self.beyond_cutoff = beyond_cutoff
         self.sigma = sigma
         self.normalise = normalise
+        self.surrogate = surrogate
         self.submodel = submodel
         self.submodel_weight = submodel_weight
         self.step = step
@@ -197,7 +207,8 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         >>> import rankgrove as rg
         >>> rg.LambdaMART.papers("ndcg", n_trees=1000, n_leaves=10)
         LambdaMART(beyond_cutoff=False, l2=0.0, measure='ndcg', n_leaves=10,
-                   n_trees=1000, normalise=False, split='mse', truncation=None)
+                   n_trees=1000, normalise=False, split='mse', surrogate=None,
+                   truncation=None)
         """
         return cls(measure, **(PAPERS | parameters))
 
@@ -210,12 +221,13 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         check_flag("beyond_cutoff", owner, self.beyond_cutoff)
         check_real("sigma", owner, self.sigma, above=0.0)
         check_flag("normalise", owner, self.normalise)
+        self._followed()
         check_choice("step", owner, self.step, STEPS)
         if self.submodel is None and self.submodel_weight != 1.0:
             refuse("submodel_weight", owner, "1 where there is no submodel", self.submodel_weight)
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
-        target = parse_measure(self.measure)
+        target = self._followed()
         return LambdaObjective(
             target,
             train.grouped(train.y),
@@ -230,6 +242,13 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
             may_be_empty=self._in_parts,
             n_threads=self.n_threads,
         )
+
+    def _followed(self) -> Measure:
+        """Return the measure whose lambdas the trees follow."""
+        target = parse_measure(self.measure)
+        if self.surrogate == "auto":
+            return parse_measure(SURROGATES.get(target.name, target))
+        return target if self.surrogate is None else parse_measure(self.surrogate)
 
     @property
     def _is_exact(self) -> bool:
