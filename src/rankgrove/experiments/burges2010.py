@@ -139,7 +139,7 @@ def _net(study: Study, name: str, labels: str, seed: int) -> dict[str, Any]:
     net = NETS[name]
     common: dict[str, Any] = {
         "hidden": net.hidden,
-        "n_epochs": study.size(60, 300),
+        "n_epochs": study.size(60, 100),
         "random_state": seed,
         "n_threads": study.n_threads,
     }
