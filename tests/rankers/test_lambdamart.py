@@ -98,7 +98,7 @@ def test_learning_raises_the_measure(train):
 
 def test_a_surrogate_gives_the_lambdas_and_the_measure_decides(train, valid):
     options = SMALL | {"n_trees": 15}
-    of_ndcg = rg.LambdaMART("ndcg", **options).fit(train, valid=valid, valid_measures="err")
+    of_ndcg = rg.LambdaMART("ndcg@10", **options).fit(train, valid=valid, valid_measures="err")
     auto = rg.LambdaMART("err", **options).fit(train, valid=valid)
     assert list(auto.history_["valid"]) == ["err"]
     assert auto.best_round_ == of_ndcg.best_round_

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STEPS = ("newton", "optimal", "optimal-newton")
 # Measures by name whose own lambdas learn less than those of another measure do, and that measure
 # (benchmarks/README.md, defaults of the lambdas): ERR hardly looks below the first good document.
-SURROGATES = {"err": "ndcg"}
+SURROGATES = {"err": "ndcg@10"}
 # Where the papers' algorithm differs from the defaults: the lambdas of the measure itself, all
 # pairs, |dZ| exactly the measure's, lambdas as they are, least-squares trees, leaves that take the
 # plain Newton step.
@@ -74,7 +74,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
     normalise : even out pairs far apart, and queries (see ``LambdaObjective``); False is the
         papers' own
     surrogate : the measure whose lambdas the trees follow; validation and exact weights are by
-        `measure` all the same. ``"auto"``: NDCG for ERR, whose own lambdas learn less, and
+        `measure` all the same. ``"auto"``: NDCG@10 for ERR, whose own lambdas learn less, and
         `measure` itself for all others; None: `measure` itself, the papers' own
     submodel : what to go on from: a trained ranker, the path of a model file, any object with
         ``predict`` (it is given the float32 feature matrix), or ``"base_score"``: the data set's
