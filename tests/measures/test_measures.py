@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -332,3 +333,19 @@ def test_bad_own_measures():
     rg.register_measure("mine", lambda labels: float(str(labels).strip()))
     with pytest.raises(rg.ParameterError, match="cannot be compiled"):
         rg.measure("mine").value([1, 0])
+
+
+def test_shuffling_stays_within_tied_groups_and_is_even():
+    from rankgrove.measures._custom_kernels import shuffle_arrangement
+
+    tied = np.array([False, True, True, False, False, True])  # groups of 3, 1 and 2
+    state = np.array([1], np.uint64)
+    g = np.arange(6.0)
+    orders: Counter[tuple[float, ...]] = Counter()
+    for _ in range(6000):
+        shuffle_arrangement(g, tied, state)
+        orders[tuple(g)] += 1
+    assert len(orders) == 3 * 2 * 1 * 2
+    for order in orders:
+        assert (set(order[:3]), order[3], set(order[4:])) == ({0, 1, 2}, 3, {4, 5})
+    assert all(abs(count - 500) < 5 * 22 for count in orders.values())  # five deviations
