@@ -14,7 +14,8 @@ NAMES = """
 AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
 CoordinateAscent
 DataError Evaluation Explanation FRank GBRank GradientCheck Interpolation LambdaMART LambdaRank
-ListNet LocalOptimum MART McRank Measure MissingExtraError ModelFileError OptimalCombination
+ListNet LocalOptimum MART McRank Measure MissingExtraError MissingFileError ModelFileError
+OptimalCombination
 ParameterError ParseError PartialDependence PrunedRanker Qrels QueryDataset QueryKFold
 RandomForest RankBoost RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap
 SVMMrr SVMNdcg SVMRoc SmoothRank StackedRanker StructuralSVM ThresholdFeatures Trada TreeRanker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 
 import pytest
 
@@ -44,3 +45,15 @@ def test_files_to_write(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(rg.ParameterError, match="a folder that may be written to"):
         check_output_file("out", "f", tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "read", [rg.read_letor, rg.read_table, rg.read_run, rg.read_qrels, rg.load]
+)
+def test_a_missing_file_is_a_file_not_found_error_too(read):
+    with pytest.raises(FileNotFoundError, match=r"^gone\.csv: there is no such file\.$") as caught:
+        read("gone.csv")
+    again = pickle.loads(pickle.dumps(caught.value))
+    for error in (caught.value, again):
+        assert isinstance(error, rg.ModelFileError if read is rg.load else rg.ParseError)
+        assert (error.errno, error.filename, str(error.path)) == (2, "gone.csv", "gone.csv")

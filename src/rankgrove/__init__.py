@@ -15,6 +15,7 @@ _HOME = {
     "ClusterError": "errors",
     "DataError": "errors",
     "MissingExtraError": "errors",
+    "MissingFileError": "errors",
     "ModelFileError": "errors",
     "ParameterError": "errors",
     "ParseError": "errors",
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     from rankgrove.errors import ClusterError as ClusterError
     from rankgrove.errors import DataError as DataError
     from rankgrove.errors import MissingExtraError as MissingExtraError
+    from rankgrove.errors import MissingFileError as MissingFileError
     from rankgrove.errors import ModelFileError as ModelFileError
     from rankgrove.errors import ParameterError as ParameterError
     from rankgrove.errors import ParseError as ParseError

@@ -8,6 +8,7 @@
     ├── DataError           data that cannot be used as given        (also a ValueError)
     │   └── ParseError      a file that cannot be read: carries path and line
     ├── ModelFileError      a model file that cannot be read         (also a ValueError)
+    │   └── MissingFileError  there is no such file: a ParseError too (also a FileNotFoundError)
     ├── ClusterError        a cluster that does not do its work      (also a RuntimeError)
     └── MissingExtraError   an optional dependency is not installed  (also an ImportError)
 
@@ -17,6 +18,7 @@ message alone; a traceback there is a defect of rankgrove.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 
@@ -52,6 +54,20 @@ class ParseError(DataError):
 
 class ModelFileError(RankgroveError, ValueError):
     """A model file that is damaged, foreign or too new."""
+
+
+class MissingFileError(ParseError, ModelFileError, FileNotFoundError):
+    """There is no such file: of data or of a model."""
+
+    def __init__(self, path: str | Path, message: str = "there is no such file.") -> None:
+        super().__init__(path, None, message)
+        self.errno, self.strerror, self.filename = errno.ENOENT, message, str(path)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+    def __reduce__(self) -> tuple[type[MissingFileError], tuple[Path, str]]:  # type: ignore[override]
+        return type(self), (self.path, self.reason)
 
 
 class ClusterError(RankgroveError, RuntimeError):

@@ -96,6 +96,27 @@ def test_evaluate_and_compare_runs(tmp_path):
     assert "+0.2500" in out
 
 
+def test_one_grammar_of_systems(folder):
+    train = "train test.txt --quiet --set n_trees=2 --model lr=1.rg"
+    run(*train.split(), cwd=folder)
+    for old, new in [
+        (["--model", "lr=1.rg"], "lr=1.rg"),
+        (["--scores", "good.txt"], "good.txt"),
+        (["--feature", "7"], "feature:7"),
+        (["-s", "model:lr=1.rg"], "name=lr=1.rg"),
+        (["-s", "scores:good.txt"], "name=good.txt"),
+    ]:
+        before, hint = run("evaluate", "test.txt", *old, cwd=folder)
+        assert run("evaluate", "test.txt", "-s", new, cwd=folder) == (before, "")
+        if old[0] != "-s":
+            assert (
+                hint
+                == f"hint: {' '.join(old)} is now written -s {new}; the old spelling still works.\n"
+            )
+    out, _ = run(*"compare test.txt -s feature:7 -s lr=1.rg -s s=good.txt".split(), cwd=folder)
+    assert [line.split()[0] for line in out.splitlines()[1:4]] == ["feature:7", "lr=1", "s"]
+
+
 def test_compare(folder):
     words = "compare test.txt -s bad=bad.txt -s good=good.txt -s f1=feature:1 --all-pairs".split()
     out, _ = run(*words, "--json", "compare.json", cwd=folder)
@@ -212,7 +233,7 @@ def test_params():
     [
         ("evaluate", "Give the judged data"),
         ("evaluate nowhere.txt --feature 1", "nowhere.txt"),
-        ("evaluate test.txt", "one of --model FILE, --scores FILE or --feature N"),
+        ("evaluate test.txt", "Say what to measure: -s FILE (a model, or one score a line)"),
         ("evaluate test.txt --model nowhere.rg", "nowhere.rg: there is no such file"),
         ("evaluate test.txt --model test.txt", "is not a rankgrove model"),
         ("rank test.txt --model test.txt", "is not a rankgrove model"),
@@ -246,9 +267,15 @@ def test_params():
         ("evaluate test.txt --scores words.txt", "words.txt:2: expected one score a line"),
         ("evaluate test.txt --scores test.txt", "test.txt:1: expected one score a line"),
         ("evaluate short.txt --feature 1", "short.txt:1"),
-        ("evaluate --run x.run", "--run and --qrels together"),
+        ("evaluate --run x.run", "--qrels qrels.txt -s bm25.run"),
+        ("evaluate test.txt -s words.txt", "words.txt:2: expected one score a line"),
+        ("evaluate test.txt -s nowhere", "nowhere: there is no such file. A system is such as"),
+        ("evaluate test.txt -s feature:", "such as model.rg, feature:25 or scores.txt"),
+        ("evaluate test.txt -s feature:1 -s feature:2", "measures one system, and there are 2"),
+        ("evaluate test.txt -s feature:1 --feature 2", "measures one system, and there are 2"),
+        ("evaluate --qrels test.txt -s feature:1", "Write a system as a TREC run"),
         ("compare test.txt -s a=feature:1", "at least two systems"),
-        ("compare test.txt -s a=feature:1 -s b", "NAME=SOURCE"),
+        ("compare test.txt -s a=feature:1 -s b=", "NAME=SOURCE"),
         ("compare test.txt -s a=feature:1 -s a=feature:2", "Two systems are named 'a'"),
         ("compare -s a=feature:1 -s b=feature:2", "either the judged data or --qrels"),
         ("generate domains --out a.txt", "--target-out"),

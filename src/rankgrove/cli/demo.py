@@ -69,7 +69,7 @@ def demo(
     typer.echo(
         f"\n{made.summary}\n"
         "\nTry next:\n"
-        f"  rankgrove evaluate {folder}/test.txt --model {folder}/combined.rg --convention letor\n"
+        f"  rankgrove evaluate {folder}/test.txt -s {folder}/combined.rg --convention letor\n"
         f"  rankgrove explain {folder}/lambdamart.rg {folder}/test.txt --query 1\n"
         f"  rankgrove {train} --measure map --set n_trees=100 --model {folder}/map.rg\n"
         f"  rankgrove report {folder}/lambdamart.rg --against {folder}/map.rg "

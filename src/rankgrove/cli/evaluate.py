@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from rankgrove.cli.options import (
     Qrels,
     Reading,
     RunConvention,
+    Systems,
     Threads,
     reads_data,
 )
@@ -25,18 +26,7 @@ def evaluate(
         list[Path] | None,
         typer.Argument(help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="A trained model to rank by.")] = None,
-    scores: Annotated[
-        Path | None, typer.Option(help="File with one score a line, in the data's row order.")
-    ] = None,
-    feature: Annotated[
-        str | None,
-        typer.Option(
-            help="Rank by one feature: its number (from 1) or name. Documents where it is missing "
-            "come last."
-        ),
-    ] = None,
-    run: Annotated[Path | None, typer.Option(help="A TREC run; needs --qrels.")] = None,
+    system: Systems = None,
     qrels: Qrels = None,
     measure: Annotated[
         list[str] | None,
@@ -54,6 +44,10 @@ def evaluate(
     ] = None,
     json_file: JsonFile = None,
     *,
+    model: Annotated[str | None, typer.Option(hidden=True)] = None,
+    scores: Annotated[str | None, typer.Option(hidden=True)] = None,
+    feature: Annotated[str | None, typer.Option(hidden=True)] = None,
+    run: Annotated[str | None, typer.Option(hidden=True)] = None,
     reading: Reading,
     threads: Threads = None,
 ) -> None:
@@ -61,61 +55,55 @@ def evaluate(
 
     Examples:
 
-    rankgrove evaluate test.txt --model web.rg
+    rankgrove evaluate test.txt -s web.rg
 
-    rankgrove evaluate test.txt --scores scores.txt -m ndcg@10 -m map --convention letor
+    rankgrove evaluate test.txt -s scores.txt -m ndcg@10 -m map --convention letor
 
-    rankgrove evaluate test.txt --feature 25
+    rankgrove evaluate test.txt -s feature:25
 
-    rankgrove evaluate --run bm25.run --qrels qrels.txt -m map -m p@10
+    rankgrove evaluate --qrels qrels.txt -s bm25.run -m map -m p@10
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_measures
+    from rankgrove.cli.inputs import check_measures, hint, load_systems, parse_source
     from rankgrove.cli.outputs import check_outputs
 
     measures = measure or list(DEFAULT_MEASURES)
     convention = convention or ("papers" if qrels is None else "trec")
-    read = [*(data or []), model, scores, run, qrels]
-    check_outputs({"--per-query": per_query, "--json": json_file}, read)
     check_measures(measures, convention)
-    if run is not None or qrels is not None:
-        if run is None or qrels is None or data or scores or feature or model:
-            raise ParameterError("A TREC run is evaluated by --run and --qrels together, alone.")
-        system, judged = rg.read_run(run), rg.read_qrels(qrels)
-    else:
-        system, judged = _system(data or [], model, scores, feature, reading)
-    result = rg.evaluate(system, judged, measures, convention, n_threads=threads)
+    if (qrels is None) == (not data):
+        raise ParameterError(
+            "Give the judged data, as in 'rankgrove evaluate test.txt -s web.rg', or --qrels and a "
+            "TREC run, as in 'rankgrove evaluate --qrels qrels.txt -s bm25.run'."
+        )
+    kinds = {"model": model, "scores": scores, "feature": feature, "run": run}
+    old = {kind: value for kind, value in kinds.items() if value}
+    text = _system(system or [], old)
+    source = parse_source(text, is_run=qrels is not None)
+    read = [*(data or []), source.file, qrels]
+    check_outputs({"--per-query": per_query, "--json": json_file}, read)
+    systems, judged = load_systems({source.name: source}, data or [], qrels, reading)
+    (ranked,) = systems.values()
+    result = rg.evaluate(ranked, judged, measures, convention, n_threads=threads)
     if per_query is not None:
         result.to_csv(per_query)
     if json_file is not None:
         result.to_json(json_file)
     typer.echo(str(result))
+    for kind, value in old.items():
+        hint(f"--{kind} {value}", f"-s {text if kind == 'feature' else value}")
 
 
-def _system(
-    data: list[Path],
-    model: Path | None,
-    scores: Path | None,
-    feature: str | None,
-    reading: Reading,
-) -> tuple[Any, Any]:
-    """Return what is to be measured, and the judged data to measure it on."""
-    from rankgrove.cli.inputs import load_system
-    from rankgrove.rankers.load import load
-
-    if not data:
+def _system(systems: list[str], old: dict[str, str]) -> str:
+    """Return the one system to measure; `old` are options that named it by its kind."""
+    texts = [*systems, *(f"{kind}:{value}" for kind, value in old.items())]
+    if len(texts) > 1:
         raise ParameterError(
-            "Give the judged data, as in 'rankgrove evaluate test.txt --scores scores.txt', "
-            "or a run with --run and --qrels."
+            f"evaluate measures one system, and there are {len(texts)}: compare them by "
+            "'rankgrove compare', or leave all but one out."
         )
-    given = [bool(model), bool(scores), bool(feature)]
-    if sum(given) != 1:
+    if not texts:
         raise ParameterError(
-            "Say what to measure: one of --model FILE, --scores FILE or --feature N."
+            "Say what to measure: -s FILE (a model, or one score a line) or -s feature:N; with "
+            "--qrels, -s RUN."
         )
-    if model is not None:
-        trained = load(model)
-        return trained, reading.load(data, models=[trained])
-    judged = reading.load(data)
-    source = f"feature:{feature}" if feature else str(scores)
-    return load_system(source, judged, is_run=False), judged
+    return texts[0]

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from rankgrove.data.file_kinds import is_table
-from rankgrove.errors import ParameterError, ParseError
+from rankgrove.errors import MissingFileError, ParameterError, ParseError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from rankgrove.cli.options import Reading
     from rankgrove.data.queries import QueryDataset
     from rankgrove.rankers.base import Ranker
+
+SOURCE_KINDS = ("model", "feature", "scores", "run")
+_SOURCES = "such as model.rg, feature:25 or scores.txt"
 
 
 def load_dataset(
@@ -150,7 +157,7 @@ def named_files(given: Sequence[str], *, without: str = "") -> dict[str, Path]:
 def check_exists(path: Path) -> None:
     """Refuse a file that is not there before any work is done."""
     if not path.exists():
-        raise ParseError(path, None, "there is no such file.")
+        raise MissingFileError(path)
 
 
 def _stem(path: Path) -> str:
@@ -216,28 +223,97 @@ def read_names(path: Path) -> list[str]:
     return names
 
 
-def load_models(sources: Mapping[str, str]) -> dict[str, Ranker]:
-    """Return the models among named systems: those written as model:FILE."""
+@dataclass(frozen=True)
+class Source:
+    """What is to be measured, as the command line names it: `kind` is one of `SOURCE_KINDS`."""
+
+    name: str
+    kind: str
+    value: str  # the name of a file, or the number or name of a feature
+
+    @property
+    def file(self) -> Path | None:
+        """The file that is read, where there is one."""
+        return None if self.kind == "feature" else Path(self.value)
+
+
+def parse_source(text: str, *, is_run: bool = False) -> Source:
+    """Read SOURCE or NAME=SOURCE: the one grammar of evaluate, compare and report.
+
+    SOURCE is a file, or ``feature:25`` (number or name). What a file holds, a model or one score a
+    line, shows in its content; ``model:FILE``, ``scores:FILE`` and ``run:FILE`` say it. With
+    `is_run`, a file is a TREC run. Without NAME, a file's name or the source itself is the name.
+    """
+    name, equals, source = text.partition("=")
+    if not equals or text.partition(":")[0] in SOURCE_KINDS or Path(text).exists():
+        name, source = "", text
+    elif not name or not source:
+        raise ParameterError(f"Write a system as SOURCE or NAME=SOURCE, {_SOURCES}. Got {text!r}.")
+    kind, colon, value = source.partition(":")
+    if not colon or kind not in SOURCE_KINDS or Path(source).exists():
+        kind, value = "run" if is_run else _kind_of_file(Path(source)), source
+    if is_run != (kind == "run") or not value:
+        rule = "a TREC run, the name of a file" if is_run else _SOURCES
+        raise ParameterError(f"Write a system as {rule}. Got {text!r}.")
+    return Source(name or (source if kind == "feature" else _stem(Path(value))), kind, value)
+
+
+def parse_sources(texts: Iterable[str], *, is_run: bool = False) -> dict[str, Source]:
+    """Return sources by name; no two may have the same."""
+    sources: dict[str, Source] = {}
+    for text in texts:
+        source = parse_source(text, is_run=is_run)
+        if source.name in sources:
+            raise ParameterError(
+                f"Two systems are named {source.name!r}: give each its own name, as in "
+                f"other={text.removeprefix(source.name + '=')}."
+            )
+        sources[source.name] = source
+    return sources
+
+
+def _kind_of_file(path: Path) -> str:
+    from rankgrove.formats.read import kind_of
+
+    if not path.exists():
+        raise MissingFileError(path, f"there is no such file. A system is {_SOURCES}.")
+    is_model = path.suffix == ".rg" or path.is_dir() or (path.is_file() and kind_of(path))
+    return "model" if is_model else "scores"
+
+
+def load_systems(
+    sources: Mapping[str, Source], data: Sequence[Path], qrels: Path | None, reading: Reading
+) -> tuple[dict[str, Any], Any]:
+    """Return the systems by name, in the order given, and the judged data or qrels."""
+    from rankgrove.data.trec import read_qrels, read_run
+
+    if qrels is not None:
+        judgements = read_qrels(qrels)
+        return {name: read_run(source.value) for name, source in sources.items()}, judgements
+    # Models come first: they say how many features the data has.
+    models = load_models(sources.values())
+    judged = reading.load(data, models=models.values())
+    scores = {
+        name: _feature_scores(judged.column(source.value))
+        if source.kind == "feature"
+        else read_scores(Path(source.value), judged.n_rows)
+        for name, source in sources.items()
+        if source.kind != "model"
+    }
+    found = models | scores
+    return {name: found[name] for name in sources}, judged
+
+
+def load_models(sources: Iterable[Source]) -> dict[str, Ranker]:
+    """Return the models among sources by their names."""
     from rankgrove.rankers.load import load
 
-    mark = "model:"
-    return {
-        name: load(source.removeprefix(mark))
-        for name, source in sources.items()
-        if source.startswith(mark)
-    }
+    return {source.name: load(source.value) for source in sources if source.kind == "model"}
 
 
-def load_system(source: str, dataset: Any, *, is_run: bool) -> Any:
-    """Return what `source` names: feature:N, a file of scores, or a TREC run."""
-    if is_run:
-        from rankgrove.data.trec import read_run
-
-        return read_run(source)
-    kind, colon, feature = source.partition(":")
-    if colon and kind == "feature":
-        return _feature_scores(dataset.column(feature))
-    return read_scores(Path(source), dataset.n_rows)
+def hint(old: str, new: str) -> None:
+    """Say, beside the output, how an old spelling is written now."""
+    typer.echo(f"hint: {old} is now written {new}; the old spelling still works.", err=True)
 
 
 def _feature_scores(column: np.ndarray) -> np.ndarray:

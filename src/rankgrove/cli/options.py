@@ -73,6 +73,16 @@ ZeroBased = Annotated[
 Qrels = Annotated[
     Path | None, typer.Option(help="TREC judgements, to evaluate runs against as trec_eval does.")
 ]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--system",
+        "-s",
+        help="SOURCE or NAME=SOURCE. SOURCE is the file of a model, feature:N (number or name; "
+        "documents where it is missing come last), a file with one score a line, or with --qrels a "
+        "TREC run. What a file holds shows in its content; model:FILE and scores:FILE say it.",
+    ),
+]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Also write everything to this JSON file.")
 ]

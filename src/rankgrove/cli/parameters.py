@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankgrove.errors import ParameterError, ParseError
+from rankgrove.errors import MissingFileError, ParameterError, ParseError
 from rankgrove.files import write_atomically
 
 # What is trained here, but not under the name that a paper or the package calls it by.
@@ -87,6 +87,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return what a TOML file says."""
     try:
         return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise MissingFileError(path) from None
     except OSError as error:
         raise ParseError(path, None, f"the file cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data._letor_kernels import END, N_STATE, START
-from rankgrove.errors import ParameterError, ParseError
+from rankgrove.errors import MissingFileError, ParameterError, ParseError
 from rankgrove.validation import counted
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -112,7 +112,7 @@ def read_bytes(path: Path) -> mmap.mmap | bytearray:
                 return bytearray(file.read())
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise ParseError(path, None, "there is no such file.") from None
+        raise MissingFileError(path) from None
     except IsADirectoryError:
         raise ParseError(path, None, "this is a folder. Expected a file: name one in it.") from None
     except (OSError, ValueError) as problem:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rankgrove.data.inputs import is_null, plain_ids
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, MissingExtraError, ParseError
+from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
 from rankgrove.validation import counted, nearest
 
 _TABLE_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -185,7 +185,7 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
             alone = pyarrow.csv.ReadOptions(use_threads=False)  # only so does it count rows
             return pyarrow.csv.read_csv(str(path), alone, parse, convert)
     except FileNotFoundError:
-        raise ParseError(path, None, "there is no such file.") from None
+        raise MissingFileError(path) from None
     except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         reason = str(error).strip().split("\n")[0].rstrip(".")
         line = None

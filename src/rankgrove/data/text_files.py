@@ -6,7 +6,7 @@ import gzip
 import zlib
 from pathlib import Path
 
-from rankgrove.errors import ParseError
+from rankgrove.errors import MissingFileError, ParseError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -16,6 +16,8 @@ def read_text_bytes(path: str | Path) -> bytes:
     """Return the bytes of a text file, unpacked if they begin as gzip; refuse what is not text."""
     try:
         blob = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise MissingFileError(path) from None
     except OSError as error:
         raise ParseError(path, None, f"the file cannot be read: {error.strerror}.") from error
     if blob.startswith(_GZIP_MAGIC):

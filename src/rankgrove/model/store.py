@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove._version import __version__
-from rankgrove.errors import ModelFileError
+from rankgrove.errors import MissingFileError, ModelFileError
 from rankgrove.files import atomic_output
 
 FORMAT = "rankgrove model"
@@ -55,7 +55,7 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
     if target.is_dir():
         raise ModelFileError(f"{target} is a folder: give the name of a model file.")
     if not target.exists():
-        raise ModelFileError(f"{target}: there is no such file.")
+        raise MissingFileError(target)
     try:
         with zipfile.ZipFile(target) as archive:
             if _HEADER not in archive.namelist():
