@@ -12,7 +12,7 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
-CoordinateAscent
+Comparisons CoordinateAscent
 DataError Evaluation Explanation FRank GBRank GradientCheck Interpolation LambdaMART LambdaRank
 ListNet LocalOptimum MART McRank Measure MissingExtraError MissingFileError ModelFileError
 OptimalCombination

@@ -43,6 +43,7 @@ _HOME = {
     "Evaluation": "evaluation.evaluate",
     "evaluate": "evaluation.evaluate",
     "Comparison": "evaluation.compare",
+    "Comparisons": "evaluation.compare",
     "compare": "evaluation.compare",
     "QueryKFold": "rankers.folds",
     "LambdaMART": "rankers.lambdamart",
@@ -136,6 +137,7 @@ if TYPE_CHECKING:
     from rankgrove.errors import RankgroveError as RankgroveError
     from rankgrove.errors import UnknownParameterError as UnknownParameterError
     from rankgrove.evaluation.compare import Comparison as Comparison
+    from rankgrove.evaluation.compare import Comparisons as Comparisons
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation
     from rankgrove.evaluation.evaluate import evaluate as evaluate

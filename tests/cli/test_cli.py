@@ -94,6 +94,26 @@ def test_evaluate_and_compare_runs(tmp_path):
     out, _ = run(*"compare --qrels qrels -s x=x.run -s y=y.run -m map".split(), cwd=tmp_path)
     assert "y - x" in out
     assert "+0.2500" in out
+    out, _ = run(*"compare --qrels qrels -s x.run -s y.run -m map -m p@1".split(), cwd=tmp_path)
+    assert [line.split() for line in out.splitlines() if line.startswith("system")] == [
+        ["system", "map"],
+        ["system", "p@1"],
+    ]
+
+
+def test_queries_that_a_run_lacks(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 1\n2 0 a 1\n")
+    (tmp_path / "x.run").write_text("1 Q0 a 1 2.0 x\n")
+    words = "evaluate --qrels qrels -s x.run -m map".split()
+    out, complaint = run(*words, cwd=tmp_path)
+    assert "0.5000" in out
+    assert "lacks 1 of 2 judged queries, which counts 0." in out
+    assert complaint == ""
+    out, _ = run(*words, "--missing-queries", "drop", cwd=tmp_path)
+    assert "1.0000" in out
+    words = "compare --qrels qrels -s x=x.run -s y=x.run -m map --missing-queries".split()
+    assert "x lacks 1 judged query, counting 0." in run(*words, "zero", cwd=tmp_path)[0]
+    assert "1.0000" in run(*words, "drop", cwd=tmp_path)[0]
 
 
 def test_one_grammar_of_systems(folder):

@@ -65,7 +65,7 @@ GOOD = b"1 Q0 d1 1 2.5 t\n"
     ("content", "line", "message"),
     [
         (GOOD + b"1 Q0 d2 2 2.5\n", 2, "6 fields.*Got 5"),
-        (GOOD + b"1 Q0 d 2 2 2.5 t\n", 2, "6 fields.*Got 7"),
+        (GOOD + b"1 Q0 d two 2 2.5 t\n", 2, "6 fields.*Got 7"),
         (GOOD + b"\n1 Q0 d2 2 high t\n", 3, "a finite number. Got 'high'"),
         (b"1 Q0 d2 2 nan t\n", 1, "a finite number. Got 'nan'"),
         (b"1 Q0 d2 2 inf t\n", 1, "a finite number"),
@@ -104,8 +104,20 @@ def test_bad_qrels(tmp_path, content, message):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="there is no such file"):
         read_run(tmp_path / "none")
+
+
+def test_comments_and_long_tags(tmp_path):
+    path = tmp_path / "x.run"
+    path.write_text("# made today\n7 Q0 d2 1 1.5 my  BM25 run\n  # more\n7 Q0 d1 2 0.5 other\n")
+    run = read_run(path)
+    assert run == {"7": {"d2": 1.5, "d1": 0.5}}
+    assert run.name == "my BM25 run"
+    write_run(run, tmp_path / "y.run")
+    assert read_run(tmp_path / "y.run").name == "my_BM25_run"
+    path.write_text("#qid 0 docid grade\n7 0 d1 1\n")
+    assert read_qrels(path) == {"7": {"d1": 1}}
 
 
 # -- writing ----------------------------------------------------------------------------------
@@ -392,8 +404,8 @@ def test_names_stay_distinct():
         ([Run({"7": {"a": 1.0}})], {}, "No documents are left"),
         ([Run({"1": {"zz": 1.0}})], {"unjudged": "drop"}, "No documents are left"),
         ([Run({"1": {}}, name="e")], {}, "'e' has no documents"),
-        ({"1": {"a": 1.0}}, {}, "A run must be"),
-        ([3], {}, "A run must be"),
+        ({"1": {"a": 1.0}}, {}, "must have a mapping"),
+        ([3], {}, "As run, give a mapping"),
         ([Run({"1": {"a": 1e300}})], {}, "float32"),
         ([Run({"1": {"a": 1.0}})], {"absent": "mni"}, "did you mean 'min'"),
         ([Run({"1": {"a": 1.0}})], {"unjudged": "keep"}, "'irrelevant', 'drop'"),

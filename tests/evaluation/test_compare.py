@@ -41,6 +41,34 @@ def test_against_scipy(systems):
         assert (c.wins, c.losses, c.ties) == ((a > b).sum(), (a < b).sum(), (a == b).sum())
 
 
+def test_several_measures(systems, tmp_path):
+    data, scores = systems
+    found = rg.compare(scores, data, ["ndcg@10", "map"], "letor", n_samples=200)
+    assert list(found) == ["ndcg@10", "map"]
+    for name, one in found.items():
+        alone = rg.compare(scores, data, name, "letor", n_samples=200)
+        assert one.to_dict() == alone.to_dict()
+        assert str(alone) in str(found)
+    found.to_json(tmp_path / "both.json")
+    assert list(json.loads((tmp_path / "both.json").read_text())) == ["ndcg@10", "map"]
+
+
+def test_queries_that_runs_lack():
+    qrels = {q: {"a": 1, "b": 0} for q in "123"}
+    good = {q: {"a": 2.0, "b": 1.0} for q in "12"}
+    poor = {q: {"a": 1.0, "b": 2.0} for q in "123"}
+    with pytest.warns(UserWarning, match="good lacks 1 judged query, counting 0"):
+        found = rg.compare({"good": good, "poor": poor}, qrels, "map", "trec")
+    assert found.mean == {"good": pytest.approx(2 / 3), "poor": 0.5}
+    assert str(found).endswith("good lacks 1 judged query, counting 0.")
+    with pytest.warns(UserWarning, match="left out for all systems"):
+        found = rg.compare(
+            {"good": good, "poor": poor}, qrels, "map", "trec", missing_queries="drop"
+        )
+    assert found.mean == {"good": 1.0, "poor": 0.5}
+    assert found.query_ids.tolist() == ["1", "2"]
+
+
 def test_randomisation_enumerates_small_cases():
     rng = np.random.default_rng(0)
     for n in (1, 2, 5, 9):
@@ -115,9 +143,10 @@ def test_runs(tmp_path):
     bad = rg.Run(
         {"1": {"a": 1.0, "b": 2.0}, "2": {"a": 2.0, "b": 1.0}, "3": {"b": 1.0}}, name="bad"
     )
-    result = rg.compare({"bad": bad, "good": good}, qrels, "map", convention="trec")
-    assert result.query_ids.tolist() == ["1", "2"]  # the queries that both runs have
-    assert result.contrasts[0].difference == 0.25
+    with pytest.warns(UserWarning, match="good lacks 1 judged query"):
+        result = rg.compare({"bad": bad, "good": good}, qrels, "map", convention="trec")
+    assert result.query_ids.tolist() == ["1", "2", "3"]
+    assert result.contrasts[0].difference == pytest.approx(0.5 / 3)
 
 
 def test_bad_input(systems):

@@ -155,10 +155,86 @@ def test_bad_input(scored):
         rg.evaluate(scores, data, [])
     with pytest.raises(rg.ParameterError, match="did you mean 'letor'"):
         rg.evaluate(scores, data, "map", convention="leter")
-    with pytest.raises(rg.DataError, match="needs a QueryDataset"):
+    with pytest.raises(rg.DataError, match="As qrels, give a mapping"):
         rg.evaluate(scores, (scores, scores), "map")
     with pytest.raises(rg.DataError, match="evaluated against qrels"):
         rg.evaluate(rg.Run({"1": {"a": 1.0}}, name="r"), data, "map")
+
+
+def test_queries_that_a_run_lacks(recwarn):
+    run, qrels = {"q1": {"a": 1.0}}, {"q1": {"a": 1, "b": 0}, "q2": {"c": 1, "d": 0}}
+    names = ["map", "auc", "ndcg@10"]
+    found = rg.evaluate(run, qrels, names, convention="trec")
+    assert set(found.mean.values()) == {0.5}  # also ROC area, which would be 0.5 for a tie
+    assert found.missing == ("q2",)
+    said = "The run lacks 1 of 2 judged queries, which counts 0."
+    assert str(found).endswith(said)
+    assert [str(one.message) for one in recwarn] == [said]
+    assert found.to_dict()["missing"] == ["q2"]
+    found = rg.evaluate(run, qrels, names, convention="trec", missing_queries="drop")
+    assert set(found.mean.values()) == {1.0}
+    assert str(found).endswith("The run lacks 1 of 2 judged queries, which is left out.")
+    with pytest.raises(rg.ParameterError, match="'missing_queries' parameter of evaluate"):
+        rg.evaluate(run, qrels, "map", missing_queries="no")
+
+
+def test_a_lacking_query_with_nothing_relevant_stays_left_out():
+    run = {"q1": {"a": 1.0, "b": 0.0}}
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}}
+    with pytest.warns(UserWarning, match="The run lacks 1 of 2"):
+        found = rg.evaluate(run, qrels, "map")
+    assert found.mean == {"map": 1.0}
+    assert found.dropped["map"] == {"q2": "all labels equal"}
+
+
+RUN = {"1": {"a": 0.5, "b": 2.0}, "2": {"a": 1.5, "c": 1.0}}
+QRELS = {"1": {"a": 1, "b": 0}, "2": {"c": 2, "d": 1}}
+
+
+def forms(table, value):
+    """Return a run or qrels in the forms of other libraries."""
+    import pandas as pd
+    import polars as pl
+    import ranx
+    from ir_datasets.formats import GenericScoredDoc, TrecQrel
+
+    rows = [(q, d, v) for q, documents in table.items() for d, v in documents.items()]
+    names = [
+        ("query_id", "doc_id", value),
+        ("qid", "docno", "label" if value != "score" else value),
+    ]
+    frames = [pd.DataFrame(rows, columns=list(columns)) for columns in names]
+    frames[1]["qid"] = frames[1]["qid"].astype(int)
+    own = ranx.Run if value == "score" else ranx.Qrels
+    tuples = [GenericScoredDoc(*row) if value == "score" else TrecQrel(*row, "0") for row in rows]
+    return [table, own(table), *frames, *map(pl.from_pandas, frames), tuples, iter(tuples)]
+
+
+@pytest.mark.filterwarnings("ignore::numba.NumbaTypeSafetyWarning")
+def test_runs_and_qrels_of_other_libraries():
+    expected = rg.evaluate(RUN, QRELS, ["map", "ndcg@10"], convention="trec")
+    for run, qrels in zip(forms(RUN, "score"), forms(QRELS, "relevance"), strict=True):
+        found = rg.evaluate(run, qrels, ["map", "ndcg@10"], convention="trec")
+        assert found.mean == expected.mean
+    runs = {str(i): run for i, run in enumerate(forms(RUN, "score"))}
+    found = rg.compare(runs, iter(forms(QRELS, "relevance")[-1]), "map", convention="trec")
+    assert set(found.mean.values()) == {expected.mean["map"]}
+    data = rg.dataset_from_runs(forms(RUN, "score")[1:3], forms(QRELS, "relevance")[3])
+    assert data.n_rows == 4
+
+
+def test_bad_frames_and_tuples():
+    import pandas as pd
+
+    frame = pd.DataFrame({"qid": ["1"], "doc": ["a"], "score": [1.0]})
+    with pytest.raises(rg.DataError, match=r"one of the columns doc_id, docno, docid. It has: qid"):
+        rg.evaluate(frame, QRELS, "map")
+    twice = pd.DataFrame({"qid": [1, 1], "docno": ["a", "a"], "rel": [1, 0]})
+    with pytest.raises(rg.DataError, match="'a' stands twice in query '1' of the qrels"):
+        rg.evaluate(RUN, twice, "map")
+    lacking = pd.DataFrame({"qid": [1], "docno": ["a"], "score": [math.nan]})
+    with pytest.raises(rg.DataError, match="'a' of query '1' has the score nan"):
+        rg.evaluate(lacking, QRELS, "map")
 
 
 def test_output_forms(scored, tmp_path):

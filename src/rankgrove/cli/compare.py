@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from rankgrove.cli.options import (
     JsonFile,
+    MissingQueries,
     Qrels,
     Reading,
     RunConvention,
@@ -28,9 +30,16 @@ def compare(
     system: Systems = None,
     qrels: Qrels = None,
     measure: Annotated[
-        str, typer.Option("--measure", "-m", help="What to compare by.")
-    ] = "ndcg@10",
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            help="What to compare by; repeat for several.",
+            show_default="ndcg@10",
+        ),
+    ] = None,
     convention: RunConvention = "",
+    missing_queries: MissingQueries = "zero",
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="Compare every pair, not only with the first.")
     ] = False,
@@ -49,14 +58,15 @@ def compare(
 
     rankgrove compare test.txt -s bm25=feature:25 -s new=web.rg -m ndcg@10
 
-    rankgrove compare --qrels qrels.txt -s bm25=bm25.run -s lm=lm.run -m map
+    rankgrove compare --qrels qrels.txt -s bm25=bm25.run -s lm=lm.run -m map -m ndcg@10
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import load_systems, parse_sources
+    from rankgrove.cli.inputs import check_measures, load_systems, parse_sources
     from rankgrove.cli.outputs import check_outputs
 
     convention = convention or ("papers" if qrels is None else "trec")
-    rg.measure(measure, convention)
+    measures = measure or ["ndcg@10"]
+    check_measures(measures, convention)
     sources = parse_sources(system or [], is_run=qrels is not None)
     if len(sources) < 2:
         raise ParameterError(
@@ -68,16 +78,18 @@ def compare(
     files = [source.file for source in sources.values()]
     check_outputs({"--json": json_file}, [*(data or []), qrels, *files])
     systems, judged = load_systems(sources, data or [], qrels, reading)
-    result = rg.compare(
-        systems,
-        judged,
-        measure,
-        convention,
-        against="all" if all_pairs else "first",
-        n_samples=samples,
-        seed=seed,
-        n_threads=threads,
-    )
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the table says it
+        result = rg.compare(
+            systems,
+            judged,
+            measures[0] if len(measures) == 1 else measures,
+            convention,
+            missing_queries=missing_queries,
+            against="all" if all_pairs else "first",
+            n_samples=samples,
+            seed=seed,
+            n_threads=threads,
+        )
     if json_file is not None:
         result.to_json(json_file)
     typer.echo(str(result))

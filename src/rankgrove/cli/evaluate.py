@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from rankgrove.cli.options import (
     DEFAULT_MEASURES,
     JsonFile,
+    MissingQueries,
     Qrels,
     Reading,
     RunConvention,
@@ -39,6 +41,7 @@ def evaluate(
         ),
     ] = None,
     convention: RunConvention = "",
+    missing_queries: MissingQueries = "zero",
     per_query: Annotated[
         Path | None, typer.Option(help="Also write every query's values to this CSV file.")
     ] = None,
@@ -83,7 +86,15 @@ def evaluate(
     check_outputs({"--per-query": per_query, "--json": json_file}, read)
     systems, judged = load_systems({source.name: source}, data or [], qrels, reading)
     (ranked,) = systems.values()
-    result = rg.evaluate(ranked, judged, measures, convention, n_threads=threads)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the table says it
+        result = rg.evaluate(
+            ranked,
+            judged,
+            measures,
+            convention,
+            missing_queries=missing_queries,
+            n_threads=threads,
+        )
     if per_query is not None:
         result.to_csv(per_query)
     if json_file is not None:

@@ -83,6 +83,12 @@ Systems = Annotated[
         "TREC run. What a file holds shows in its content; model:FILE and scores:FILE say it.",
     ),
 ]
+MissingQueries = Annotated[
+    str,
+    typer.Option(
+        help="Judged queries that a run lacks: zero (they count 0, as trec_eval -c) or drop."
+    ),
+]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Also write everything to this JSON file.")
 ]

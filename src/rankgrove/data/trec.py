@@ -24,12 +24,15 @@ from rankgrove.data.trec_files import (
     run_of_scores,
     write_run,
 )
+from rankgrove.data.trec_tables import as_qrels, as_run
 from rankgrove.errors import DataError
 from rankgrove.validation import check_choice
 
 __all__ = [
     "Qrels",
     "Run",
+    "as_qrels",
+    "as_run",
     "dataset_from_runs",
     "pool",
     "read_qrels",
@@ -128,7 +131,8 @@ def dataset_from_runs(
 
     Parameters
     ----------
-    runs : list of runs or of paths of run files, or a mapping from feature name to run or path.
+    runs : list of runs (also ranx's, data frames) or of paths of run files, or a mapping from
+        feature name to run or path.
         In a list a feature has its run's name. Where names clash, a run that was given as a path
         takes the name of its file instead, and what clashes still gets a number.
     qrels : judgements, or the path of a qrels file
@@ -157,7 +161,7 @@ def dataset_from_runs(
     check_choice("absent", owner, absent, ["min", "missing"])
     check_choice("unjudged", owner, unjudged, ["irrelevant", "drop"])
     named = _named_runs(runs)
-    judgements = read_qrels(qrels) if isinstance(qrels, str | Path) else qrels
+    judgements = read_qrels(qrels) if isinstance(qrels, str | Path) else as_qrels(qrels)
     check_qrels(judgements)
     floors = [_floor(name, run) if absent == "min" else math.nan for name, run in named.items()]
     qids: list[str] = []
@@ -232,13 +236,9 @@ def _named_runs(runs: Any) -> dict[str, Mapping[str, Mapping[str, float]]]:
 def _as_run(run: Any) -> Mapping[str, Mapping[str, float]]:
     if isinstance(run, str | Path):
         return read_run(run)
-    if not isinstance(run, Mapping) or not all(isinstance(v, Mapping) for v in run.values()):
-        raise DataError(
-            "A run must be a Run, a mapping {query id: {document id: score}} or the path of a run "
-            f"file. Got {type(run).__name__}."
-        )
-    check_run(run)
-    return run
+    table = as_run(run)
+    check_run(table)
+    return table
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -167,6 +167,8 @@ def _shown(value: object) -> str:
 def read_run(path: str | Path, *, name: str | None = None) -> Run:
     """Read a run file: ``qid Q0 docid rank score tag`` a line, plain or gzip.
 
+    Lines that begin with ``#`` are comments; a tag may be of several words.
+
     Parameters
     ----------
     path : the file; whether it is packed shows in its first bytes
@@ -184,12 +186,12 @@ def read_run(path: str | Path, *, name: str | None = None) -> Run:
     >>> read_run(path)
     Run('bm25', 1 query, 2 documents)
     """
-    lines = _fields(path, 6, "qid Q0 docid rank score tag")
+    lines = _fields(path, 6, "qid Q0 docid rank score tag", long_tags=True)
     run = Run(name=name or "")
 
     def entries() -> Iterator[tuple[int, bytes, bytes, bytes]]:
         for number, fields in lines:
-            run.name = run.name or fields[5].decode()
+            run.name = run.name or b" ".join(fields[5:]).decode()
             yield number, fields[0], fields[2], fields[4]
 
     _collect(path, entries(), _score, "a score must be a finite number", run)
@@ -197,7 +199,7 @@ def read_run(path: str | Path, *, name: str | None = None) -> Run:
 
 
 def read_qrels(path: str | Path) -> Qrels:
-    """Read a qrels file: ``qid iteration docid grade`` a line, plain or gzip.
+    """Read a qrels file: ``qid iteration docid grade`` a line, plain or gzip; # is a comment.
 
     Examples
     --------
@@ -214,13 +216,21 @@ def read_qrels(path: str | Path) -> Qrels:
     return qrels
 
 
-def _fields(path: str | Path, count: int, form: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Give line number and fields of every line that is not blank."""
+def _fields(
+    path: str | Path, count: int, form: str, long_tags: bool = False
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Give line number and fields of every line but blanks and comments.
+
+    With `long_tags` the last field may be of several words; a rank that is no number shows that
+    it is the document's name that has a space.
+    """
     for number, line in enumerate(read_text_bytes(path).split(b"\n"), start=1):
         fields = line.split()
-        if len(fields) == count:
+        if not fields or fields[0].startswith(b"#"):
+            continue
+        if len(fields) == count or (long_tags and len(fields) > count and fields[3].isdigit()):
             yield number, fields
-        elif fields:
+        else:
             raise ParseError(
                 path, number, f"a line must have {count} fields, '{form}'. Got {len(fields)}."
             )
@@ -283,7 +293,8 @@ def write_run(
         without a document id is called ``row`` and its number in the data set, from 0. Documents
         that score minus infinity were not retrieved and are left out
     path : where to write
-    name : the last field of every line; by default the run's own name, or ``rankgrove``
+    name : the last field of every line; by default the run's own name, its words joined by
+        underscores, or ``rankgrove``
 
     Examples
     --------
@@ -316,7 +327,7 @@ def run_lines(
         tag = name or "rankgrove"
     else:
         check_run(run)
-        tag = name or getattr(run, "name", None) or "rankgrove"
+        tag = name or "_".join(str(getattr(run, "name", "")).split()) or "rankgrove"
     _check_token("run name", tag)
     for qid, documents in run.items():
         _check_token("query id", str(qid))

@@ -7,17 +7,23 @@ import io
 import itertools
 import json
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels
+from rankgrove.data.trec import Qrels, as_qrels
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.evaluation.evaluate import Evaluation, confidence_interval, evaluate
+from rankgrove.evaluation.evaluate import (
+    Evaluation,
+    confidence_interval,
+    evaluation_of,
+    named_measures,
+)
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, exact_mean
@@ -61,6 +67,8 @@ class Comparison:
     per_query : every system's values for them
     contrasts : the pairs compared
     convention : the convention that filled in what the measure's name does not say
+    missing : of runs, the judged queries that each lacks
+    missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
     """
 
     measure: Measure
@@ -70,6 +78,8 @@ class Comparison:
     per_query: dict[str, np.ndarray]
     contrasts: tuple[Contrast, ...]
     convention: str
+    missing: dict[str, tuple[Any, ...]]
+    missing_queries: str
 
     def __repr__(self) -> str:
         return str(self)
@@ -104,7 +114,7 @@ class Comparison:
             )
         n = self.query_ids.size
         lines.append(f"{counted(n, 'query', 'queries')}; convention: {self.convention}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict a contrast."""
@@ -126,6 +136,8 @@ class Comparison:
             "contrasts": self.rows(),
             "queries": self.query_ids.tolist(),
             "per_query": {name: values.tolist() for name, values in self.per_query.items()},
+            "missing": {name: list(queries) for name, queries in self.missing.items()},
+            "missing_queries": self.missing_queries,
         }
 
     def to_csv(self, path: str | Path | None = None) -> str:
@@ -147,28 +159,88 @@ class Comparison:
         return text
 
 
+class Comparisons(dict[str, Comparison]):
+    """Comparisons by several measures, by the measures' names; prints as one table each."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(comparison) for comparison in self.values())
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return everything as JSON text, by measure; write it to `path` where one is given."""
+        text = json.dumps({name: comparison.to_dict() for name, comparison in self.items()})
+        if path is not None:
+            write_atomically(path, text + "\n")
+        return text
+
+
+@overload
 def compare(
     systems: Mapping[str, Any],
-    dataset: QueryDataset | Qrels,
+    dataset: QueryDataset | Qrels | Any,
     measure: str | Measure,
+    convention: str = ...,
+    *,
+    missing_queries: str = ...,
+    against: str = ...,
+    n_samples: int = ...,
+    seed: int = ...,
+    n_threads: int | None = ...,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    systems: Mapping[str, Any],
+    dataset: QueryDataset | Qrels | Any,
+    measure: Iterable[str | Measure],
+    convention: str = ...,
+    *,
+    missing_queries: str = ...,
+    against: str = ...,
+    n_samples: int = ...,
+    seed: int = ...,
+    n_threads: int | None = ...,
+) -> Comparisons: ...
+
+
+def compare(
+    systems: Mapping[str, Any],
+    dataset: QueryDataset | Qrels | Any,
+    measure: str | Measure | Iterable[str | Measure],
     convention: str = "papers",
     *,
+    missing_queries: str = "zero",
     against: str = "first",
     n_samples: int = 100_000,
     seed: int = 0,
     n_threads: int | None = None,
-) -> Comparison:
+) -> Comparison | Comparisons:
     """Compare systems query by query.
 
     Parameters
     ----------
-    systems : name to model, scores, or (with qrels) run
+    systems : name to model, scores, or (with qrels) run, in the forms that :func:`evaluate` takes
     dataset : the judged data, or qrels
-    measure : what to compare by
+    measure : what to compare by: one measure, or several
     convention : what the measure's name does not say
+    missing_queries : judged queries that a run lacks count 0 (``"zero"``), or are left out for all
+        systems (``"drop"``)
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
     n_samples, seed : of the randomisation test
     n_threads : threads to use; None: all cores
+
+    Returns
+    -------
+    a :class:`Comparison`; of several measures, a dict of them by the measures' names. Holm's
+    correction is for the contrasts by one measure
+
+    Warns
+    -----
+    UserWarning
+        Where a run lacks judged queries.
 
     Examples
     --------
@@ -183,13 +255,46 @@ def compare(
     check_choice("against", "compare", against, ["first", "all"])
     check_integer("n_samples", "compare", n_samples, low=100)
     check_integer("seed", "compare", seed, low=0)
+    check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
+    named = named_measures(measure, convention)
+    judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
     found = {}
     for name, system in systems.items():
         try:
-            found[str(name)] = evaluate(system, dataset, measure, convention, n_threads=n_threads)
+            found[str(name)] = evaluation_of(
+                system, judged, named, convention, missing_queries, n_threads
+            )
         except DataError as error:
             raise DataError(f"The system {name!r}: {error}") from None
-    ids, per_query = _common(found)
+    comparisons = Comparisons(
+        {one: _comparison(found, one, against, n_samples, seed, n_threads) for one in named}
+    )
+    first = next(iter(comparisons.values()))
+    for line in missing_lines(first.missing, missing_queries):
+        warnings.warn(line, stacklevel=2)
+    return first if isinstance(measure, str | Measure) else comparisons
+
+
+def missing_lines(missing: dict[str, tuple[Any, ...]], missing_queries: str) -> list[str]:
+    """Say, system by system, how many judged queries its run lacks."""
+    what = "counting 0" if missing_queries == "zero" else "left out for all systems"
+    return [
+        f"{name} lacks {counted(len(queries), 'judged query', 'judged queries')}, {what}."
+        for name, queries in missing.items()
+        if queries
+    ]
+
+
+def _comparison(
+    found: dict[str, Evaluation],
+    measure: str,
+    against: str,
+    n_samples: int,
+    seed: int,
+    n_threads: int | None,
+) -> Comparison:
+    """Compare the systems by one of the measures that they were evaluated by."""
+    ids, per_query = _common(found, measure)
     names = list(per_query)
     pairs = (
         [(b, a) for a, b in itertools.combinations(names, 2)]
@@ -200,29 +305,30 @@ def compare(
         _contrast(a, b, paired(per_query[a], per_query[b]), n_samples, seed, n_threads)
         for a, b in pairs
     ]
-    one = next(iter(found.values()))
-    (measure_name,) = one.measures
+    one = found[names[0]]
     return Comparison(
-        one.measures[measure_name],
-        measure_name,
+        one.measures[measure],
+        measure,
         {name: exact_mean(values) for name, values in per_query.items()},
         ids,
         per_query,
         tuple(_with_holm(contrasts)),
-        convention,
+        one.convention,
+        {name: evaluation.missing for name, evaluation in found.items()},
+        one.missing_queries,
     )
 
 
-def _common(found: dict[str, Evaluation]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _common(found: dict[str, Evaluation], measure: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Return the queries that every system has a value for, in the first one's order."""
     tables = []
     for result in found.values():
-        (values,) = result.per_query.values()
+        values = result.per_query[measure]
         pairs = zip(result.query_ids.tolist(), values.tolist(), strict=True)
         tables.append({qid: v for qid, v in pairs if not math.isnan(v)})
     ids = [qid for qid in tables[0] if all(qid in table for table in tables)]
     if not ids:
-        raise DataError("There is no query for which all systems have a value.")
+        raise DataError(f"There is no query for which all systems have a value of {measure}.")
     values_of = {
         name: np.array([table[qid] for qid in ids])
         for name, table in zip(found, tables, strict=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels, pool
+from rankgrove.data.trec import Qrels, as_qrels, as_run, pool
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.validation import check_scores, counted
+from rankgrove.validation import check_choice, check_scores, counted
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Evaluation:
     interval : for every measure the 95 % confidence interval of the mean (Student's t)
     dropped : for every measure the queries left out, id to reason
     convention : the convention that filled in what the names do not say
+    missing : of a run, the judged queries that it lacks
+    missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
     """
 
     measures: dict[str, Measure]
@@ -45,6 +48,8 @@ class Evaluation:
     interval: dict[str, tuple[float, float]]
     dropped: dict[str, dict[Any, str]]
     convention: str
+    missing: tuple[Any, ...] = ()
+    missing_queries: str = "zero"
 
     def __repr__(self) -> str:
         return str(self)
@@ -58,6 +63,8 @@ class Evaluation:
             used = total - len(self.dropped[name])
             lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
         lines.append(f"convention: {self.convention}" + self._left_out())
+        if self.missing:
+            lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
 
     def _left_out(self) -> str:
@@ -110,6 +117,8 @@ class Evaluation:
                 name: {str(qid): why for qid, why in dropped.items()}
                 for name, dropped in self.dropped.items()
             },
+            "missing": list(self.missing),
+            "missing_queries": self.missing_queries,
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -140,10 +149,11 @@ def _plain(value: float) -> float | None:
 
 def evaluate(
     model: Any,
-    dataset: QueryDataset | Qrels,
+    dataset: QueryDataset | Qrels | Any,
     measures: str | Measure | Iterable[str | Measure],
     convention: str = "papers",
     *,
+    missing_queries: str = "zero",
     n_threads: int | None = None,
 ) -> Evaluation:
     """Measure a model's or given scores' ranking of a data set.
@@ -152,11 +162,20 @@ def evaluate(
     ----------
     model : something with ``predict`` (a ranker, or any model that takes features), or one score a
         row in the data set's row order. Minus infinity says that a document was not retrieved.
-        With qrels, a :class:`Run` or a dict.
-    dataset : the judged data, or qrels to evaluate a run against as trec_eval does
+        With qrels, a run: a :class:`Run`, a dict, a ranx Run, a data frame (columns query_id or
+        qid, doc_id or docno, score) or tuples with such fields, as ir_datasets has them.
+    dataset : the judged data, or qrels to evaluate a run against as trec_eval does, in the same
+        forms (their value is called relevance, label, rel or grade)
     measures : names such as ``"ndcg@10"``, or measures
     convention : what the names do not say (see :func:`rankgrove.measure`)
+    missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
+        do not count (``"drop"``)
     n_threads : threads to use, None for all cores; the figures do not depend on it
+
+    Warns
+    -----
+    UserWarning
+        Where a run lacks judged queries.
 
     Examples
     --------
@@ -168,25 +187,73 @@ def evaluate(
     mrr      0.7500  0.0000 - 1.0000         2
     convention: papers
     """
+    named = named_measures(measures, convention)
+    check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
+    found = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
+    if found.missing:
+        warnings.warn(f"The run lacks {missing_text(found)}.", stacklevel=2)
+    return found
+
+
+def named_measures(
+    measures: str | Measure | Iterable[str | Measure], convention: str
+) -> dict[str, Measure]:
+    """Return one measure or several by the names that the caller gave them."""
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not listed:
         raise ParameterError("Give at least one measure, such as 'ndcg@10'.")
-    named = {str(spec): parse_measure(spec, convention) for spec in listed}
-    data, scores = scores_of(model, dataset, "evaluate")
+    return {str(spec): parse_measure(spec, convention) for spec in listed}
+
+
+def evaluation_of(
+    model: Any,
+    dataset: Any,
+    named: dict[str, Measure],
+    convention: str,
+    missing_queries: str,
+    n_threads: int | None,
+) -> Evaluation:
+    """Do what :func:`evaluate` does, without a warning."""
+    missing: tuple[Any, ...] = ()
+    if isinstance(dataset, QueryDataset):
+        data, scores = scores_of(model, dataset, "evaluate")
+    else:
+        qrels, run = as_qrels(dataset), as_run(model)
+        data, scores = pool(run, qrels, complete=missing_queries == "zero")
+        missing = tuple(qid for qid in qrels if qid not in run)
+    absent = set(missing)
+    lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
     ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
     labels = data.grouped(data.y)
     per_query: dict[str, np.ndarray] = {}
     dropped: dict[str, dict[Any, str]] = {}
     for name, one in named.items():
         prepared = one.prepare(labels, data.query_ptr, n_threads)
-        per_query[name] = prepared.values(ranking, n_threads)
+        values = prepared.values(ranking, n_threads)
+        values[lacking & ~prepared.is_fixed] = 0.0
+        per_query[name] = values
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
     mean = {name: exact_mean(values) for name, values in per_query.items()}
     interval = {
         name: confidence_interval(values, bounds=value_range(named[name]))
         for name, values in per_query.items()
     }
-    return Evaluation(named, data.query_ids, per_query, mean, interval, dropped, convention)
+    return Evaluation(
+        *(named, data.query_ids, per_query, mean, interval, dropped, convention),
+        missing=missing,
+        missing_queries=missing_queries,
+    )
+
+
+def missing_text(evaluation: Evaluation) -> str:
+    """Say how many judged queries a run lacks, and what becomes of them."""
+    zero = evaluation.missing_queries == "zero"
+    lacks = len(evaluation.missing)
+    total = evaluation.query_ids.size + (0 if zero else lacks)
+    what = "count 0" if zero else "are left out"
+    if lacks == 1:
+        what = "counts 0" if zero else "is left out"
+    return f"{lacks:,} of {counted(total, 'judged query', 'judged queries')}, which {what}"
 
 
 def prepared_on(
@@ -202,22 +269,13 @@ def prepared_on(
     return found
 
 
-def scores_of(
-    model: Any, dataset: QueryDataset | Qrels, owner: str
-) -> tuple[QueryDataset, np.ndarray]:
-    """Return the data set and the scores of a model, an array, or a run against qrels."""
-    if isinstance(model, Mapping) or isinstance(dataset, Mapping):
-        if not (isinstance(model, Mapping) and isinstance(dataset, Mapping)):
-            raise DataError(
-                f"{owner}: a run ({{query: {{document: score}}}}) is evaluated against qrels "
-                "({query: {document: grade}}), and scores or models against a QueryDataset. "
-                f"Got {type(model).__name__} and {type(dataset).__name__}."
-            )
-        return pool(model, dataset)
-    if not isinstance(dataset, QueryDataset):
+def scores_of(model: Any, dataset: Any, owner: str) -> tuple[QueryDataset, np.ndarray]:
+    """Return the data set and the scores of a model or an array."""
+    if isinstance(model, Mapping) or not isinstance(dataset, QueryDataset):
         raise DataError(
-            f"{owner} needs a QueryDataset (or a run with its qrels). "
-            f"Got {type(dataset).__name__} instead."
+            f"{owner}: a run ({{query: {{document: score}}}}) is evaluated against qrels "
+            "({query: {document: grade}}), and scores or models against a QueryDataset. "
+            f"Got {type(model).__name__} and {type(dataset).__name__}."
         )
     scores = model
     if hasattr(model, "predict"):
