@@ -17,7 +17,7 @@ def folder(tmp_path_factory):
     words = "generate domains --queries 40 --docs 15 --target-queries 20"
     run(*words.split(), "--out", "big.txt", "--target-out", "small.txt", cwd=path)
     run(*words.split(), "--seed", 2, "--out", "b2.txt", "--target-out", "vali.txt", cwd=path)
-    words = "train big.txt --ranker mart --set n_trees=8 --set n_leaves=5 --model big.rg --quiet"
+    words = "train big.txt --ranker mart --set n_trees=8 --set n_leaves=5 --out big.rg --quiet"
     run(*words.split(), cwd=path)
     return path
 
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 def test_trada(folder):
     words = (
         "adapt small.txt --base big.rg --beta 3 --tune splits --level leaf --trim --extra-trees 4 "
-        "--valid vali.txt --set min_leaf=5 --model new.rg --report new.csv --plot new.png"
+        "--valid vali.txt --set min_leaf=5 --out new.rg --report new.csv --plot new.png"
     )
     out, _ = run(*words.split(), cwd=folder)
     assert "adapted from a MART of 8 trees: beta 3, splits tuned, level leaf, trimmed" in out
@@ -41,7 +41,7 @@ def test_trada(folder):
     with open(folder / "new.csv", newline="") as lines:
         assert len(list(csv.DictReader(lines))) == 8
     assert (folder / "new.png").read_bytes().startswith(b"\x89PNG")
-    out, _ = run(*"evaluate vali.txt --model new.rg".split(), cwd=folder)
+    out, _ = run(*"evaluate vali.txt --out new.rg".split(), cwd=folder)
     assert "ndcg@10" in out
 
 
@@ -58,7 +58,7 @@ def test_trada(folder):
 )
 def test_other_methods(folder, words):
     run(
-        *"adapt small.txt --base big.rg --model other.rg --threads 1".split(),
+        *"adapt small.txt --base big.rg --out other.rg --threads 1".split(),
         *words.split(),
         cwd=folder,
     )
@@ -93,7 +93,7 @@ def test_other_methods(folder, words):
     ],
 )
 def test_mistakes(folder, words, message):
-    start = "adapt small.txt --base big.rg --model none.rg"
+    start = "adapt small.txt --base big.rg --out none.rg"
     _, complaint = run(*start.split(), *words.split(), cwd=folder, status=2)
     assert message in complaint
     assert not (folder / "none.rg").exists()
@@ -101,5 +101,5 @@ def test_mistakes(folder, words, message):
 
 def test_missing_files(folder):
     for words in ("adapt small.txt --base no.rg", "adapt no.txt --base big.rg"):
-        _, complaint = run(*words.split(), "--model", "none.rg", cwd=folder, status=2)
+        _, complaint = run(*words.split(), "--out", "none.rg", cwd=folder, status=2)
         assert "no such file" in complaint

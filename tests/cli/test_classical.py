@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("kind", KINDS)
 def test_train_rank_and_evaluate(folder, kind):
     rounds = "n_rounds" if kind == "adarank" else "n_trees"
-    words = f"train train.txt --valid vali.txt --ranker {kind} -m map --set {rounds}=5 --model m.rg"
+    words = f"train train.txt --valid vali.txt --ranker {kind} -m map --set {rounds}=5 --out m.rg"
     out, _ = run_here(*words.split(), cwd=folder)
     assert f"{KINDS[kind].__name__} for map" in out
     model = rg.load(folder / "m.rg")
@@ -65,16 +65,16 @@ def test_help_names_every_ranker():
     ],
 )
 def test_mistakes_are_named(folder, words, complaint):
-    command = f"train train.txt --quiet --model x.rg {words}"
+    command = f"train train.txt --quiet --out x.rg {words}"
     _, complaints = run_here(*command.split(), cwd=folder, status=2)
     assert complaint in " ".join(complaints.split())
 
 
 def test_going_on_and_bags(folder):
-    run_here(*"train train.txt --quiet --set n_trees=4 --model base.rg".split(), cwd=folder)
+    run_here(*"train train.txt --quiet --set n_trees=4 --out base.rg".split(), cwd=folder)
     words = "train train.txt --quiet --ranker rankboost --submodel base.rg --set n_trees=4"
-    run_here(*words.split(), "--model", "on.rg", cwd=folder)
+    run_here(*words.split(), "--out", "on.rg", cwd=folder)
     assert rg.load(folder / "on.rg").submodel_.kind == "lambdamart"
     words = "train train.txt --quiet --ranker mart --set n_trees=4 --models 3 --combine mean"
-    run_here(*words.split(), "--model", "bagboo.rg", cwd=folder)
+    run_here(*words.split(), "--out", "bagboo.rg", cwd=folder)
     assert len(rg.load(folder / "bagboo.rg").models_) == 3

@@ -159,7 +159,7 @@ def test_demo(tmp_path):
 
 def test_train_rank_and_evaluate(folder):
     (folder / "web.toml").write_text('n_leaves = 5\nmeasure = "map"\n')
-    words = "train test.txt --valid test.txt --config web.toml --set n_trees=7 --model web.rg"
+    words = "train test.txt --valid test.txt --config web.toml --set n_trees=7 --out web.rg"
     out, _ = run(*words.split(), cwd=folder)
     assert "LambdaMART for map" in out
     assert "written to web.rg" in out
@@ -181,7 +181,7 @@ def test_train_rank_and_evaluate(folder):
 
 
 def test_a_file_without_the_last_features_is_ranked_all_the_same(folder):
-    run(*"train test.txt --set n_trees=2 --set progress=false --model thin.rg".split(), cwd=folder)
+    run(*"train test.txt --set n_trees=2 --set progress=false --out thin.rg".split(), cwd=folder)
     lines = (folder / "test.txt").read_text().splitlines()
     thin = [" ".join(w for w in line.split() if not w.startswith("50:")) for line in lines]
     (folder / "thin.txt").write_text("\n".join(thin) + "\n")
@@ -194,14 +194,14 @@ def test_train_goes_on_from_its_checkpoint(folder):
     words = "train test.txt --set n_leaves=4 --quiet --checkpoint state --model".split()
     run(*words, "a.rg", "--set", "n_trees=3", cwd=folder)
     run(*words, "b.rg", "--set", "n_trees=6", cwd=folder)
-    words = "train test.txt --set n_leaves=4 --set n_trees=6 --quiet --model c.rg".split()
+    words = "train test.txt --set n_leaves=4 --set n_trees=6 --quiet --out c.rg".split()
     run(*words, cwd=folder)
     a, c = (rg.load(folder / name).ensemble_.to_arrays() for name in ("b.rg", "c.rg"))
     assert all(np.array_equal(a[name], c[name]) for name in a)
 
 
 def test_ctrl_c_keeps_the_model(folder):
-    words = "train test.txt --set n_trees=100000 --set n_leaves=4 --quiet --model cut.rg".split()
+    words = "train test.txt --set n_trees=100000 --set n_leaves=4 --quiet --out cut.rg".split()
     process = subprocess.Popen([COMMAND, *words, "--checkpoint", "cut.state"], cwd=folder)
     deadline = time.monotonic() + 200
     while not (folder / "cut.state").exists():
@@ -223,7 +223,7 @@ def test_every_ranker_is_trained_and_used_alike(folder):
         ("mart.rg", "--set loss=logistic --set relevant=2 -m map", "MART for map: "),
         ("mcrank.rg", "--set form=ordinal", "McRank for ndcg@10: 3 rounds of 4 trees"),
     ):
-        words = f"train test.txt --ranker {name[:-3]} {settings} --set n_trees=3 --model {name}"
+        words = f"train test.txt --ranker {name[:-3]} {settings} --set n_trees=3 --out {name}"
         assert text in run(*words.split(), cwd=folder)[0]
         model = rg.load(folder / name)
         assert model.kind == name[:-3]
@@ -257,29 +257,29 @@ def test_params():
         ("evaluate test.txt --model nowhere.rg", "nowhere.rg: there is no such file"),
         ("evaluate test.txt --model test.txt", "is not a rankgrove model"),
         ("rank test.txt --model test.txt", "is not a rankgrove model"),
-        ("train test.txt --model m.rg --set num_leaves=3", "did you mean 'n_leaves'"),
-        ("train test.txt --model m.rg --set n_leaves", "NAME=VALUE"),
-        ("train test.txt --model m.rg --set n_leaves=1", "'n_leaves' parameter of LambdaMART"),
-        ("train test.txt --model m.rg --set n_leaves=many", "'n_leaves' parameter of LambdaMART"),
-        ("train test.txt --model m.rg --ranker lambdamert", "did you mean 'lambdamart'"),
-        ("train test.txt --model m.rg --ranker LambdaSMART", "--submodel FILE"),
-        ("train test.txt --model m.rg --ranker LambdaMART", "did you mean 'lambdamart'"),
-        ("train test.txt --model m.rg --ranker svmmap", "did you mean 'svm-map'"),
-        ("train test.txt --model m.rg --ranker bagboo", "--ranker mart --models 45 --combine mean"),
-        ("train test.txt --model m.rg --ranker bl-mart", "--ranker lambdamart --models 45"),
-        ("train test.txt --model m.rg --ranker trada", "by 'rankgrove adapt'"),
+        ("train test.txt --out m.rg --set num_leaves=3", "did you mean 'n_leaves'"),
+        ("train test.txt --out m.rg --set n_leaves", "NAME=VALUE"),
+        ("train test.txt --out m.rg --set n_leaves=1", "'n_leaves' parameter of LambdaMART"),
+        ("train test.txt --out m.rg --set n_leaves=many", "'n_leaves' parameter of LambdaMART"),
+        ("train test.txt --out m.rg --ranker lambdamert", "did you mean 'lambdamart'"),
+        ("train test.txt --out m.rg --ranker LambdaSMART", "--submodel FILE"),
+        ("train test.txt --out m.rg --ranker LambdaMART", "did you mean 'lambdamart'"),
+        ("train test.txt --out m.rg --ranker svmmap", "did you mean 'svm-map'"),
+        ("train test.txt --out m.rg --ranker bagboo", "--ranker mart --models 45 --combine mean"),
+        ("train test.txt --out m.rg --ranker bl-mart", "--ranker lambdamart --models 45"),
+        ("train test.txt --out m.rg --ranker trada", "by 'rankgrove adapt'"),
         ("params BaggedRanker", "--models 45"),
-        ("train test.txt --model m.rg --measure ndgc", "did you mean 'ndcg'"),
-        ("train test.txt --model m.rg --ranker mart --set loss=log", "'loss' parameter of MART"),
-        ("train test.txt --model m.rg --ranker mart --set form=classes", "MART has no parameter"),
+        ("train test.txt --out m.rg --measure ndgc", "did you mean 'ndcg'"),
+        ("train test.txt --out m.rg --ranker mart --set loss=log", "'loss' parameter of MART"),
+        ("train test.txt --out m.rg --ranker mart --set form=classes", "MART has no parameter"),
         (
-            "train test.txt --quiet --model m --ranker mart --set loss=logistic --set relevant=9",
+            "train test.txt --quiet --out m --ranker mart --set loss=logistic --set relevant=9",
             "all rows (that have a weight) are of one class",
         ),
         ("params marts", "did you mean 'mart'"),
-        ("train test.txt --model m.rg --config words.txt", "words.txt: not a TOML file"),
-        ("train test.txt --model no/m.rg", "in a folder that exists: make it first. Got 'no/m.rg'"),
-        ("train test.txt --model m.rg --set early_stopping=5", "needs validation data"),
+        ("train test.txt --out m.rg --config words.txt", "words.txt: not a TOML file"),
+        ("train test.txt --out no/m.rg", "in a folder that exists: make it first. Got 'no/m.rg'"),
+        ("train test.txt --out m.rg --set early_stopping=5", "needs validation data"),
         ("evaluate test.txt --feature 99", "features are numbered 1 to 50"),
         ("evaluate test.txt --feature 1 -m ndgc@10", "did you mean 'ndcg'"),
         ("evaluate test.txt --feature 1 --convention leter", "did you mean 'letor'"),

@@ -24,13 +24,15 @@ def folder(tmp_path_factory):
 
 
 def test_two_models(folder):
-    words = "combine a.rg b.rg vali.txt --measure ndcg@10 --model best.rg --curve curve.csv"
-    out, _ = run(*words.split(), "--plot", "curve.png", "-o", "best.txt", cwd=folder)
+    words = "combine a.rg b.rg vali.txt --measure ndcg@10 --out best.rg --curve curve.csv"
+    out, _ = run(*words.split(), "--plot", "curve.png", "--scores-out", "best.txt", cwd=folder)
     data = rg.read_letor(folder / "vali.txt")
     best = rg.optimal_combination(
         rg.load(folder / "a.rg"), rg.load(folder / "b.rg"), data, "ndcg@10", names=["a.rg", "b.rg"]
     )
-    assert out.strip() == str(best)
+    assert out.startswith(str(best))
+    for name in ("best.rg", "best.txt", "curve.csv", "curve.png"):
+        assert f"\nwritten to {name}\n" in out
     assert np.array_equal(rg.load(folder / "best.rg").predict(data), best.predict(data))
     assert np.array_equal(np.loadtxt(folder / "best.txt"), best.predict(data))
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
@@ -47,7 +49,7 @@ def test_score_files_and_the_additive_form(folder):
     best = rg.optimal_combination(
         a, b, data, "map", "additive", (0.1, 100), names=["a.txt", "b.txt"]
     )
-    assert out.strip() == str(best)
+    assert out == f"{best}\nwritten to sum.txt\n"
     assert np.array_equal(np.loadtxt(folder / "sum.txt"), a + best.alpha * b)
     out, _ = run(*"combine a.rg vali.txt --scores b.txt -o mixed.txt".split(), cwd=folder)
     assert "a: a.rg" in out
@@ -56,7 +58,7 @@ def test_score_files_and_the_additive_form(folder):
 
 @pytest.mark.parametrize("method", ["cyclic", "powell"])
 def test_three_models(folder, method):
-    words = f"combine a.rg b.rg c.rg vali.txt --method {method} --model three.rg"
+    words = f"combine a.rg b.rg c.rg vali.txt --method {method} --out three.rg"
     out, _ = run(*words.split(), cwd=folder)
     assert f"combined ({method})" in out
     data = rg.read_letor(folder / "vali.txt")
@@ -67,7 +69,7 @@ def test_three_models(folder, method):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("combine a.rg b.rg", "Give the judged data after the models"),
+        ("combine a.rg b.rg", "Give the judged data before the model"),
         ("combine a.rg vali.txt", "at least two systems"),
         ("combine a.rg b.rg c.rg vali.txt --method exact", "combines two systems. Got 3"),
         ("combine a.rg b.rg c.rg vali.txt --curve c.csv", "are for two systems"),
@@ -76,7 +78,7 @@ def test_three_models(folder, method):
         ("combine a.rg b.rg vali.txt --bounds 0,2", "between 0 and 1"),
         ("combine a.rg b.rg vali.txt --plot curve.doc", "writes png, svg or pdf"),
         ("combine a.rg b.rg nothing.txt", "there is no such file"),
-        ("combine a.rg vali.txt --scores b.txt --model x.rg", "have no model"),
+        ("combine a.rg vali.txt --scores b.txt --out x.rg", "have no model"),
         ("combine a.rg b.rg vali.txt --measure ndgc", "did you mean"),
     ],
 )

@@ -72,14 +72,14 @@ def test_every_command_takes_it(folder, model):
     out, _ = run("evaluate", "test.txt", "--model", model, "-m", "ndcg@10", cwd=folder)
     assert "ndcg@10" in out
     run(*f"compare test.txt -s a=model:{model} -s b=feature:1 -m ndcg@10".split(), cwd=folder)
-    run(*f"combine {model} lgb.txt vali.txt --model both.rg".split(), cwd=folder)
+    run(*f"combine {model} lgb.txt vali.txt --out both.rg".split(), cwd=folder)
     assert type(rg.load(folder / "both.rg")).__name__ == "CombinedRanker"
-    run(*f"prune {model} vali.txt -m ndcg@10 --model small.rg".split(), cwd=folder)
-    words = f"train train.txt --submodel {model} --set n_trees=2 --set min_leaf=3 --model m.rg"
+    run(*f"prune {model} vali.txt -m ndcg@10 --out small.rg".split(), cwd=folder)
+    words = f"train train.txt --submodel {model} --set n_trees=2 --set min_leaf=3 --out m.rg"
     run(*words.split(), "--quiet", cwd=folder)
     assert type(rg.load(folder / "m.rg").submodel_).__name__ == "TreeRanker"
     words = f"adapt vali.txt --base {model} --source train.txt"
-    run(*words.split(), "--model", "adapted.rg", "--quiet", cwd=folder)
+    run(*words.split(), "--out", "adapted.rg", "--quiet", cwd=folder)
     assert rg.load(folder / "adapted.rg").n_adapted_ > 0
 
 

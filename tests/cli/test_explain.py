@@ -36,7 +36,7 @@ def test_two_documents(folder):
     found = rg.explain(folder / "web.rg", data, 3, background=data)
     words = ("explain", "web.rg", "test.txt", "--query", 3, "--background", "test.txt")
     out, _ = run_here(*words, "--above", 1, "--below", 2, "--plot", "why.png", cwd=folder)
-    assert out.strip() == str(found.why(*found.ranking[:2].tolist()))
+    assert out == f"{found.why(*found.ranking[:2].tolist())}\nwritten to why.png\n"
     assert (folder / "why.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", RANKERS)
 def test_train_and_rank(folder, name):
     ranker, options = RANKERS[name]
-    words = f"train train.txt --valid vali.txt --ranker {name} --model m.rg {options}"
+    words = f"train train.txt --valid vali.txt --ranker {name} --out m.rg {options}"
     out, _ = run_here(*words.split(), cwd=folder)
     assert ranker.__name__ in out
     model = rg.load(folder / "m.rg")
@@ -46,7 +46,7 @@ def test_params_is_a_file_that_train_takes(folder, name):
     assert set(tomllib.loads(out)) == set(RANKERS[name][0]().get_params())
     assert "\n# \n" not in f"\n{out}"  # every parameter is described
     (folder / "p.toml").write_text(out)
-    words = f"train train.txt --ranker {name} --config p.toml --quiet --model p.rg"
+    words = f"train train.txt --ranker {name} --config p.toml --quiet --out p.rg"
     quick = {"listnet": "n_epochs=2", "crr": "n_epochs=2", "coordinate-ascent": "n_iterations=1"}
     more = ["--set", quick[name]] if name in quick else []
     run_here(*words.split(), *more, cwd=folder)
@@ -64,6 +64,6 @@ def test_params_is_a_file_that_train_takes(folder, name):
     ],
 )
 def test_mistakes_are_said_in_one_line(folder, words, message):
-    _, err = run_here(*"train train.txt --model x.rg".split(), *words.split(), cwd=folder, status=2)
+    _, err = run_here(*"train train.txt --out x.rg".split(), *words.split(), cwd=folder, status=2)
     assert message in " ".join(err.split())
     assert "Traceback" not in err

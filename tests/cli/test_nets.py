@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(("name", "kind"), NETS.items())
 def test_training_a_net(folder, name, kind):
     words = ["--ranker", name, "--valid", "vali.txt", "--set", "hidden=[6,3]", *QUICK]
-    run("train", "train.txt", *words, "--model", f"{name}.rg", cwd=folder)
+    run("train", "train.txt", *words, "--out", f"{name}.rg", cwd=folder)
     train, vali = (rg.read_letor(folder / f"{n}.txt") for n in ("train", "vali"))
     expected = kind(hidden=(6, 3), n_epochs=4).fit(train, valid={"vali": vali})
     made = rg.load(folder / f"{name}.rg")
@@ -40,24 +40,24 @@ def test_training_a_net(folder, name, kind):
 
 def test_the_summary_and_mistakes(folder):
     out, err = run(
-        "train", "train.txt", "--ranker", "lambdarank", "--set", "n_epochs=2", "--model", "s.rg",
+        "train", "train.txt", "--ranker", "lambdarank", "--set", "n_epochs=2", "--out", "s.rg",
         cwd=folder,
     )  # fmt: skip
     assert "LambdaRank for ndcg@10: 4 inputs, 10 tanh units, 60 weights, 2 epochs" in out
     _, err = run(
-        "train", "train.txt", "--ranker", "ranknet", "-m", "map", "--model", "x.rg",
+        "train", "train.txt", "--ranker", "ranknet", "-m", "map", "--out", "x.rg",
         cwd=folder, status=2,
     )  # fmt: skip
     assert "--measure map: ranknet has a loss of its own" in err
     _, err = run(
-        "train", "train.txt", "--ranker", "ranknet", "--set", "hidden=many", "--model", "x.rg",
+        "train", "train.txt", "--ranker", "ranknet", "--set", "hidden=many", "--out", "x.rg",
         cwd=folder, status=2,
     )  # fmt: skip
     assert "'hidden' parameter of RankNet must be a whole number, or several" in err
 
 
 def test_beginning_with_another_net(folder):
-    words = ["train", "train.txt", *QUICK, "--model"]
+    words = ["train", "train.txt", *QUICK, "--out"]
     run(*words, "first.rg", "--ranker", "ranknet", cwd=folder)
     run(*words, "then.rg", "--ranker", "lambdarank", "--start", "first.rg", cwd=folder)
     train = rg.read_letor(folder / "train.txt")
@@ -70,7 +70,7 @@ def test_beginning_with_another_net(folder):
         (["--ranker", "lambdarank", "--models", "2"], "and a bag cannot"),
     ]:
         _, err = run(
-            "train", "train.txt", "--model", "x.rg", "--start", "first.rg", *more,
+            "train", "train.txt", "--out", "x.rg", "--start", "first.rg", *more,
             cwd=folder, status=2,
         )  # fmt: skip
         assert message in err
@@ -83,6 +83,6 @@ def test_parameters_are_a_file_that_trains(folder, name):
     assert parsed["hidden"] == list(NETS[name]().hidden)
     (folder / f"{name}.toml").write_text(listed)
     words = ["--ranker", name, "--config", f"{name}.toml", "--set", "progress=false", *QUICK]
-    run("train", "train.txt", *words, "--model", "p.rg", cwd=folder)
+    run("train", "train.txt", *words, "--out", "p.rg", cwd=folder)
     made = rg.load(folder / "p.rg")
     assert tuple(made.get_params()["hidden"]) == NETS[name]().hidden

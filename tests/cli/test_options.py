@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
         text = (path / f"{name}.txt").read_text()
         lower = re.sub(r" (\d+):", lambda found: f" {int(found[1]) - 1}:", text)
         (path / f"{name}0.txt").write_text(lower)
-    run("train", "train.txt", "--quiet", "--set", "n_trees=3", *QUICK, "--model", "m.rg", cwd=path)
+    run("train", "train.txt", "--quiet", "--set", "n_trees=3", *QUICK, "--out", "m.rg", cwd=path)
     return path
 
 
@@ -37,9 +37,9 @@ def folder(tmp_path_factory):
 
 def test_files_that_count_from_0(folder):
     words = ["--valid", "vali0.txt", "--quiet", "--set", "n_trees=3", *QUICK]
-    run("train", "train0.txt", "--zero-based", *words, "--model", "m0.rg", cwd=folder)
+    run("train", "train0.txt", "--zero-based", *words, "--out", "m0.rg", cwd=folder)
     words[1] = "vali.txt"
-    run("train", "train.txt", *words, "--model", "m1.rg", cwd=folder)
+    run("train", "train.txt", *words, "--out", "m1.rg", cwd=folder)
     m0, m1 = rg.load(folder / "m0.rg"), rg.load(folder / "m1.rg")
     assert m0.n_features_in_ == 4
     np.testing.assert_array_equal(m0.ensemble_.value, m1.ensemble_.value)
@@ -64,9 +64,7 @@ def test_files_that_count_from_0(folder):
 
 def test_every_valid_is_a_set_of_its_own(folder):
     words = ["train", "train.txt", "--set", "n_trees=4", *QUICK, "--valid-measure", "map"]
-    out, _ = run(
-        *words, "--valid", "vali.txt", "--valid", "test.txt", "--model", "v.rg", cwd=folder
-    )
+    out, _ = run(*words, "--valid", "vali.txt", "--valid", "test.txt", "--out", "v.rg", cwd=folder)
     model = rg.load(folder / "v.rg")
     train, vali, test = (rg.read_letor(folder / f"{n}.txt") for n in ("train", "vali", "test"))
     expected = rg.LambdaMART(n_trees=4, n_leaves=4, min_leaf=2).fit(
@@ -76,7 +74,7 @@ def test_every_valid_is_a_set_of_its_own(folder):
     assert model.best_round_ == expected.best_round_
     assert "vali map: " in out
     assert "test map: " in out
-    run(*words, "--valid", "vali.txt,test.txt", "--model", "w.rg", "--quiet", cwd=folder)
+    run(*words, "--valid", "vali.txt,test.txt", "--out", "w.rg", "--quiet", cwd=folder)
     both = rg.read_letor([folder / "vali.txt", folder / "test.txt"])
     expected = rg.LambdaMART(n_trees=4, n_leaves=4, min_leaf=2).fit(
         train, valid={"vali+test": both}, valid_measures="map"
@@ -127,7 +125,7 @@ def test_params_is_a_file_that_train_takes(folder):
     (folder / "all.toml").write_text(out)
     assert parameters(folder / "all.toml", []) == rg.LambdaMART().get_params()
     words = ["train", "train.txt", "--config", "all.toml", "--set", "n_trees=2", "--quiet"]
-    run(*words, "--set", "early_stopping=none", "--model", "p.rg", cwd=folder)
+    run(*words, "--set", "early_stopping=none", "--out", "p.rg", cwd=folder)
     assert rg.load(folder / "p.rg").get_params() == rg.LambdaMART(n_trees=2).get_params()
 
 
@@ -147,10 +145,10 @@ def test_a_run_goes_to_the_screen(folder):
 def test_no_file_that_is_read_is_overwritten(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for words, message in [
-        ("train train.txt --model train.txt", "--model train.txt would overwrite a file that is"),
-        ("train train.txt --valid vali.txt --model ./vali.txt", "would overwrite a file that is"),
-        ("train train.txt --model x --checkpoint x", "would overwrite the file of --model"),
-        ("train train.txt --model x --set checkpoint=train.txt", "--checkpoint train.txt would"),
+        ("train train.txt --out train.txt", "--out train.txt would overwrite a file that is"),
+        ("train train.txt --valid vali.txt --out ./vali.txt", "would overwrite a file that is"),
+        ("train train.txt --out x --checkpoint x", "would overwrite the file of --out"),
+        ("train train.txt --out x --set checkpoint=train.txt", "--checkpoint train.txt would"),
         ("rank test.txt --model m.rg --out m.rg", "--out m.rg would overwrite"),
         ("evaluate test.txt --feature 1 --json test.txt", "--json test.txt would overwrite"),
         ("evaluate test.txt --feature 1 --json x --per-query x", "the file of --per-query"),
@@ -177,10 +175,10 @@ def test_a_model_is_compared_on_a_file_without_the_last_features(folder):
     ("words", "message"),
     [
         ("evaluate test.txt --model .", "error: . is a folder: give the name of a model file"),
-        ("train train.txt --model .", "this is a folder"),
-        ("train train.txt --model x.rg --checkpoint no/state", "a folder that exists"),
-        ("train train.txt --model x.rg --valid nope.txt", "nope.txt: there is no such file"),
-        ("train train.txt --model x.rg --valid-measure map", "give --valid too"),
+        ("train train.txt --out .", "this is a folder"),
+        ("train train.txt --out x.rg --checkpoint no/state", "a folder that exists"),
+        ("train train.txt --out x.rg --valid nope.txt", "nope.txt: there is no such file"),
+        ("train train.txt --out x.rg --valid-measure map", "give --valid too"),
         ("compare test.txt -s a=feature:1 -s b=model:nope.rg", "nope.rg: there is no such file"),
     ],
 )
@@ -191,7 +189,7 @@ def test_mistakes(folder, words, message):
 @pytest.mark.parametrize("words", [["--sample", "0.5"], ["--combine", "mean"]])
 def test_options_of_bags_need_a_bag(tmp_path, words):
     rg.write_letor(rg.make_artificial(10, n_docs=5, n_features=4, seed=1), tmp_path / "train.txt")
-    command = ["train", "train.txt", *QUICK, *words, "--model", "m.rg", "--set", "n_trees=2"]
+    command = ["train", "train.txt", *QUICK, *words, "--out", "m.rg", "--set", "n_trees=2"]
     _, refused = run(*command, cwd=tmp_path, status=2)
     assert "give --models too" in refused
     run(*command, "--models", "2", cwd=tmp_path)

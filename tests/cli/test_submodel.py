@@ -33,18 +33,18 @@ def folder(tmp_path_factory):
 
 def test_train_on_from_a_model_file(folder):
     words = ["train", "small.txt", *FEW, "--set", "n_trees=4", "--set", "row_fraction=0.7"]
-    run(*words, "--submodel", "big.rg", "--model", "a.rg", cwd=folder)
-    run(*words, "--set", "submodel=big.rg", "--model", "b.rg", cwd=folder)
+    run(*words, "--submodel", "big.rg", "--out", "a.rg", cwd=folder)
+    run(*words, "--set", "submodel=big.rg", "--out", "b.rg", cwd=folder)
     assert (folder / "a.rg").read_bytes() == (folder / "b.rg").read_bytes()
     small = rg.read_letor(folder / "small.txt")
     here = rg.LambdaMART(
         n_trees=4, n_leaves=4, min_leaf=2, row_fraction=0.7, submodel=folder / "big.rg"
     ).fit(small)
     np.testing.assert_array_equal(rg.load(folder / "a.rg").predict(small), here.predict(small))
-    out, _ = run("rank", "small.txt", "--model", "a.rg", cwd=folder)
+    out, _ = run("rank", "small.txt", "--out", "a.rg", cwd=folder)
     assert [float(line) for line in out.split()] == here.predict(small).tolist()
     out, _ = run("train", "small.txt", *FEW[1:], "--submodel", "a.rg", "--set", "n_trees=0",
-                 "--model", "c.rg", cwd=folder)  # fmt: skip
+                 "--out", "c.rg", cwd=folder)  # fmt: skip
     assert "going on from a LambdaMART of 9 trees, weight 1" in out
     same, _ = run("rank", "small.txt", "--model", "c.rg", cwd=folder)
     assert [float(line) for line in same.split()] == here.predict(small).tolist()
@@ -54,7 +54,7 @@ def test_a_small_file_without_the_last_features(folder):
     lines = (folder / "small.txt").read_text().splitlines()
     thin = [" ".join(w for w in line.split() if w[:2] not in ("5:", "6:")) for line in lines]
     (folder / "thin.txt").write_text("\n".join(thin) + "\n")
-    words = ["train", "thin.txt", *FEW, "--set", "n_trees=2", "--model", "thin.rg"]
+    words = ["train", "thin.txt", *FEW, "--set", "n_trees=2", "--out", "thin.rg"]
     run(*words, "--submodel", "big.rg", cwd=folder)
     assert rg.load(folder / "thin.rg").n_features_in_ == 6
 
@@ -62,9 +62,9 @@ def test_a_small_file_without_the_last_features(folder):
 def test_scores_beside_the_data(folder):
     words = [*FEW, "--set", "n_trees=4"]
     run("train", "small.txt", "--valid", "valid.txt", *words, "--base-score", "small.scores",
-        "--valid-base-score", "valid.scores", "--model", "text.rg", cwd=folder)  # fmt: skip
+        "--valid-base-score", "valid.scores", "--out", "text.rg", cwd=folder)  # fmt: skip
     run("train", "small.parquet", "--valid", "valid.parquet", *words, "--base-score", "old",
-        "--model", "table.rg", cwd=folder)  # fmt: skip
+        "--out", "table.rg", cwd=folder)  # fmt: skip
     text, table = rg.load(folder / "text.rg"), rg.load(folder / "table.rg")
     assert text.submodel == table.submodel == "base_score"
     assert text.history_ == table.history_
@@ -82,22 +82,22 @@ def test_scores_beside_the_data(folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train small.txt --model m.rg --submodel no.rg", "no such file. Got 'no.rg'"),
-        ("train small.txt --model m.rg --submodel small.txt", "small.txt is not a rankgrove model"),
-        ("train small.txt --model m.rg --submodel base_score", "give --base-score"),
+        ("train small.txt --out m.rg --submodel no.rg", "no such file. Got 'no.rg'"),
+        ("train small.txt --out m.rg --submodel small.txt", "small.txt is not a rankgrove model"),
+        ("train small.txt --out m.rg --submodel base_score", "give --base-score"),
         (
-            "train small.txt --model m.rg --submodel big.rg --base-score small.scores",
+            "train small.txt --out m.rg --submodel big.rg --base-score small.scores",
             "either a submodel or --base-score",
         ),
-        ("train small.txt --model m.rg --base-score big.rg", "big.rg"),
-        ("train small.txt --model m.rg --base-score valid.txt", "expected one score a line"),
-        ("train small.parquet --model m.rg --base-score odl", "'odl' for the base_score"),
+        ("train small.txt --out m.rg --base-score big.rg", "big.rg"),
+        ("train small.txt --out m.rg --base-score valid.txt", "expected one score a line"),
+        ("train small.parquet --out m.rg --base-score odl", "'odl' for the base_score"),
         (
-            "train small.txt --valid valid.txt --model m.rg --base-score small.scores",
+            "train small.txt --valid valid.txt --out m.rg --base-score small.scores",
             "give --valid-base-score",
         ),
-        ("train small.txt --model m.rg --set n_trees=0", "at least 1"),
-        ("train small.txt --model m.rg --set row_fraction=2", "'row_fraction'"),
+        ("train small.txt --out m.rg --set n_trees=0", "at least 1"),
+        ("train small.txt --out m.rg --set row_fraction=2", "'row_fraction'"),
     ],
 )
 def test_mistakes(folder, words, message):
@@ -108,7 +108,7 @@ def test_mistakes(folder, words, message):
 
 
 def test_a_model_that_needs_scores_asks_for_them(folder):
-    words = "train small.txt --base-score small.scores --set n_trees=1 --quiet --model needs.rg"
+    words = "train small.txt --base-score small.scores --set n_trees=1 --quiet --out needs.rg"
     run(*words.split(), cwd=folder)
     for command in ("rank", "evaluate"):
         _, complaint = run(command, "valid.txt", "--model", "needs.rg", cwd=folder, status=2)

@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def test_c_by_validation_in_one_command(folder):
-    words = "train train.txt --valid vali.txt --ranker svm-map --set relevant=2 --model m.rg"
+    words = "train train.txt --valid vali.txt --ranker svm-map --set relevant=2 --out m.rg"
     out, _ = run_here(*words.split(), "--set", "C=[0.01,1,100]", cwd=folder)
     assert "SVMMap: 10 weights of 10 features, C " in out
     assert "the best of 3" in out
@@ -39,7 +39,7 @@ def test_c_by_validation_in_one_command(folder):
 
 @pytest.mark.parametrize("ranker", ["svm-map", "svm-roc", "svm-mrr", "svm-ndcg", "svm-acc"])
 def test_every_svm(folder, ranker):
-    words = f"train train.txt --valid vali.txt --ranker {ranker} --set C=auto --quiet --model q.rg"
+    words = f"train train.txt --valid vali.txt --ranker {ranker} --set C=auto --quiet --out q.rg"
     options = "--set thresholds=5 --set scaling=query --valid-measure ndcg@5"
     run_here(*words.split(), *options.split(), cwd=folder)
     model = rg.load(folder / "q.rg")
@@ -60,7 +60,7 @@ def test_params_is_a_file_that_train_takes(folder, ranker):
     assert "\n# \n" not in f"\n{out}"  # every parameter is described
     (folder / "all.toml").write_text(out)
     assert parameters(folder / "all.toml", []) == own
-    words = f"train train.txt --ranker {ranker} --config all.toml --quiet --model p.rg"
+    words = f"train train.txt --ranker {ranker} --config all.toml --quiet --out p.rg"
     run_here(*words.split(), cwd=folder)
     assert rg.load(folder / "p.rg").get_params() == own
 
@@ -79,6 +79,6 @@ def test_params_is_a_file_that_train_takes(folder, ranker):
     ],
 )
 def test_mistakes_get_one_clear_line(folder, words, message):
-    _, complaint = run_here(*f"train train.txt --model n.rg {words}".split(), cwd=folder, status=2)
+    _, complaint = run_here(*f"train train.txt --out n.rg {words}".split(), cwd=folder, status=2)
     assert message in complaint
     assert not (folder / "n.rg").exists()

@@ -314,7 +314,7 @@ def test_mistakes_are_named(client, tmp_path):
 
 def test_on_the_command_line(client, tmp_path):
     files = write(tmp_path, DATA, [10])
-    words = ["--set", "n_trees=3", "--valid", files[0], "--quiet", "--model"]
+    words = ["--set", "n_trees=3", "--valid", files[0], "--quiet", "--out"]
     address = client.scheduler.address
     run_here("train", *files, *words, "there.rg", "--cluster", address, cwd=tmp_path)
     run_here("train", *files, *words, "here.rg", cwd=tmp_path)
@@ -325,11 +325,11 @@ def test_on_the_command_line(client, tmp_path):
         (["--submodel", "here.rg"], "cannot go on from a submodel"),
     ]:
         _, complaint = run_here(
-            "train", *files, "--cluster", address, *more, "--model", "x.rg", cwd=tmp_path, status=2
+            "train", *files, "--cluster", address, *more, "--out", "x.rg", cwd=tmp_path, status=2
         )
         assert message in complaint
     _, complaint = run_here(
-        "train", *files, "--cluster", "here", "--model", "x.rg", cwd=tmp_path, status=2
+        "train", *files, "--cluster", "here", "--out", "x.rg", cwd=tmp_path, status=2
     )
     assert "'local', an address as tcp://host:8786" in complaint
 

@@ -56,9 +56,9 @@ def test_evaluate_and_compare_a_table_with_texts(folder, ending):
 def test_train_and_rank_a_table_with_texts(folder):
     train = ["train", "titles.csv", "--valid", "bare.csv", *FEATURES, "--quiet"]
     train += ["--set", "n_trees=5", "--set", "n_leaves=4", "--set", "min_leaf=1"]
-    run(*train, "--weight", "w", "--docid", "url", "--model", "weighted.rg", cwd=folder)
-    run(*train, "--model", "plain.rg", cwd=folder)
-    rank = ["rank", "bare.parquet", *FEATURES, "--model", "weighted.rg"]
+    run(*train, "--weight", "w", "--docid", "url", "--out", "weighted.rg", cwd=folder)
+    run(*train, "--out", "plain.rg", cwd=folder)
+    rank = ["rank", "bare.parquet", *FEATURES, "--out", "weighted.rg"]
     run(*rank, "--format", "trec", "--out", "a.run", cwd=folder)
     run(*rank, "--format", "trec", "--out", "b.run", "--docid", "url", cwd=folder)
     assert set(rg.read_run(folder / "a.run")["1"]) == {f"d{i}" for i in range(10)}
@@ -72,7 +72,7 @@ def test_weights_are_not_asked_of_validation_data(folder):
     frame = pandas.read_csv(folder / "titles.csv")
     frame.drop(columns=["title", "url"]).to_csv(folder / "train.csv", index=False)
     frame.drop(columns=["title", "url", "w"]).to_csv(folder / "vali.csv", index=False)
-    words = "train train.csv --valid vali.csv --weight w --quiet --model w.rg --set n_trees=2"
+    words = "train train.csv --valid vali.csv --weight w --quiet --out w.rg --set n_trees=2"
     run(*words.split(), cwd=folder)
     assert rg.load(folder / "w.rg").history_["vali"]
 

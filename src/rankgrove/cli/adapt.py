@@ -49,7 +49,7 @@ Data = Annotated[
     ),
 ]
 Base = Annotated[Path, typer.Option(help="Model file of the source domain.")]
-Model = Annotated[Path, typer.Option(help="Model file to write.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Method = Annotated[
     Way,
     typer.Option(
@@ -131,7 +131,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No summary.")]
 def adapt(
     data: Data,
     base: Base,
-    model: Model,
+    out: Out,
     method: Method = Way.trada,
     source: Source = None,
     valid: Valid = None,
@@ -153,16 +153,16 @@ def adapt(
 
     Examples:
 
-    rankgrove adapt small.txt --base big.rg --beta 10 --model new.rg
+    rankgrove adapt small.txt --base big.rg --beta 10 --out new.rg
 
     rankgrove adapt small.txt --base big.rg --tune splits --extra-trees 30 --valid vali.txt
-    --model new.rg --report changes.csv
+    --out new.rg --report changes.csv
 
-    rankgrove adapt small.txt --base big.rg --method combine --source big.txt --model both.rg
+    rankgrove adapt small.txt --base big.rg --method combine --source big.txt --out both.rg
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import named_sets
-    from rankgrove.cli.outputs import check_writable, one_interrupt
+    from rankgrove.cli.outputs import check_writable, one_interrupt, say_written
     from rankgrove.cli.parameters import parameters
     from rankgrove.reporting.figure import save_figure
 
@@ -180,14 +180,14 @@ def adapt(
     given |= _not_again(parameters(None, settings or []), given)
     sets = named_sets(valid or [])
     read = [*data, base, *(source or []), *itertools.chain(*sets.values())]
-    check_writable("adapt", {"--model": model, "--report": report, "--plot": plot}, read)
+    check_writable("adapt", {"--out": out, "--report": report, "--plot": plot}, read)
     before = rg.load(base)
     target, known = _domains(data, sets, source, reading, before.n_features_in_)
     if not quiet:
         typer.echo(f"adapting to {target!r}", err=True)
     with one_interrupt():
         made = rg.adapt_with(method.value, before, target, **known, **given)
-        made.save(model)
+        made.save(out)
     changes = getattr(made, "report_", None)
     if changes is not None and report is not None:
         changes.to_csv(report)
@@ -195,7 +195,7 @@ def adapt(
         save_figure(rg.plot.adaptation(made), plot)
     if not quiet:
         typer.echo(made.summary() if hasattr(made, "summary") else str(made))
-        typer.echo(f"written to {model}")
+        say_written(out, report, plot)
 
 
 def _domains(

@@ -40,8 +40,9 @@ class Method(StrEnum):
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="Model files, and the judged data: LETOR files (plain or gzip), or one "
-        "CSV/parquet file."
+        metavar="DATA... [MODEL]...",
+        help="The judged data, LETOR files (plain or gzip) or one CSV/parquet file; and model "
+        "files.",
     ),
 ]
 ScoreFiles = Annotated[
@@ -52,10 +53,16 @@ ScoreFiles = Annotated[
     ),
 ]
 MeasureName = Annotated[str, typer.Option("--measure", "-m", help="What to maximise.")]
-Model = Annotated[Path | None, typer.Option(help="File to write the combined model to.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="File to write the combined scores to.")
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="File to write the combined model to; with --scores, which has no model, or with an "
+        "ending of scores (.txt, .scores), the combined scores.",
+    ),
 ]
+ScoresOut = Annotated[Path | None, typer.Option(help="File to write the combined scores to.")]
 MethodUsed = Annotated[
     Method | None,
     typer.Option(
@@ -86,13 +93,17 @@ Plot = Annotated[
 Curve = Annotated[Path | None, typer.Option(help="exact: CSV file of the measure over alpha.")]
 
 
+# Names of files that hold scores and no model.
+SCORE_ENDINGS = (".txt", ".scores")
+
+
 @reads_data("base_score")
 def combine(
     files: Files,
     scores: ScoreFiles = None,
     measure: MeasureName = "ndcg@10",
-    model: Model = None,
     out: Out = None,
+    scores_out: ScoresOut = None,
     method: MethodUsed = None,
     form: FormUsed = CombinedForm.convex,
     bounds: Bounds = None,
@@ -108,30 +119,27 @@ def combine(
 
     Examples:
 
-    rankgrove combine a.rg b.rg vali.txt --measure ndcg@10 --model best.rg --plot curve.png
+    rankgrove combine vali.txt a.rg b.rg --measure ndcg@10 --out best.rg --plot curve.png
 
-    rankgrove combine a.rg b.rg c.rg vali.txt --method powell --model best.rg
+    rankgrove combine vali.txt a.rg b.rg c.rg --method powell --out best.rg
 
     rankgrove combine vali.txt --scores bm25.txt --scores new.txt --form additive --bounds 0.1,100
+    --out combined.txt
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import read_scores
-    from rankgrove.cli.outputs import score_lines
+    from rankgrove.cli.inputs import models_and_data, read_scores
+    from rankgrove.cli.outputs import check_writable, say_written, score_lines
     from rankgrove.files import write_atomically
-    from rankgrove.reporting.figure import check_plot, save_figure
+    from rankgrove.reporting.figure import save_figure
 
     rg.measure(measure, convention)
-    models, data = _sorted_out(files)
+    models, data = models_and_data("combine", files)
     scores = scores or []
     chosen = method or (Method.exact if len(models) + len(scores) == 2 else Method.cyclic)
     _check(chosen, len(models) + len(scores), form, bounds, points, plot, curve)
-    if scores and model is not None:
-        raise ParameterError(
-            "Scores from a file have no model: leave --model out, and take --out for the combined "
-            "scores."
-        )
-    if plot is not None:
-        check_plot(plot)
+    model, scored = _outputs(out, scores_out, bool(scores))
+    written = {"--out": model, "--scores-out": scored, "--curve": curve, "--plot": plot}
+    check_writable("combine", written, [*files, *scores])
     trained = [rg.load(path) for path in models]
     judged = reading.load(data, models=trained)
     systems: list[Any] = [*trained, *(read_scores(path, judged.n_rows) for path in scores)]
@@ -154,10 +162,34 @@ def combine(
         save_figure(rg.plot.combination_curve(found), plot)
     if model is not None:
         found.save(model)
-    if out is not None:
+    if scored is not None:
         combined = found.predict(_to_score(found, systems, judged), n_threads=threads)
-        write_atomically(out, score_lines(combined))
+        write_atomically(scored, score_lines(combined))
     typer.echo(str(found))
+    say_written(*written.values())
+
+
+def _outputs(
+    out: Path | None, scores_out: Path | None, from_scores: bool
+) -> tuple[Path | None, Path | None]:
+    """Return the files for the model and for the scores."""
+    if out is None or (scores_out is not None and not from_scores):
+        return out, scores_out
+    if from_scores and (scores_out is not None or out.suffix == ".rg"):
+        raise ParameterError(
+            "Scores from a file have no model: give one of --out and --scores-out, a text file for "
+            f"the combined scores. Got --out {out}."
+        )
+    if from_scores:
+        return None, out
+    if out.suffix in SCORE_ENDINGS:
+        typer.echo(
+            f"hint: combine: --out {out} gets the combined scores, by its ending. --scores-out "
+            "names them, --out best.rg the model.",
+            err=True,
+        )
+        return None, out
+    return out, None
 
 
 def _to_score(found: Any, systems: list[Any], judged: QueryDataset) -> Any:
@@ -165,23 +197,6 @@ def _to_score(found: Any, systems: list[Any], judged: QueryDataset) -> Any:
     if found.ranker is not None:
         return judged
     return [one.predict(judged) if hasattr(one, "predict") else one for one in systems]
-
-
-def _sorted_out(files: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Tell model files from data by their content."""
-    from rankgrove.cli.inputs import check_exists
-    from rankgrove.formats.read import kind_of
-
-    models: list[Path] = []
-    data: list[Path] = []
-    for path in files:
-        check_exists(path)
-        (data if kind_of(path) is None else models).append(path)
-    if not data:
-        raise ParameterError(
-            "Give the judged data after the models, as in 'rankgrove combine a.rg b.rg vali.txt'."
-        )
-    return models, data
 
 
 def _check(

@@ -82,7 +82,7 @@ def demo(
 def _run(name: str, folder: Path, command: str) -> None:
     """Run a command of ours in a process of its own, and say so when it is done."""
     start = time.perf_counter()
-    words = [*shlex.split(command), "--model", str(folder / f"{name}.rg")]
+    words = [*shlex.split(command), "--out", str(folder / f"{name}.rg")]
     run = "from rankgrove.cli.main import run; run()"
     done = subprocess.run([sys.executable, "-c", run, *words], capture_output=True, text=True)
     if done.returncode:

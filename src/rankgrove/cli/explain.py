@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 @reads_data("base_score")
 def explain(
-    model: Annotated[Path, typer.Argument(help="The trained model.")],
-    data: Annotated[
+    files: Annotated[
         list[Path],
-        typer.Argument(help="Documents: LETOR files (plain or gzip), or one CSV/parquet file."),
+        typer.Argument(
+            metavar="DATA... MODEL",
+            help="Documents, LETOR files (plain or gzip) or one CSV/parquet file; and the trained "
+            "model.",
+        ),
     ],
     query: Annotated[str, typer.Option("--query", "-q", help="The id of the query to explain.")],
     document: Annotated[
@@ -53,26 +56,24 @@ def explain(
 
     Examples:
 
-    rankgrove explain web.rg test.txt --query 17
+    rankgrove explain test.txt web.rg --query 17
 
-    rankgrove explain web.rg test.txt --query 17 --above 1 --below 2 --plot why.png
+    rankgrove explain test.txt web.rg --query 17 --above 1 --below 2 --plot why.png
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists
-    from rankgrove.cli.outputs import check_outputs
+    from rankgrove.cli.inputs import check_exists, model_and_data
+    from rankgrove.cli.outputs import check_writable, say_written
     from rankgrove.errors import ParameterError
-    from rankgrove.reporting.figure import check_plot, save_figure
+    from rankgrove.reporting.figure import save_figure
 
     if (above is None) != (below is None):
         raise ParameterError("--above and --below belong together: give both, or neither.")
     if above is not None and document is not None:
         raise ParameterError("Give --document, or --above and --below: not all of them.")
-    known = [*data, model, *([background] if background else [])]
-    for path in known:
-        check_exists(path)
-    check_outputs({"--plot": plot}, known)
-    if plot is not None:
-        check_plot(plot)
+    if background is not None:
+        check_exists(background)
+    model, data = model_and_data("explain", files)
+    check_writable("explain", {"--plot": plot}, [*files, background])
     trained = rg.load(model)
 
     width = trained.n_features_in_
@@ -88,6 +89,7 @@ def explain(
     typer.echo(shown.text(top))
     if plot is not None:
         save_figure(rg.plot.explanation(shown, n_features=top), plot)
+    say_written(plot)
 
 
 def _place(found: Explanation, text: str) -> int:

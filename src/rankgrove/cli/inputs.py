@@ -160,6 +160,33 @@ def check_exists(path: Path) -> None:
         raise MissingFileError(path)
 
 
+def models_and_data(command: str, files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Tell model files from data by their content, in whatever order they are given."""
+    from rankgrove.formats.read import kind_of
+
+    models: list[Path] = []
+    data: list[Path] = []
+    for path in files:
+        check_exists(path)
+        (data if kind_of(path) is None else models).append(path)
+    if not data:
+        raise ParameterError(
+            f"Give the judged data before the model, as in 'rankgrove {command} vali.txt web.rg'."
+        )
+    return models, data
+
+
+def model_and_data(command: str, files: Iterable[Path]) -> tuple[Path, list[Path]]:
+    """Do as :func:`models_and_data` for one model."""
+    models, data = models_and_data(command, files)
+    if len(models) != 1:
+        raise ParameterError(
+            f"Give one model file and the data, as in 'rankgrove {command} vali.txt web.rg'. "
+            f"Got {len(models)} models."
+        )
+    return models[0], data
+
+
 def _stem(path: Path) -> str:
     """Return a file's name without its ending, and without that of a packed file before it."""
     return Path(path.name.removesuffix(".gz")).stem

@@ -17,6 +17,8 @@ from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
+from rankgrove.cli.grammar import Command, Group
+from rankgrove.cli.info import info
 from rankgrove.cli.parameters import params
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
@@ -29,6 +31,7 @@ from rankgrove.errors import RankgroveError
 
 app = typer.Typer(
     name="rankgrove",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,9 +39,9 @@ app = typer.Typer(
 )
 for command in (
     *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
-    *(convert, serve, report, params, generate, reproduce, demo),
+    *(convert, serve, report, info, params, generate, reproduce, demo),
 ):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -52,6 +52,13 @@ def score_lines(scores: np.ndarray) -> str:
     return "".join(f"{score!r}\n" for score in scores.tolist())
 
 
+def say_written(*paths: Path | None) -> None:
+    """Say which files were written; none where there is none."""
+    for path in paths:
+        if path is not None:
+            typer.echo(f"written to {path}")
+
+
 @contextmanager
 def says_what_is_kept(what: str, kept: Path | None, option: str) -> Iterator[None]:
     """Say, where Ctrl-C ends a long run, what becomes of `what` was done ("models")."""

@@ -12,14 +12,15 @@ from rankgrove.cli.options import Convention, PlotFile, Reading, Threads, reads_
 
 @reads_data("base_score")
 def prune(
-    big: Annotated[
-        Path, typer.Argument(help="The trained model: boosted trees, or a bag of them.")
-    ],
-    data: Annotated[
+    files: Annotated[
         list[Path],
-        typer.Argument(help="Judged data the model was not trained on, such as validation data."),
+        typer.Argument(
+            metavar="DATA... MODEL",
+            help="Judged data the model was not trained on, such as validation data; and the "
+            "trained model: boosted trees, or a bag of them.",
+        ),
     ],
-    model: Annotated[Path, typer.Option(help="File to write the smaller model to.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write the smaller model to.")],
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,17 +52,16 @@ def prune(
 
     Examples:
 
-    rankgrove prune web.rg vali.txt -m ndcg@10 -m map --tolerance 0.002 --model small.rg
+    rankgrove prune vali.txt web.rg -m ndcg@10 -m map --tolerance 0.002 --out small.rg
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_measures
-    from rankgrove.cli.outputs import check_writable
+    from rankgrove.cli.inputs import check_measures, model_and_data
+    from rankgrove.cli.outputs import check_writable, say_written
     from rankgrove.reporting.figure import save_figure
 
-    for path in [big, *data]:
-        check_exists(path)
+    big, data = model_and_data("prune", files)
     check_measures(measure or [], convention)
-    check_writable("prune", {"--model": model, "--plot": plot, "--curve": curve}, [big, *data])
+    check_writable("prune", {"--out": out, "--plot": plot, "--curve": curve}, files)
     trained = rg.load(big)
     judged = reading.load(data, models=[trained])
     found = rg.prune(
@@ -74,7 +74,7 @@ def prune(
         convention=convention,
         n_threads=threads,
     )
-    found.ranker.save(model)
+    found.ranker.save(out)
     if curve is not None:
         found.to_csv(curve)
     if plot is not None:
@@ -84,4 +84,4 @@ def prune(
     for name in before:
         typer.echo(f"{name}: {before[name]:.4f} before, {after[name]:.4f} after, on these queries")
     typer.echo("(They chose the trees: evaluate the model on others.)")
-    typer.echo(f"written to {model}")
+    say_written(out, curve, plot)

@@ -57,14 +57,14 @@ def rank(
     rankgrove rank test.txt --model web.rg --format trec --top 10 > top.run
     """
     import rankgrove as rg
-    from rankgrove.cli.outputs import check_outputs, score_lines
+    from rankgrove.cli.outputs import check_writable, say_written, score_lines
     from rankgrove.data.trec_files import run_lines
     from rankgrove.errors import ParameterError
     from rankgrove.files import write_atomically
 
     if top is not None and form is not Form.trec:
         raise ParameterError("--top is for runs: add --format trec.")
-    check_outputs({"--out": out}, [*data, model])
+    check_writable("rank", {"--out": out}, [*data, model])
     trained = rg.load(model)
     dataset = reading.load(data, models=[trained])
     if top is None:
@@ -81,3 +81,4 @@ def rank(
         typer.echo(text, nl=False)
     else:
         write_atomically(out, text)
+        say_written(out)

@@ -20,7 +20,7 @@ Data = Annotated[
     list[Path],
     typer.Argument(help="Training data: LETOR files (plain or gzip), or one CSV/parquet file."),
 ]
-Model = Annotated[Path, typer.Option("--model", help="Model file to write.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
@@ -103,7 +103,7 @@ ValidBaseScores = Annotated[
 @reads_data("weight", "base_score")
 def train(
     data: Data,
-    model: Model,
+    out: Out,
     valid: Valid = None,
     ranker: RankerName = "lambdamart",
     measure: MeasureName = None,
@@ -127,28 +127,28 @@ def train(
 
     Examples:
 
-    rankgrove train train.txt --valid vali.txt --measure ndcg@10 --set n_trees=500 --model web.rg
+    rankgrove train train.txt --valid vali.txt --measure ndcg@10 --set n_trees=500 --out web.rg
 
-    rankgrove train train.txt --config web.toml --set learning_rate=0.05 --model web.rg
+    rankgrove train train.txt --config web.toml --set learning_rate=0.05 --out web.rg
 
-    rankgrove train train.txt --ranker mart --set loss=logistic --set relevant=2 --model two.rg
+    rankgrove train train.txt --ranker mart --set loss=logistic --set relevant=2 --out two.rg
 
-    rankgrove train small.txt --submodel big.rg --set row_fraction=0.7 --model new.rg
+    rankgrove train small.txt --submodel big.rg --set row_fraction=0.7 --out new.rg
 
-    rankgrove train train.txt --ranker lambdarank --start ranknet.rg --model net.rg
+    rankgrove train train.txt --ranker lambdarank --start ranknet.rg --out net.rg
 
-    rankgrove train train.txt --valid vali.txt --ranker svm-map --set C=auto --model map.rg
+    rankgrove train train.txt --valid vali.txt --ranker svm-map --set C=auto --out map.rg
 
-    rankgrove train part1.txt part2.txt part3.txt --cluster tcp://host:8786 --model web.rg
+    rankgrove train part1.txt part2.txt part3.txt --cluster tcp://host:8786 --out web.rg
 
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
-    --set overfitting_tolerance=0.02 --model bag.rg
+    --set overfitting_tolerance=0.02 --out bag.rg
 
     Ctrl-C keeps the best model so far; of a bag, the models in --checkpoint. `rankgrove params
     mart` lists the parameters of a ranker.
     """
     from rankgrove.cli.inputs import check_exists, check_measures, named_sets
-    from rankgrove.cli.outputs import one_interrupt, says_what_is_kept
+    from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, new_ranker, parameters
 
     if start is not None:
@@ -169,7 +169,7 @@ def train(
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
     sets = named_sets(valid or [])
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
-    _check_files(made, model, data, sets, reading.base_score, scores, [config, start])
+    _check_files(made, out, data, sets, reading.base_score, scores, [config, start])
     if cluster is not None and models is None:
         fit = _on_cluster(made, ranker, data, sets, reading, cluster)
     else:
@@ -180,12 +180,12 @@ def train(
     with ends, one_interrupt():
         begin = {} if start is None else {"start": start}
         fit(valid_measures=valid_measure or None, **begin)
-        made.save(model)
+        made.save(out)
     if not quiet:
         typer.echo(made.summary())
-        typer.echo(f"written to {model}")
+        say_written(out)
     if made.interrupted_:
-        typer.echo(f"interrupted: {model} holds the best model so far.", err=True)
+        typer.echo(f"interrupted: {out} holds the best model so far.", err=True)
         raise typer.Exit(130)
 
 
@@ -263,7 +263,7 @@ def _bag_of(
 
 def _check_files(
     made: Any,
-    model: Path,
+    out: Path,
     data: list[Path],
     sets: Mapping[str, list[Path]],
     base_score: str | None,
@@ -280,8 +280,8 @@ def _check_files(
     read += [Path(name) for name in score_files if name is not None]
     kept = getattr(made, "checkpoint", None)
     state = None if kept is None else Path(kept)
-    check_outputs({"--model": model, "--checkpoint": state}, read)
-    check_output_file("--model", "train", model)
+    check_outputs({"--out": out, "--checkpoint": state}, read)
+    check_output_file("--out", "train", out)
 
 
 def _valid_base_scores(

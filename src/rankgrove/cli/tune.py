@@ -164,7 +164,7 @@ def tune(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, check_measures
-    from rankgrove.cli.outputs import check_writable, says_what_is_kept
+    from rankgrove.cli.outputs import check_writable, say_written, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, parameters, write_toml
     from rankgrove.reporting.figure import save_figure
 
@@ -213,6 +213,7 @@ def tune(
     if plot is not None:
         save_figure(rg.plot.tuning(found), plot)
     typer.echo("\n".join([found.table(show), *_overfitting(found, patience)]))
+    say_written(*written.values())
 
 
 def _check_choice(
