@@ -30,7 +30,7 @@ def data_of(path):
 
 def test_two_models(folder):
     out, _ = run_here(
-        *("report", "old.rg", "--against", "better=new.rg", "--data", "test.txt"),
+        *("report", "test.txt", "-s", "old.rg", "-s", "better=new.rg"),
         *("--valid", "vali.txt", "-m", "map", "-m", "err", "--convention", "letor"),
         *("--queries", "3,5", "--documents", 0, "--title", "Old and new", "--out", "r.html"),
         cwd=folder,
@@ -47,23 +47,50 @@ def test_two_models(folder):
 
 
 def test_one_model(folder):
-    out, _ = run_here("report", "new.rg", "--data", "test.txt", cwd=folder)
+    out, _ = run_here("report", "test.txt", "-s", "new.rg", cwd=folder)
     assert out.startswith("new has a mean ndcg@10 of 0.")
     assert data_of(folder / "report.html")["measures"] == ["ndcg@10", "ndcg@1", "map", "mrr", "err"]
+
+
+def test_a_feature_and_scores_beside_a_model(folder):
+    rg_scores = rg.load(folder / "new.rg").predict(rg.read_letor(folder / "test.txt"))
+    (folder / "s.txt").write_text("".join(f"{one}\n" for one in rg_scores))
+    words = "report test.txt -s bm25=feature:2 -s model:new.rg -s same=s.txt --out f.html"
+    out, told = run_here(*words.split(), cwd=folder)
+    data = data_of(folder / "f.html")
+    assert data["models"] == ["bm25", "new", "same"]
+    test = rg.read_letor(folder / "test.txt")
+    bm25, new, same = data["queries"]["values"][0]
+    values = rg.evaluate(test.column(2), test, "ndcg@10").per_query["ndcg@10"]
+    assert bm25 == [round(10_000 * value) for value in values]
+    assert new == same
+    assert "hint" not in told
+
+
+def test_the_old_spelling(folder):
+    words = "report old.rg --against better=new.rg --data test.txt --out o.html"
+    _, told = run_here(*words.split(), cwd=folder)
+    assert data_of(folder / "o.html")["models"] == ["old", "better"]
+    assert "hint: report --against is now written --system;" in told
+    assert "hint: report --data is now written report FILE" in told
+    assert "hint: report old.rg is now written report DATA -s old.rg;" in told
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["none.rg"], "none.rg: there is no such file"),
-        (["old.rg", "--against", "old.rg"], "Two models are named 'old': name them yourself"),
-        (["=old.rg"], "Write a model as FILE or NAME=FILE"),
-        (["old.rg", "--out", "test.txt"], "--out test.txt would overwrite a file that is read"),
-        (["old.rg", "--out", "no/r.html"], "folder that exists"),
-        (["old.rg", "-m", "ndgc"], "ndgc"),
-        (["old.rg", "--queries", "99"], "There is no query '99' among the 20 queries"),
+        (["-s", "none.rg"], "none.rg: there is no such file"),
+        (["-s", "old.rg", "-s", "old.rg"], "Two systems are named 'old': give each its own name"),
+        (["-s", "=old.rg"], "Write a system as SOURCE or NAME=SOURCE"),
+        (
+            ["-s", "old.rg", "--out", "test.txt"],
+            "--out test.txt would overwrite a file that is read",
+        ),
+        (["-s", "old.rg", "--out", "no/r.html"], "folder that exists"),
+        (["-s", "old.rg", "-m", "ndgc"], "ndgc"),
+        (["-s", "old.rg", "--queries", "99"], "There is no query '99' among the 20 queries"),
     ],
 )
 def test_mistakes(folder, words, complaint):
-    _, said = run_here("report", *words, "--data", "test.txt", cwd=folder, status=2)
+    _, said = run_here("report", "test.txt", *words, cwd=folder, status=2)
     assert complaint in said

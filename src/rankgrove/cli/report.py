@@ -1,4 +1,4 @@
-"""``rankgrove report``: one or several models on one page."""
+"""``rankgrove report``: models, features and scores on one page."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from typing import Annotated
 
 import typer
 
-from rankgrove.cli.options import Convention, Reading, Threads, reads_data
+from rankgrove.cli.options import Convention, Reading, Systems, Threads, reads_data
+from rankgrove.errors import ParameterError
 from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
 
-Model = Annotated[str, typer.Argument(help="The trained model: FILE, or NAME=FILE.")]
 Data = Annotated[
-    list[Path],
-    typer.Option(
-        "--data",
-        "-d",
-        help="Judged data that no model was trained on: a LETOR file (plain or gzip), or a "
-        "CSV/parquet file; repeat for several LETOR files.",
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="Judged data that no model was trained on: LETOR files (plain or gzip), or one "
+        "CSV/parquet file.",
     ),
-]
-Against = Annotated[
-    list[str] | None,
-    typer.Option("--against", "-a", help="Another model: FILE, or NAME=FILE; repeat for several."),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The page to write.")]
 Valid = Annotated[
@@ -62,9 +57,8 @@ Title = Annotated[str | None, typer.Option(help="Title of the page.", show_defau
 
 @reads_data("base_score")
 def report(
-    model: Model,
     data: Data,
-    against: Against = None,
+    system: Systems = None,
     out: Out = Path("report.html"),
     valid: Valid = None,
     measure: Measures = None,
@@ -76,36 +70,49 @@ def report(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Put models on one page: measures, queries won and lost, rankings, features, sizes.
+    """Put systems on one page: measures, queries won and lost, rankings, features, sizes.
+
+    The first system is what the others are compared with.
 
     Examples:
 
-    rankgrove report web.rg --data test.txt --out report.html
+    rankgrove report test.txt -s web.rg --out report.html
 
-    rankgrove report old=web.rg --against new=best.rg --data test.txt -m ndcg@10 -m map
+    rankgrove report test.txt -s bm25=feature:25 -s new=web.rg -m ndcg@10 -m map --out report.html
     """
     import rankgrove as rg
-    from rankgrove.cli.inputs import check_exists, check_measures, named_files, named_sets
+    from rankgrove.cli.inputs import (
+        check_exists,
+        check_measures,
+        load_systems,
+        named_sets,
+        parse_sources,
+    )
     from rankgrove.cli.outputs import check_writable
 
     measures = measure or list(MEASURES)
     check_measures(measures, convention)
-    files = named_files([model, *(against or [])])
-    for path in [*files.values(), *data]:
+    models, files = _told_apart(data)
+    sources = parse_sources([*models, *(system or [])])
+    if not sources or not files:
+        raise ParameterError(
+            "Give the judged data and at least one system, as in 'rankgrove report test.txt "
+            "-s bm25=feature:25 -s new=web.rg'; the first is what the others are compared with."
+        )
+    for path in files:
         check_exists(path)
     sets = named_sets(valid or [])
-    check_writable(
-        "report", {"--out": out}, [*files.values(), *data, *itertools.chain(*sets.values())]
-    )
-    models = {name: rg.load(path) for name, path in files.items()}
-    load = partial(reading.load, n_features=max(one.n_features_in_ for one in models.values()))
+    read = [*files, *(one.file for one in sources.values()), *itertools.chain(*sets.values())]
+    check_writable("report", {"--out": out}, read)
+    systems, judged = load_systems(sources, files, None, reading)
+    load = partial(reading.load, n_features=judged.n_features, base_score=None)
     made = rg.report(
-        models,
-        load(data),
+        systems,
+        judged,
         measures,
         out,
         convention=convention,
-        valid={name: load(paths, base_score=None) for name, paths in sets.items()},
+        valid={name: load(paths) for name, paths in sets.items()},
         queries=None if queries is None else [one.strip() for one in queries.split(",")],
         n_documents=documents,
         title=title,
@@ -113,3 +120,21 @@ def report(
     )
     typer.echo(made.summary)
     typer.echo(f"written to {out} ({len(made.html.encode()) / 1e6:.1f} MB)")
+
+
+def _told_apart(given: list[str]) -> tuple[list[str], list[Path]]:
+    """Return models, which used to be arguments too, and the files of judged data."""
+    from rankgrove.cli.inputs import hint
+    from rankgrove.formats.read import kind_of
+
+    models: list[str] = []
+    files: list[Path] = []
+    for text in given:
+        path = Path(text.rpartition("=")[2])
+        is_model = path.suffix == ".rg" or (path.is_file() and kind_of(path) is not None)
+        if is_model:
+            models.append(text)
+            hint(f"report {text}", f"report DATA -s {text}")
+        else:
+            files.append(Path(text))
+    return models, files
