@@ -28,7 +28,7 @@ bench: .venv/.installed-dev
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot]'
 	touch $@
 
 .venv/.installed-dev: .venv/bin/python pyproject.toml

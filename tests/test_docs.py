@@ -182,6 +182,15 @@ def test_examples_run(page, names, tmp_path, monkeypatch, request, capsys):
     AFTER.get(name, lambda *_: None)(names, printed)
 
 
+def test_the_first_lines_of_the_readme_run_in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (page,) = [page for page in PAGES if page.name == "README.md"]
+    names = {"__name__": "__main__"}
+    for example in [one for one in examples(page) if one.language == "python"][:2]:
+        run(example, names)
+    assert {path.name for path in tmp_path.iterdir()} == {"web.rg", "report.html"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_data_in_examples_is_well_formed(page):
     for example in examples(page):

@@ -153,8 +153,11 @@ def test_demo(tmp_path):
     assert sorted(rg.load(path).kind for path in (tmp_path / "demo").glob("*.rg")) == [
         *("combination", "lambdamart", "lambdarank", "mcrank", "svm-map"),
     ]
-    for line in out.split("Try next:")[1].strip().splitlines()[:4]:
-        run(*line.split()[1:], cwd=tmp_path)
+    activate, *lines = out.split("Try next:")[1].strip().splitlines()
+    assert activate.split()[0] == "."
+    assert (tmp_path / activate.split()[1]).resolve() == Path(sys.prefix, "bin/activate").resolve()
+    for line in lines[:4]:
+        assert "hint" not in run(*line.split()[1:], cwd=tmp_path)[1]
 
 
 def test_train_rank_and_evaluate(folder):

@@ -56,7 +56,7 @@ def test_a_feature_and_scores_beside_a_model(folder):
     rg_scores = rg.load(folder / "new.rg").predict(rg.read_letor(folder / "test.txt"))
     (folder / "s.txt").write_text("".join(f"{one}\n" for one in rg_scores))
     words = "report test.txt -s bm25=feature:2 -s model:new.rg -s same=s.txt --out f.html"
-    out, told = run_here(*words.split(), cwd=folder)
+    _, told = run_here(*words.split(), cwd=folder)
     data = data_of(folder / "f.html")
     assert data["models"] == ["bm25", "new", "same"]
     test = rg.read_letor(folder / "test.txt")

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import rankgrove as rg
+from rankgrove.experiments.spaces import N_TRIALS
 from tests.command import COMMAND
 from tests.command import run_here as run
 
@@ -51,7 +52,7 @@ def test_tuning_on_folds(folder):
     *table, empty, nested = out.strip().splitlines()
     assert len(table) == 4
     assert not empty
-    assert nested.startswith("Chosen in every fold by its own data, the mean test ndcg@3 is 0.")
+    assert nested.startswith("Chosen in every fold by its own data, the mean test ndcg@10 is 0.")
 
 
 def test_tuning_bags_out_of_bag(folder):
@@ -60,7 +61,7 @@ def test_tuning_bags_out_of_bag(folder):
     header, _, *rows = out.strip().splitlines()
     columns = [cell.strip() for cell in header.strip("|").split("|")]
     parameters = ["n_leaves", "learning_rate"]  # as the space names them
-    assert columns == ["out-of-bag ndcg@3", "valid ndcg@3", *parameters]
+    assert columns == ["out-of-bag ndcg@10", "valid ndcg@10", *parameters]
     by = [float(row.strip("|").split("|")[0]) for row in rows]
     run(*f"{words} --best best.toml --set max_depth=none".split(), cwd=folder)
     best = (folder / "best.toml").read_text()
@@ -121,6 +122,23 @@ def test_where_tuning_should_have_ended(folder):
     assert " of 4: n_leaves=" in out
 
 
+def test_the_search_is_bounded_and_said_at_the_start(folder):
+    few = "--set n_trees=2 --set early_stopping=1 --show 30"
+    out, told = run(*f"tune S1.txt --valid S2.txt {few}".split(), cwd=folder)
+    assert (
+        "tuning LambdaMART by ndcg@10: 20 of 1,008 combinations, drawn at random, 20 fits" in told
+    )
+    assert len([line for line in out.splitlines() if line.startswith("|")]) == 2 + N_TRIALS
+    assert "valid ndcg@10" in out
+    words = f"tune S1.txt --valid S2.txt {few} --trials 1 --seeds 2 --space small -m map"
+    out, told = run(*words.split(), cwd=folder)
+    assert "hint: --space small is now written --space small-data" in told
+    assert "by map: 1 of 1,008 combinations, drawn at random, 2 fits; --trials N" in told
+    space = "--space space.toml --set n_trees=2 --set min_leaf=3 --ranker mart"
+    _, told = run(*f"tune S1.txt --valid S2.txt {space}".split(), cwd=folder)
+    assert "tuning MART by ndcg@10: all 4 combinations, 4 fits\n" in told
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -128,16 +146,21 @@ def test_where_tuning_should_have_ended(folder):
         ("S1.txt --letor-folds", "three parts or more"),
         ("S1.txt --valid S2.txt --letor-folds", "makes its own"),
         ("S1.txt --valid S2.txt --plot a.png", "give --test"),
-        ("S1.txt --valid S2.txt --space none.toml", "cannot be read"),
-        ("S1.txt --valid S2.txt --space other", "--space is small, large, or a TOML file"),
-        ("S1.txt --valid S2.txt --trials 3", "a grid tries all"),
-        ("S1.txt --valid S2.txt --set n_leaves=9", "--space small tries n_leaves; leave one out"),
+        ("S1.txt --valid S2.txt --space none.toml", "there is no such file"),
+        (
+            "S1.txt --valid S2.txt --space other",
+            "--space is small-data, large-data, or a TOML file",
+        ),
+        ("S1.txt --valid S2.txt --search grid --trials 3", "leave --trials out"),
+        (
+            "S1.txt --valid S2.txt --set n_leaves=9",
+            "--space small-data tries n_leaves; leave one out",
+        ),
         ("S1.txt --valid S2.txt --models 2 --sample 1.5", "--sample is a share"),
         (
             "S1.txt --valid S2.txt --ranker lambdarank",
-            "are spaces of boosted trees",
+            "is a space of boosted trees",
         ),
-        ("S1.txt --valid S2.txt --search random", "by --trials"),
         ("S1.txt --valid gone.txt", "there is no such file"),
         ("S1.txt --valid S2.txt --patience 3", "give --second too"),
         ("S1.txt --valid S2.txt --sample 0.5", "give --models too"),

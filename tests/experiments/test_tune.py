@@ -7,10 +7,19 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rankgrove as rg
 from rankgrove.experiments import trials
-from rankgrove.experiments.spaces import PRESETS, drawn, grid, size_of
+from rankgrove.experiments.spaces import (
+    N_TRIALS,
+    PRESETS,
+    checked_space,
+    drawn,
+    grid,
+    planned,
+    size_of,
+)
 from rankgrove.experiments.tuning import Trial, Tuning
 
 SPACE = {"n_leaves": [2, 5], "learning_rate": [0.1, 0.5]}
@@ -118,7 +127,7 @@ def test_test_data_does_not_choose(parts):
     with pytest.raises(rg.ParameterError, match="must not choose parameters"):
         rg.tune(BASE, rg.k_fold(parts[0], 3), SPACE)
     found = rg.tune(BASE, rg.k_fold(parts[0], 3, valid=True), SPACE)
-    assert "4 trials, 3 folds, 1 seed; best valid ndcg@3" in repr(found)
+    assert "4 trials, 3 folds, 1 seed; best valid map[relevant=2]" in repr(found)
     with pytest.raises(rg.DataError, match="no 'test' data, only 'valid'"):
         rg.tune(BASE, parts[:2], SPACE).nested()
 
@@ -240,8 +249,23 @@ def test_the_table_of_all_trials(parts, tmp_path):
     found = rg.tune(BASE, parts[:3], SPACE)
     found.to_csv(tmp_path / "trials.csv")
     lines = (tmp_path / "trials.csv").read_text().splitlines()
-    assert lines[0] == "n_leaves,learning_rate,valid ndcg@3,test ndcg@3"
+    assert lines[0] == "n_leaves,learning_rate,valid map[relevant=2],test map[relevant=2]"
     assert len(lines) == 5
+
+
+def test_the_plan_is_bounded_and_the_rankers_measure_decides(parts):
+    space = checked_space("small-data", "tune")
+    assert space == PRESETS["small"]
+    assert checked_space("large-data", "tune") == PRESETS["large"]
+    assert planned(space, "auto", None, "tune") == ("random", N_TRIALS, 1008)
+    assert planned(space, "auto", 2000, "tune") == ("grid", 1008, 1008)
+    assert planned(space, "grid", None, "tune") == ("grid", 1008, 1008)
+    assert planned(SPACE, "random", None, "tune") == ("random", 4, 4)
+    assert str(planned(space, "optuna", 7, "tune")) == "7 of 1,008 combinations, proposed by Optuna"
+    found = rg.tune(clone(BASE).set_params(measure="map"), parts[:2], SPACE, n_trials=1)
+    assert (len(found.trials), found.measure) == (1, "map")
+    found = rg.tune(rg.MART(n_trees=2, min_leaf=3), parts[:2], {"n_leaves": [2]})
+    assert found.measure == "ndcg@10"
 
 
 @pytest.mark.parametrize(
@@ -250,9 +274,9 @@ def test_the_table_of_all_trials(parts, tmp_path):
         ({"space": "huge"}, "'space' parameter of tune must be one of"),
         ({"space": {"n_leaves": 5}}, "a list of values for 'n_leaves'"),
         ({"space": {"n_leafs": [5]}}, "no parameter 'n_leafs'"),
-        ({"search": "random"}, "'n_trials' parameter of tune"),
+        ({"n_trials": 0}, "'n_trials' parameter of tune"),
         ({"n_seeds": 0}, "'n_seeds' parameter"),
-        ({"n_trials": 3}, "left out for search='grid'"),
+        ({"search": "grid", "n_trials": 3}, "left out for search='grid'"),
         ({"space": {"n_leaves": [2, 2]}}, "different values for 'n_leaves'"),
         ({"store": "/nonexistent/a.jsonl"}, "'store' parameter of tune"),
         ({"second": 1.0}, "a share below 1"),

@@ -5,7 +5,9 @@ Rankers are trained two at a time: where kernels are not compiled yet, that take
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -68,15 +70,24 @@ def demo(
     made = rg.report(models, test, out=page, valid={"vali": vali}, title="rankgrove demo")
     typer.echo(
         f"\n{made.summary}\n"
-        "\nTry next:\n"
+        f"\nTry next:\n{_activation()}"
         f"  rankgrove evaluate {folder}/test.txt -s {folder}/combined.rg --convention letor\n"
-        f"  rankgrove explain {folder}/lambdamart.rg {folder}/test.txt --query 1\n"
-        f"  rankgrove {train} --measure map --set n_trees=100 --model {folder}/map.rg\n"
-        f"  rankgrove report {folder}/lambdamart.rg --against {folder}/map.rg "
-        f"--data {folder}/test.txt --out {folder}/map.html\n"
+        f"  rankgrove explain {folder}/test.txt {folder}/lambdamart.rg --query 1\n"
+        f"  rankgrove {train} --measure map --set n_trees=100 --out {folder}/map.rg\n"
+        f"  rankgrove report {folder}/test.txt -s f16=feature:16 -s {folder}/lambdamart.rg "
+        f"-s {folder}/map.rg --out {folder}/map.html\n"
         "  rankgrove --help\n"
         f"\nAll of it on one page, to be opened in a browser: {page.resolve()}"
     )
+
+
+def _activation() -> str:
+    """Return the line that makes `rankgrove` a command of the shell, where it is none yet."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    command = shutil.which("rankgrove")
+    if not script.exists() or (command and Path(command).parent == script.parent):
+        return ""
+    return f"  . {shlex.quote(os.path.relpath(script))}\n"
 
 
 def _run(name: str, folder: Path, command: str) -> None:

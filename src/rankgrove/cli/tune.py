@@ -35,6 +35,7 @@ class ChooseBy(StrEnum):
 class Search(StrEnum):
     """How combinations are chosen."""
 
+    auto = "auto"
     grid = "grid"
     random = "random"
     optuna = "optuna"
@@ -62,18 +63,27 @@ Settings = Annotated[
 Space = Annotated[
     str,
     typer.Option(
-        help="What to try: small (1,008 combinations), large (162), or a TOML file with a "
-        "list of values a parameter."
+        help="What to try: small-data (1,008 combinations, small trees), large-data (162, large "
+        "trees), or a TOML file with a list of values for each parameter."
     ),
 ]
-SearchUsed = Annotated[Search, typer.Option(help="All combinations, or how to choose.")]
+SearchUsed = Annotated[
+    Search,
+    typer.Option(
+        help="auto: all combinations where there are no more than --trials, else so many at "
+        "random; grid: all; random; optuna."
+    ),
+]
 Trials = Annotated[
-    int | None, typer.Option(min=1, help="Number of combinations, for random and optuna.")
+    int | None,
+    typer.Option(min=1, help="Number of combinations at most.", show_default="20"),
 ]
 Seeds = Annotated[int, typer.Option(min=1, help="Seeds of every combination and fold.")]
 Measures = Annotated[
     list[str] | None,
-    typer.Option("--measure", "-m", help="The first decides.", show_default="ndcg@3"),
+    typer.Option(
+        "--measure", "-m", help="The first decides.", show_default="the ranker's, else ndcg@10"
+    ),
 ]
 Second = Annotated[
     float, typer.Option(help="Share of the validation queries set apart, to see overfitting.")
@@ -129,8 +139,8 @@ def tune(
     sample: Sample = None,
     combine: Combine = None,
     settings: Settings = None,
-    space: Space = "small",
-    search: SearchUsed = Search.grid,
+    space: Space = "small-data",
+    search: SearchUsed = Search.auto,
     trials: Trials = None,
     seeds: Seeds = 1,
     measure: Measures = None,
@@ -154,7 +164,11 @@ def tune(
 
     Examples:
 
-    rankgrove tune train.txt --valid vali.txt --test test.txt --search random --trials 50
+    rankgrove tune train.txt --valid vali.txt --set early_stopping=50 --best best.toml
+
+    rankgrove train train.txt --valid vali.txt --config best.toml --out web.rg
+
+    rankgrove tune train.txt --valid vali.txt --test test.txt --trials 50
     --set early_stopping=50 --store trials.jsonl
 
     rankgrove tune S1.txt S2.txt S3.txt S4.txt S5.txt --letor-folds --seeds 3 --store trials.jsonl
@@ -187,6 +201,10 @@ def tune(
         base = rg.BaggedRanker(base, models, **bag)
         if not isinstance(listed, str):
             listed = {f"base__{name}": values for name, values in listed.items()}
+    if not quiet:
+        measured = (measure or [str(getattr(base, "measure", "ndcg@10"))])[0]
+        n_fits = seeds * (len(data) if letor_folds else 1)
+        typer.echo(_plan(base, listed, search, trials, n_fits, measured), err=True)
     with says_what_is_kept("fits", store, "--store FILE"):
         found = rg.tune(
             base,
@@ -195,7 +213,7 @@ def tune(
             search=search.value,
             n_trials=trials,
             n_seeds=seeds,
-            measures=measure or "ndcg@3",
+            measures=measure or None,
             convention=convention,
             choose_by=choose_by.value.replace("-", "_"),
             second=second,
@@ -216,16 +234,27 @@ def tune(
     say_written(*written.values())
 
 
+def _plan(
+    base: Any, space: Any, search: Search, trials: int | None, n_fits: int, measure: str
+) -> str:
+    """Say what is going to be done: how many fits of how many, and what decides."""
+    from rankgrove.experiments.spaces import checked_space, planned
+
+    plan = planned(checked_space(space, "tune"), search.value, trials, "tune")
+    more = ""
+    if plan.n_trials < plan.total:
+        more = "; --trials N tries more, --search grid all"
+    return (
+        f"tuning {type(base).__name__} by {measure}: {plan}, {plan.n_trials * n_fits:,} fits{more}"
+    )
+
+
 def _check_choice(
     search: Search, trials: int | None, choose_by: ChooseBy, models: int | None
 ) -> None:
     """Refuse options that need others."""
-    if search is not Search.grid and trials is None:
-        raise ParameterError(f"--search {search.value}: say how many combinations by --trials.")
     if search is Search.grid and trials is not None:
-        raise ParameterError(
-            "--trials is for --search random and optuna; a grid tries all combinations."
-        )
+        raise ParameterError("--search grid tries all combinations: leave --trials out.")
     if choose_by is ChooseBy.out_of_bag and models is None:
         raise ParameterError("--choose-by out-of-bag is for bags: give --models too.")
 
@@ -264,27 +293,31 @@ def _overfitting(found: Tuning, patience: int | None) -> list[str]:
 
 def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
     """Return the ranker to tune, and what to try: a preset's name, or lists of values."""
+    from rankgrove.cli.inputs import hint
     from rankgrove.cli.parameters import new_ranker, parameters, read_toml
-    from rankgrove.experiments.spaces import PRESETS
+    from rankgrove.experiments.spaces import BY_DATA, PRESETS
 
     given = parameters(None, settings)
     base = new_ranker(ranker).set_params(**given)
     base.check_parameters()
     own = read_toml(Path(space)) if space.endswith(".toml") else None
-    if own is None and space not in PRESETS:
+    if space in PRESETS:
+        hint(f"--space {space}", f"--space {space}-data")
+        space = f"{space}-data"
+    if own is None and space not in BY_DATA:
         raise ParameterError(
-            f"--space is small, large, or a TOML file with a list of values a parameter. "
-            f"Got {space!r}."
+            f"--space is {', '.join(BY_DATA)}, or a TOML file with a list of values for each "
+            f"parameter. Got {space!r}."
         )
-    for name in PRESETS[space] if own is None else own:
+    for name in PRESETS[BY_DATA[space]] if own is None else own:
         if name in given:
             raise ParameterError(f"--set {name}: --space {space} tries {name}; leave one out.")
     if own is not None:
         return base, own
     if not hasattr(base, "n_leaves"):
         raise ParameterError(
-            f"--space {space}: 'small' and 'large' are spaces of boosted trees, and {ranker} is "
-            "none. Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
+            f"--space {space} is a space of boosted trees, and {ranker} is none. "
+            "Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
         )
     return base, space
 

@@ -6,10 +6,10 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankgrove.random import generator
-from rankgrove.validation import check_choice, refuse
+from rankgrove.validation import check_choice, check_integer, counted, refuse
 
 Parameters = dict[str, Any]
 Space = Mapping[str, Sequence[Any]]
@@ -32,13 +32,50 @@ PRESETS: dict[str, dict[str, list[Any]]] = {
     },
 }
 
+# The paper names its grids by the data they are for; these names say so.
+BY_DATA = {"small-data": "small", "large-data": "large"}
+N_TRIALS = 20  # combinations that are tried where nothing else is said
+
+
+class Plan(NamedTuple):
+    """How combinations are chosen, and how many; `total` is the size of the grid."""
+
+    search: str
+    n_trials: int
+    total: int
+
+    def __str__(self) -> str:
+        if self.n_trials == self.total and self.search != "optuna":
+            return f"all {counted(self.total, 'combination')}"
+        how = "drawn at random" if self.search == "random" else "proposed by Optuna"
+        return f"{self.n_trials:,} of {counted(self.total, 'combination')}, {how}"
+
+
+def planned(space: Space, search: str, n_trials: int | None, owner: str) -> Plan:
+    """Return how many combinations are tried: at most `n_trials`, or ``N_TRIALS``, but of a grid.
+
+    ``search="auto"`` is the whole grid where it has no more, and random draws otherwise.
+    """
+    total = size_of(space)
+    if search == "grid":
+        if n_trials is not None:
+            refuse("n_trials", owner, "left out for search='grid', which tries all", n_trials)
+        return Plan(search, total, total)
+    wanted = N_TRIALS if n_trials is None else check_integer("n_trials", owner, n_trials, low=1)
+    if search == "auto":
+        search = "grid" if total <= wanted else "random"
+    return Plan(search, wanted if search == "optuna" else min(wanted, total), total)
+
 
 def checked_space(space: str | Space, owner: str) -> dict[str, list[Any]]:
     """Return a space by its name, or a user's own."""
     if isinstance(space, str):
-        return PRESETS[check_choice("space", owner, space, PRESETS)]
+        if space in PRESETS:
+            return PRESETS[space]
+        return PRESETS[BY_DATA[check_choice("space", owner, space, BY_DATA)]]
     if not isinstance(space, Mapping) or not space:
-        refuse("space", owner, "'small', 'large', or parameters with lists of values", space)
+        wanted = "'small-data', 'large-data', or parameters with lists of values"
+        refuse("space", owner, wanted, space)
     listed = {}
     for name, values in space.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):

@@ -13,7 +13,7 @@ from rankgrove.cluster.client import check_cluster
 from rankgrove.data.folds import Fold, Split
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
-from rankgrove.experiments.spaces import Parameters, Space, checked_space, drawn, grid
+from rankgrove.experiments.spaces import Parameters, Space, checked_space, drawn, grid, planned
 from rankgrove.experiments.trials import Parts, Runner
 from rankgrove.experiments.tuning import Tuning
 from rankgrove.measures.base import Measure
@@ -28,19 +28,19 @@ from rankgrove.validation import (
     refuse,
 )
 
-SEARCHES = ("grid", "random", "optuna")
+SEARCHES = ("auto", "grid", "random", "optuna")
 CHOOSE_BY = ("valid", "out_of_bag")
 
 
 def tune(
     base: Ranker,
     data: Any,
-    space: str | Space = "small",
+    space: str | Space = "small-data",
     *,
-    search: str = "grid",
+    search: str = "auto",
     n_trials: int | None = None,
     n_seeds: int = 1,
-    measures: str | Measure | Sequence[str | Measure] = "ndcg@3",
+    measures: str | Measure | Sequence[str | Measure] | None = None,
     convention: str = "papers",
     choose_by: str = "valid",
     second: float = 0.0,
@@ -59,12 +59,16 @@ def tune(
         like. Its ``checkpoint`` is not used: `store` keeps every fit
     data : folds, as ``rg.letor_folds`` and ``rg.k_fold(..., valid=True)`` give them; or one pair
         (train, valid) or triple (train, valid, test) of data sets
-    space : ``"small"`` (1,008 combinations) or ``"large"`` (162): the paper's Table 2, of a bag
-        its base's; or parameters with lists of values
-    search : ``"grid"``: all of them; ``"random"``: `n_trials` of them; ``"optuna"``: Optuna's
-        choice of `n_trials`, where it is installed
+    space : ``"small-data"`` (1,008 combinations, small trees) or ``"large-data"`` (162, large
+        trees): the grids of the paper's Table 2 for small and large collections, of a bag its
+        base's; or parameters with lists of values
+    search : ``"auto"``: all combinations where there are no more than `n_trials`, else
+        `n_trials` of them at random; ``"grid"``: all; ``"random"``: `n_trials` of them;
+        ``"optuna"``: Optuna's choice of `n_trials`, where it is installed
+    n_trials : how many combinations are tried at most; None: 20. Every one is trained on every
+        fold with every seed
     n_seeds : seeds of every trial on every fold
-    measures : the first decides
+    measures : the first decides; None: the ranker's own measure
     convention : what the measures' names do not say
     choose_by : where it decides: ``"valid"``: on the validation data; ``"out_of_bag"``, of bags:
         on the training queries, each scored by the models that did not see it: more queries, and
@@ -104,6 +108,8 @@ def tune(
     check_choice("choose_by", owner, choose_by, CHOOSE_BY)
     if choose_by == "out_of_bag" and not isinstance(base, BaggedRanker):
         refuse("choose_by", owner, f"'valid' for {type(base).__name__}, which is no bag", choose_by)
+    if measures is None:
+        measures = getattr(base, "measure", "ndcg@10")
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not names:
         refuse("measures", owner, "a measure, or several", measures)
@@ -111,14 +117,9 @@ def tune(
     check_real("second", owner, second, low=0.0)
     if second >= 1.0:
         refuse("second", owner, "a share below 1", second)
-    if search == "grid" and n_trials is not None:
-        refuse("n_trials", owner, "left out for search='grid', which tries all", n_trials)
+    plan = planned(listed, search, n_trials, owner)
     if store is not None:
         check_output_file("store", owner, store)
-    if search != "grid":
-        if n_trials is None:
-            refuse("n_trials", owner, f"a number of trials for search={search!r}", n_trials)
-        check_integer("n_trials", owner, n_trials, low=1)
     if isinstance(space, str) and not set(listed) <= set(base.get_params()):
         raise ParameterError(
             f"{owner}: space={space!r} is the paper's grid of LambdaMART's parameters "
@@ -126,17 +127,17 @@ def tune(
             "of your own: its parameters with lists of values."
         )
     wanted = []
-    if search == "grid":
+    if plan.search == "grid":
         wanted = list(grid(listed))
-    elif search == "random":
-        wanted = drawn(listed, int(n_trials or 0), random_state)
+    elif plan.search == "random":
+        wanted = drawn(listed, plan.n_trials, random_state)
     _check_values(base, listed, wanted)
     folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
     rule = (names, convention, choose_by)
     runner = Runner(base, folds, *rule, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)
-    if search == "optuna":
-        trials = runner.by_optuna(listed, int(n_trials or 0), progress)
+    if plan.search == "optuna":
+        trials = runner.by_optuna(listed, plan.n_trials, progress)
     else:
         trials = runner.all_of(wanted, progress)
     return Tuning(trials, str(names[0]), len(folds), n_seeds, choose_by)
