@@ -12,18 +12,20 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
-Comparisons CoordinateAscent
+Comparisons CoordinateAscent CrossValidation Survey
 DataError Evaluation Explanation FRank GBRank GradientCheck Interpolation LambdaMART LambdaRank
 ListNet LocalOptimum MART McRank Measure MissingExtraError MissingFileError ModelFileError
 OptimalCombination
-ParameterError ParseError PartialDependence PrunedRanker Qrels QueryDataset QueryKFold
+ParameterError ParseError PartialDependence PreparedRanker
+PrunedRanker Qrels QueryDataset QueryKFold
 RandomForest RankBoost RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap
 SVMMrr SVMNdcg SVMRoc SmoothRank StackedRanker StructuralSVM ThresholdFeatures Trada TreeRanker
 Tuning UnknownParameterError Variance __version__ adapt_with check_local_optimum combined_data
-compare convert dataset_from_runs evaluate explain interpolate is_gradient k_fold letor_folds load
+compare convert cross_validate dataset_from_runs evaluate explain hold_out
+interpolate is_gradient k_fold letor_folds load
 make_artificial make_domains make_web measure optimal_combination partial_dependence plot prune
 random_trials read_letor read_qrels read_run read_table refine_weights register_measure report
-statistics_from_data torch tune variance_analysis write_letor write_run
+statistics_from_data survey torch tune variance_analysis write_letor write_run
 """.split()
 
 

@@ -31,6 +31,7 @@ _HOME = {
     "read_run": "data.trec",
     "write_run": "data.trec",
     "read_table": "data.tabular",
+    "hold_out": "data.folds",
     "k_fold": "data.folds",
     "letor_folds": "data.folds",
     "random_trials": "data.folds",
@@ -92,10 +93,15 @@ _HOME = {
     "convert": "rankers.convert",
     "Report": "reporting.make",
     "report": "reporting.make",
+    "PreparedRanker": "rankers.prepared",
     "PrunedRanker": "rankers.pruning",
     "prune": "rankers.pruning",
     "Tuning": "experiments.tuning",
     "tune": "experiments.tune",
+    "CrossValidation": "experiments.cross_validation",
+    "cross_validate": "experiments.cross_validation",
+    "Survey": "experiments.survey",
+    "survey": "experiments.survey",
     "Variance": "experiments.variance",
     "variance_analysis": "experiments.variance",
     "Explanation": "explaining.explanation",
@@ -111,6 +117,7 @@ __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
     from rankgrove.adapt.report import AdaptationReport as AdaptationReport
+    from rankgrove.data.folds import hold_out as hold_out
     from rankgrove.data.folds import k_fold as k_fold
     from rankgrove.data.folds import letor_folds as letor_folds
     from rankgrove.data.folds import random_trials as random_trials
@@ -141,6 +148,10 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation
     from rankgrove.evaluation.evaluate import evaluate as evaluate
+    from rankgrove.experiments.cross_validation import CrossValidation as CrossValidation
+    from rankgrove.experiments.cross_validation import cross_validate as cross_validate
+    from rankgrove.experiments.survey import Survey as Survey
+    from rankgrove.experiments.survey import survey as survey
     from rankgrove.experiments.tune import tune as tune
     from rankgrove.experiments.tuning import Tuning as Tuning
     from rankgrove.experiments.variance import Variance as Variance
@@ -183,6 +194,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.nets import LambdaRank as LambdaRank
     from rankgrove.rankers.nets import RankNet as RankNet
     from rankgrove.rankers.optimality import check_local_optimum as check_local_optimum
+    from rankgrove.rankers.prepared import PreparedRanker as PreparedRanker
     from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
     from rankgrove.rankers.pruning import prune as prune
     from rankgrove.rankers.rank_svm import RankSVM as RankSVM

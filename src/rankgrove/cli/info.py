@@ -65,7 +65,7 @@ def _of_ranker(ranker: Ranker) -> dict[str, Any]:
     from rankgrove.reporting.learning import learning_curves
 
     names = getattr(ranker, "feature_names_", None)
-    inside = [*getattr(ranker, "rankers_", ())]
+    inside = [*getattr(ranker, "rankers_", ()), getattr(ranker, "ranker_", None)]
     base = getattr(ranker, "base_", None) if isinstance(ranker, Trada) else None
     return {
         "kind": f"{ranker.kind} ({type(ranker).__name__})",

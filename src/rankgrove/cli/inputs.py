@@ -96,8 +96,9 @@ def refuse_table_options(file: str | Path, given: Mapping[str, Any]) -> None:
     for name in ("docid", "features", "weight"):
         if given[name] is not None:
             raise ParameterError(
-                f"--{name} names columns of CSV and parquet files, and {file} is read as LETOR "
-                f"text, which has none. Leave --{name} out."
+                f"--{name} {given[name]} names columns of CSV and parquet files, and {file} is "
+                f"read as LETOR text, which has none. Leave --{name} out"
+                + ("; of train and cv, or give a file." if name == "features" else ".")
             )
 
 

@@ -13,6 +13,7 @@ from rankgrove.cli.adapt import adapt
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.convert import convert
+from rankgrove.cli.cv import cv
 from rankgrove.cli.demo import demo
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.explain import explain
@@ -25,6 +26,7 @@ from rankgrove.cli.rank import rank
 from rankgrove.cli.report import report
 from rankgrove.cli.reproduce import reproduce
 from rankgrove.cli.serve import serve
+from rankgrove.cli.survey import survey
 from rankgrove.cli.train import train
 from rankgrove.cli.tune import tune
 from rankgrove.errors import RankgroveError
@@ -38,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(train, rank, evaluate, compare, explain, combine, adapt, tune, prune),
+    *(train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
     *(convert, serve, report, info, params, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -44,7 +45,9 @@ FeatureColumns = Annotated[
     str | None,
     typer.Option(
         "--features",
-        help="Columns to use as features, as in A,B,C, in CSV and parquet files.",
+        help="Columns to use as features, as in A,B,C, in CSV and parquet files. In train and cv "
+        "also a file with the number or name of one feature a line, of data of any form: the "
+        "model chooses them wherever it scores.",
         show_default="all without another role",
     ),
 ]
@@ -96,6 +99,15 @@ PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", help="Picture to write (png, svg or pdf; needs matplotlib)."),
 ]
+
+
+class Normalisation(StrEnum):
+    """How features are normalised within a query."""
+
+    sum = "sum"
+    linear = "linear"
+    zscore = "zscore"
+
 
 Sample = Annotated[
     float | None,

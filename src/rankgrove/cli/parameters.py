@@ -6,13 +6,17 @@ import inspect
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankgrove.errors import MissingFileError, ParameterError, ParseError
 from rankgrove.files import write_atomically
+
+if TYPE_CHECKING:
+    from rankgrove.cli.options import Normalisation, Reading
 
 # What is trained here, but not under the name that a paper or the package calls it by.
 ELSEWHERE = {
@@ -142,6 +146,25 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return json.dumps(list(value))
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))
+
+
+def prepared(ranker: Any, reading: Reading, normalise: Normalisation | None) -> tuple[Any, Reading]:
+    """Return the ranker on chosen and normalised features, and how the data is read then.
+
+    ``--features`` may name a file, with the number or name of one feature a line.
+    """
+    from rankgrove.cli.inputs import read_names
+    from rankgrove.rankers.prepared import PreparedRanker
+
+    chosen = None
+    if reading.features is not None and Path(reading.features).is_file():
+        chosen = read_names(Path(reading.features))
+        reading = replace(reading, features=None)
+    if chosen is None and normalise is None:
+        return ranker, reading
+    made = PreparedRanker(ranker, chosen, None if normalise is None else normalise.value)
+    made.check_parameters()
+    return made, reading
 
 
 def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import Combine, Reading, Sample, Threads, reads_data
+from rankgrove.cli.options import Combine, Normalisation, Reading, Sample, Threads, reads_data
 from rankgrove.errors import ParameterError
 
 Data = Annotated[
@@ -28,6 +28,22 @@ Valid = Annotated[
         "for several sets, named by their files: the first decides. A set of several LETOR "
         "files is written A,B,C.",
         metavar="FILE",
+    ),
+]
+ValidShare = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the training queries to hold out as validation data, in place of --valid; "
+        "drawn by the ranker's random_state.",
+        show_default=False,
+    ),
+]
+Normalise = Annotated[
+    Normalisation | None,
+    typer.Option(
+        help="Normalise features within every query, as RankLib's -norm does; the model does so "
+        "wherever it scores.",
+        show_default="no",
     ),
 ]
 RankerName = Annotated[
@@ -105,6 +121,7 @@ def train(
     data: Data,
     out: Out,
     valid: Valid = None,
+    valid_share: ValidShare = None,
     ranker: RankerName = "lambdamart",
     measure: MeasureName = None,
     settings: Settings = None,
@@ -116,6 +133,7 @@ def train(
     models: BagSize = None,
     sample: Sample = None,
     combine: Combine = None,
+    normalise: Normalise = None,
     cluster: Cluster = None,
     quiet: Quiet = False,
     *,
@@ -128,6 +146,9 @@ def train(
     Examples:
 
     rankgrove train train.txt --valid vali.txt --measure ndcg@10 --set n_trees=500 --out web.rg
+
+    rankgrove train train.txt --valid-share 0.2 --normalise zscore --features chosen.txt
+    --out web.rg
 
     rankgrove train train.txt --config web.toml --set learning_rate=0.05 --out web.rg
 
@@ -149,7 +170,7 @@ def train(
     """
     from rankgrove.cli.inputs import check_exists, check_measures, named_sets
     from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept
-    from rankgrove.cli.parameters import bag_options, new_ranker, parameters
+    from rankgrove.cli.parameters import bag_options, new_ranker, parameters, prepared
 
     if start is not None:
         check_exists(start)
@@ -160,20 +181,22 @@ def train(
     own = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
     _configure(made, given | {k: v for k, v in own.items() if v is not None}, quiet)
     known = _go_on_from(made, reading.base_score)
-    made.check_valid(bool(valid))
+    held_out = _check_share(valid_share, valid, made)
+    made.check_valid(bool(valid) or held_out is not None)
     how = bag_options(models, sample, combine)
     if models is not None:
         made = _bag_of(made, models, how | {"cluster": cluster}, checkpoint, threads, quiet)
     check_measures([made.measure, *(valid_measure or [])])
-    if valid_measure and not valid:
+    if valid_measure and not (valid or held_out):
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
     sets = named_sets(valid or [])
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
     _check_files(made, out, data, sets, reading.base_score, scores, [config, start])
+    made, reading = prepared(made, reading, normalise)
     if cluster is not None and models is None:
-        fit = _on_cluster(made, ranker, data, sets, reading, cluster)
+        fit = _on_cluster(made, ranker, data, sets, reading, cluster, held_out)
     else:
-        fit = _here(made, data, sets, scores, reading, known, quiet)
+        fit = _here(made, data, sets, scores, reading, known, held_out, quiet)
     ends: AbstractContextManager[None] = nullcontext()
     if models is not None:
         ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
@@ -206,6 +229,21 @@ def _check_takes(
             f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
             "to choose by on validation data."
         )
+
+
+def _check_share(
+    share: float | None, valid: list[str] | None, made: Any
+) -> tuple[float, int] | None:
+    """Return the share of queries to hold out, and the seed of the draw."""
+    if share is None:
+        return None
+    if valid:
+        raise ParameterError("Give --valid or --valid-share: both are validation data.")
+    if not 0.0 < share < 1.0:
+        raise ParameterError(
+            f"--valid-share is a share of the queries: above 0, below 1. Got {share}."
+        )
+    return share, int(made.get_params(deep=False).get("random_state", 0) or 0)
 
 
 def _configure(made: Any, given: dict[str, Any], quiet: bool) -> None:
@@ -311,9 +349,12 @@ def _here(
     scores: list[str | None],
     reading: Reading,
     known: list[Any],
+    held_out: tuple[float, int] | None,
     quiet: bool,
 ) -> Callable[..., Any]:
     """Read the data; return what trains on it in this process."""
+    from rankgrove.data.folds import hold_out
+
     train_data = reading.load(data, models=known)
     # Weights are for training: a validation file need not have them.
     used = train_data.feature_names if reading.weight else reading.features
@@ -322,8 +363,13 @@ def _here(
         name: reading.load(files, features=used, weight=None, base_score=own, n_features=n_features)
         for (name, files), own in zip(sets.items(), scores, strict=True)
     }
+    if held_out is not None:
+        share, seed = held_out
+        train_data, valid_data["held out"] = hold_out(train_data, share, seed=seed)
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
+        if held_out is not None:
+            typer.echo(f"held out to validate: {valid_data['held out']!r}", err=True)
     return partial(made.fit, train_data, valid=valid_data or None)
 
 
@@ -334,13 +380,21 @@ def _on_cluster(
     sets: Mapping[str, list[Path]],
     reading: Reading,
     cluster: str,
+    held_out: tuple[float, int] | None,
 ) -> Callable[..., Any]:
     """Return what trains on a cluster, whose workers read the files; refuse what it cannot do."""
     columns = _workers_reading(data, reading)
+    if made.kind == "prepared":
+        raise ParameterError(
+            "--normalise and --features FILE cannot go with --cluster, whose workers read the "
+            "files. Leave one of them out."
+        )
     if not hasattr(made, "fit_files"):
         raise ParameterError(f"--cluster trains a lambdamart, not a {ranker}. Leave it out.")
     if reading.base_score is not None:
         raise ParameterError("--base-score cannot go with --cluster. Leave one of them out.")
+    if held_out is not None:
+        raise ParameterError("--valid-share cannot go with --cluster: give --valid, a file.")
     return partial(made.fit_files, data, cluster=cluster, valid=sets or None, **columns)
 
 

@@ -15,7 +15,7 @@ from rankgrove.data.concatenate import concatenate, refuse_shared_queries
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.random import generator
-from rankgrove.validation import check_integer, counted
+from rankgrove.validation import check_integer, check_real, counted, refuse
 
 
 class Fold(NamedTuple):
@@ -120,6 +120,36 @@ def k_fold(
                 yield Split(dataset.select(part != i), test)
 
     return folds()
+
+
+def hold_out(dataset: QueryDataset, share: float, *, seed: int = 0) -> Split:
+    """Divide a data set's queries in two: those to learn from, and a share of them held out.
+
+    Parameters
+    ----------
+    dataset : what to divide; the parts are views of it
+    share : of the queries, to be held out; above 0 and below 1
+    seed : what the draw depends on
+
+    Examples
+    --------
+    >>> data = QueryDataset(None, [1, 0, 2, 1], qid=["a", "b", "c", "d"])
+    >>> train, valid = hold_out(data, 0.25)
+    >>> train.n_queries, valid.n_queries
+    (3, 1)
+    """
+    check_real("share", "hold_out", share, above=0.0)
+    if share >= 1.0:
+        refuse("share", "hold_out", "a share below 1", share)
+    n_out = round(share * dataset.n_queries)
+    if not 0 < n_out < dataset.n_queries:
+        raise DataError(
+            f"hold_out: {share:g} of {counted(dataset.n_queries, 'query', 'queries')} leaves one "
+            "of the two parts empty: choose another share."
+        )
+    out = np.zeros(dataset.n_queries, np.bool_)
+    out[_shuffled(dataset.query_keys, seed, "hold_out")[:n_out]] = True
+    return Split(dataset.select(~out), dataset.select(out))
 
 
 def assign_parts(

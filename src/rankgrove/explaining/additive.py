@@ -20,6 +20,7 @@ from rankgrove.rankers.foreign import TreeRanker
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.net_ranker import NetRanker
+from rankgrove.rankers.prepared import PreparedRanker
 from rankgrove.rankers.stacking import StackedRanker
 from rankgrove.rankers.submodel import SubmodelRanker
 
@@ -195,6 +196,16 @@ def _scaled(found: Sum, scores: np.ndarray, data: QueryDataset) -> Sum:
     return Sum(found.base - low[of_row], found.parts).times(factor[of_row])
 
 
+def _prepared(model: PreparedRanker, at: Context) -> Sum:
+    """Take the sum of the ranker inside, whose features are some of the data's."""
+    usual = None if at.background is None else model.prepared(at.background)
+    inside = Context(model.prepared(at.data), model.prepared(at.all_data), usual, at.n_threads)
+    found = taken_apart(model.ranker_, inside)
+    parts = np.zeros((at.data.n_rows, at.data.n_features))
+    parts[:, model.columns_] = found.parts
+    return Sum(found.base, parts)
+
+
 def _weighted(sums: list[Sum], weights: np.ndarray) -> Sum:
     total = sums[0].times(float(weights[0]))
     for one, weight in zip(sums[1:], weights[1:].tolist(), strict=True):
@@ -214,4 +225,5 @@ _WAYS: dict[type, Any] = {
     NetRanker: _net,
     CombinedRanker: _combined,
     BaggedRanker: _bag,
+    PreparedRanker: _prepared,
 }

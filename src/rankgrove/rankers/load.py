@@ -24,6 +24,7 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     mart,
     mcrank,
     nets,
+    prepared,
     rank_svm,
     rankboost,
     smooth_rank,

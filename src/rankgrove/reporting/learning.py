@@ -13,6 +13,7 @@ import numpy as np
 
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.combination import CombinedRanker
+from rankgrove.rankers.prepared import PreparedRanker
 from rankgrove.rankers.stacking import StackedRanker
 
 
@@ -62,6 +63,8 @@ class LearningCurve:
 
 def learning_curves(name: str, model: Any) -> list[LearningCurve]:
     """Return the curves of a model's training record; none where it has no record."""
+    if isinstance(model, PreparedRanker):
+        return learning_curves(name, model.ranker_)
     if isinstance(model, BaggedRanker):
         return _of_bag(name, model)
     found = _own(name, model)
