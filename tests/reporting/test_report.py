@@ -14,8 +14,20 @@ from rankgrove.reporting.distribution import label_groups, score_distribution
 from rankgrove.reporting.importance import feature_importance, overall
 from rankgrove.reporting.learning import learning_curves
 from rankgrove.reporting.page import embedded
-from rankgrove.reporting.rankings import MOST_DOCUMENTS, shown_queries
-from rankgrove.reporting.reasons import reasons
+from rankgrove.reporting.rankings import (
+    BRIEF_LEAST,
+    BRIEF_MOST,
+    MOST_DOCUMENTS,
+    brief_queries,
+    shown_queries,
+)
+from rankgrove.reporting.reasons import (
+    MOST_FEATURES,
+    N_FEATURES,
+    SMALL_REST,
+    _of_query,
+    reasons,
+)
 from rankgrove.reporting.sizes import size_curve
 from rankgrove.reporting.systems import as_systems
 from rankgrove.reporting.verdict import signed, verdict
@@ -77,6 +89,46 @@ def test_sums_over_features_are_exact(made):
             assert parts[:, :-1] == pytest.approx(scaled[:, why.features[:-1]])
             rest = np.setdiff1d(np.arange(test.n_features), why.features[:-1])
             assert parts[:, -1] == pytest.approx(scaled[:, rest].sum(axis=1), abs=1e-9)
+
+
+def test_features_are_shown_until_the_rest_is_small():
+    rng = np.random.default_rng(5)
+    parts = rng.normal(size=(30, 60)) * np.linspace(1.0, 0.3, 60)
+    few = np.zeros((30, 60))
+    few[:, :3] = rng.normal(size=(30, 3))
+    for own, expected in ((parts, MOST_FEATURES), (few, 3), (few + 0.05 * parts, N_FEATURES)):
+        why = _of_query([own], [own.sum(axis=1)])
+        assert len(why.features) == expected + 1
+        (shown,) = why.of
+        total = shown.sum(axis=1)
+        if expected < MOST_FEATURES:
+            assert np.abs(shown[:, -1]).max() <= SMALL_REST * np.ptp(total)
+    # one more than the least where that is needed, and no more
+    middle = few.copy()
+    middle[:, 3:12] = rng.normal(size=(30, 9))
+    n = len(_of_query([middle], [middle.sum(axis=1)]).features) - 1
+    assert N_FEATURES < n <= 12
+
+
+def test_all_queries_can_be_opened():
+    data = rg.make_artificial(60, n_docs=30, seed=4)
+    one = rg.LambdaMART(n_trees=3).fit(data)
+    found = block(rg.report({"f1": data.column(1), "trees": one}, data, n_documents=150).html)
+    of = found["rankings"]["of"]
+    assert len(of) == 60
+    whole = [q for q, own in of.items() if "why" in own]
+    assert len(whole) == 5
+    brief = [own for q, own in of.items() if q not in whole]
+    assert sum(len(own["docs"]) for own in brief) <= 8 * 150
+    for own in brief:
+        assert own["total"] == 30
+        assert len(own["docs"]) == BRIEF_MOST
+        for ranks in own["ranks"]:  # every system's first documents are there
+            assert set(range(1, BRIEF_MOST // 2 + 1)) <= set(ranks)
+    # where there are too many, those with the largest differences
+    values = [np.zeros(500), np.linspace(0.0, 1.0, 500)]
+    queries, most = brief_queries(values, np.full(500, 40), 100, [499])
+    assert (most, queries) == (BRIEF_LEAST, list(range(499 - 8 * 100 // BRIEF_LEAST, 499)))
 
 
 def test_all_sections_have_their_data(made, page):

@@ -18,7 +18,7 @@ from rankgrove.reporting.dependence import Dependence, dependences
 from rankgrove.reporting.distribution import label_groups, score_distribution
 from rankgrove.reporting.importance import Importance, feature_importance
 from rankgrove.reporting.learning import LearningCurve, learning_curves
-from rankgrove.reporting.rankings import ranking, shown_queries
+from rankgrove.reporting.rankings import Ranking, brief_queries, ranking, shown_queries
 from rankgrove.reporting.reasons import are_sums, reasons
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import System
@@ -155,10 +155,10 @@ def _rankings(
     docids = data.docid
     made: dict[str, Any] = {}
     place: dict[int, int] = {}  # of a feature's column in the list of names
-    for query, why in reasons(systems, data, shown, importances, subject.n_threads):
-        one = ranking(query, data, systems)
+
+    def plain(one: Ranking) -> dict[str, Any]:
         rows = one.rows
-        made[str(query)] = {
+        return {
             "total": one.n_documents,
             "docs": [str(d) for d in docids[rows].tolist()]
             if docids is not None
@@ -167,11 +167,19 @@ def _rankings(
             "groups": groups[rows].tolist(),
             "ranks": one.ranks.tolist(),
             "scores": rounded(one.scores, 5),
+        }
+
+    for query, why in reasons(systems, data, shown, importances, subject.n_threads):
+        one = ranking(query, data, systems)
+        made[str(query)] = plain(one) | {
             "why": {
                 "features": [j if j < 0 else place.setdefault(j, len(place)) for j in why.features],
                 "of": [_thousandths(parts, one.places) for parts in why.of],
             },
         }
+    brief, most = brief_queries(values, np.diff(data.query_ptr), n_documents, shown)
+    for query in brief:
+        made[str(query)] = plain(ranking(query, data, systems, most))
     return {
         "of": made,
         "features": [data.feature_names[j] for j in place],

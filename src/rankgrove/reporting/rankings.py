@@ -14,6 +14,10 @@ from rankgrove.reporting.systems import System
 from rankgrove.validation import counted, nearest
 
 MOST_DOCUMENTS = 100  # of one query: those that some system ranks highest
+# Of queries that are not shown with all of these: so many documents in all for every one that is
+# shown so, and of a query between so many.
+BRIEF_SHARE = 8
+BRIEF_LEAST, BRIEF_MOST = 5, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,21 @@ def shown_queries(
     return sorted(chosen)
 
 
+def brief_queries(
+    values: Sequence[np.ndarray], sizes: np.ndarray, n_documents: int, shown: Sequence[int]
+) -> tuple[list[int], int]:
+    """Return the queries to show with their first documents alone, and how many of these.
+
+    All that are not among `shown`, where ``BRIEF_SHARE`` times `n_documents` documents are enough
+    for that; otherwise those with the largest differences.
+    """
+    rest = [q for q in dict.fromkeys(_by_interest(values)) if q not in set(shown)]
+    room = BRIEF_SHARE * n_documents
+    most = max(BRIEF_LEAST, min(BRIEF_MOST, room // max(1, len(rest))))
+    needed = np.cumsum([min(int(sizes[q]), most) for q in rest])
+    return sorted(rest[: int(np.searchsorted(needed, room, side="right"))]), most
+
+
 def _by_interest(values: Sequence[np.ndarray]) -> list[int]:
     """Return the queries by the size of their differences, every system's largest in turn."""
     if len(values) == 1:
@@ -75,7 +94,9 @@ def _by_interest(values: Sequence[np.ndarray]) -> list[int]:
     return np.stack(orders, axis=1).ravel().tolist()
 
 
-def ranking(query: int, data: QueryDataset, systems: Sequence[System]) -> Ranking:
+def ranking(
+    query: int, data: QueryDataset, systems: Sequence[System], most: int = MOST_DOCUMENTS
+) -> Ranking:
     """Return a query's documents with their ranks and scores in all systems."""
     first, end = int(data.query_ptr[query]), int(data.query_ptr[query + 1])
     rows = np.arange(first, end) if data.order is None else data.order[first:end]
@@ -83,7 +104,7 @@ def ranking(query: int, data: QueryDataset, systems: Sequence[System]) -> Rankin
     ranks = np.empty(scores.shape, np.int64)
     for own, of in zip(ranks, scores, strict=True):
         own[np.argsort(-of, kind="stable")] = np.arange(1, rows.size + 1)
-    keep = np.sort(np.argsort(ranks.min(axis=0), kind="stable")[:MOST_DOCUMENTS])
+    keep = np.sort(np.argsort(ranks.min(axis=0), kind="stable")[:most])
     return Ranking(query, keep, rows[keep], rows.size, ranks[:, keep], scores[:, keep])
 
 

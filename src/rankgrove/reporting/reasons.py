@@ -22,7 +22,9 @@ from rankgrove.reporting.systems import System
 
 ROWS_AT_ONCE = 5000
 N_FEATURES = 8  # of a query: those that move its documents most
-N_OMITTED = 12  # features that are looked at where a model is no sum over features
+MOST_FEATURES = 24  # more of them, until those left out together are small:
+SMALL_REST = 0.1  # of the range of the query's scores
+N_OMITTED = 24  # features that are looked at where a model is no sum over features
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,17 +107,38 @@ def _of_query(found: Sequence[np.ndarray | None], scores: Sequence[np.ndarray]) 
     if not known:
         return Reasons([], [None] * len(scaled))
     size = np.sum([(one**2).sum(axis=0) for one in known], axis=0)
-    top = np.argsort(-size, kind="stable")[:N_FEATURES]
-    features = sorted(int(j) for j in top if size[j] > 0.0)
+    ranked = [int(j) for j in np.argsort(-size, kind="stable") if size[j] > 0.0]
+    totals = [
+        None if one is None else (own - own.mean()) / spread_of(own)
+        for one, own in zip(scaled, scores, strict=True)
+    ]
+    pairs = [(p, t) for p, t in zip(scaled, totals, strict=True) if p is not None and t is not None]
+    features = sorted(ranked[: _enough(ranked, pairs)])
     of: list[np.ndarray | None] = []
-    for one, own in zip(scaled, scores, strict=True):
-        if one is None:
+    for one, total in zip(scaled, totals, strict=True):
+        if one is None or total is None:
             of.append(None)
             continue
-        total = (own - own.mean()) / spread_of(own)
         shown = one[:, features]
         of.append(np.column_stack([shown, total - shown.sum(axis=1)]))
     return Reasons([*features, -1], of)
+
+
+def _enough(ranked: Sequence[int], pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> int:
+    """Return how many of the ranked features to show: until what they leave out is small.
+
+    `pairs` have every known model's parts and scores. At least ``N_FEATURES`` are shown, and at
+    most ``MOST_FEATURES``.
+    """
+    rests = [total - parts[:, ranked[:N_FEATURES]].sum(axis=1) for parts, total in pairs]
+    bounds = [SMALL_REST * np.ptp(total) for _, total in pairs]
+    n = min(N_FEATURES, len(ranked))
+    while n < min(MOST_FEATURES, len(ranked)):
+        if all(np.abs(rest).max() <= most for rest, most in zip(rests, bounds, strict=True)):
+            break
+        rests = [rest - parts[:, ranked[n]] for rest, (parts, _) in zip(rests, pairs, strict=True)]
+        n += 1
+    return n
 
 
 def spread_of(scores: np.ndarray) -> float:

@@ -20,6 +20,21 @@ function start() {
   const drawn = { learning, importance, dependence, scores, micros: sizes, alpha, adaptation, pruning };
   for (const [key, draw] of Object.entries(drawn)) if (there(key)) draw();
   document.querySelectorAll(".panels").forEach(arrange);
+  document.querySelectorAll("main > section > .scroll, .tests .scroll").forEach(tellScroll);
   addEventListener("beforeprint", () => { for (const more of document.querySelectorAll(".tests")) more.open = true; });
+}
+// A table that is wider than its place: a shadow where it goes on, and words.
+function tellScroll(box) {
+  const words = el("p", { class: "scroll-hint", "aria-hidden": "true", hidden: true }, "The table goes on to the right: swipe or scroll. →");
+  box.before(words);
+  const tell = () => {
+    const rest = box.scrollWidth - box.clientWidth;
+    words.hidden = rest <= 1;
+    box.classList.toggle("more-right", rest > 1 && box.scrollLeft < rest - 1);
+    box.classList.toggle("more-left", rest > 1 && box.scrollLeft > 1);
+  };
+  box.addEventListener("scroll", tell, { passive: true });
+  new ResizeObserver(tell).observe(box);
+  tell();
 }
 start();

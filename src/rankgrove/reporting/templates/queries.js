@@ -82,7 +82,7 @@ function update() {
   const both = view.b !== IDEAL;
   if (!both && (view.key === "b" || view.key === "difference")) [view.key, view.down] = ["a", false];
   const all = both ? DATA.queries.ids.map((_, q) => difference(q)) : [];
-  reach = Math.max(1e-9, ...extent([all.length ? all : [0]]).map(Math.abs));
+  reach = Math.max(...extent([all.length ? all : [0]]).map(Math.abs)) || 1;
   drawWins(all);
   updateList(true);
 }
@@ -165,6 +165,10 @@ function drawWins(all) {
   const order = all.map((d, q) => [d, q]).filter(([d]) => d !== null).sort((p, q) => q[0] - p[0]);
   const won = order.filter(([d]) => d > 0).length, lost = order.filter(([d]) => d < 0).length, alike = order.length - won - lost;
   const a = nameOf(view.a), b = nameOf(view.b);
+  if (!won && !lost) {
+    host.append(el("p", { class: "note" }, view.a === view.b ? `${a} is compared with itself: choose another model.` : `${a} and ${b} have the same ${DATA.measures[view.measure]} in all ${counted(alike)}.`));
+    return;
+  }
   const chart = figure(host, {
     title: `${b} against ${a}: ${counted(won)} won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; a press opens the query`,
     draw(width) {
@@ -242,7 +246,7 @@ function drawDetail() {
     rankList(own, orders[0], view.a, left, null), slopes(own, orders, shown), rankList(own, orders[1], view.b, right, left)));
   if (n > FIRST) host.append(el("button", { type: "button", class: "plain more", onclick: () => { view.all = !view.all; drawDetail(); document.querySelector("#query-detail .more").focus(); } }, view.all ? `Show the first ${FIRST} only` : `Show all ${grouped(n)} documents`));
   if (DATA.rankings.row_numbers) host.append(el("p", { class: "small" }, "Documents are named by their rows in the data."));
-  if (own.total > n) host.append(el("p", {}, `Of ${grouped(own.total)} documents, the ${grouped(n)} that some model ranks highest are here.`));
+  if (own.total > n) host.append(el("p", { class: "left-out" }, `Of ${grouped(own.total)} documents, the ${grouped(n)} that some model ranks highest are here.`));
   host.append(el("div", { class: "why", id: "why" }));
   drawWhy(own, left, right);
 }
@@ -283,28 +287,40 @@ function markDoc() {
 
 // -- the features that moved a document --------------------------------------------------------------
 
-const HOW = DATA.rankings.exact ? "Shapley values; they add up exactly." : "A feature lifts by what the score loses where it takes its mean in the query.";
+const HOW = DATA.rankings.exact ? "Shapley values; they add up exactly." : "A feature lifts by what the score loses where it takes its mean in the query. Not all of these models are sums over features: the last bar is what features do only together, and those that were not looked at.";
+const REST = DATA.rankings.exact ? "all others" : "together";
 function drawWhy(own, left, right) {
   const host = byId("why"), d = view.doc, share = own.why;
   const ranks = view.b === IDEAL ? `rank ${left[d]}, ideally ${right[d]}` : left[d] === right[d] ? `rank ${left[d]} in both` : `rank ${left[d]} → ${right[d]}`;
   host.replaceChildren(el("h4", {}, `${docName(own, d)}, label ${own.labels[d]}: ${ranks}`));
-  const a = share && share.of[view.a], b = view.b === IDEAL ? null : share && share.of[view.b];
-  if (!a || (view.b !== IDEAL && !b)) { host.append(el("p", {}, "What a model’s features add to a score is not known for both of these.")); return; }
-  const names = share.features.map((j) => (j < 0 ? "all others" : DATA.rankings.features[j]));
+  if (!share) {
+    const id = DATA.queries.ids[view.query];
+    host.append(el("p", {}, "Of this query the page has the first documents, without what features add. Make it with ", el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to have all of it here."));
+    return;
+  }
+  const both = view.b !== IDEAL && share.of[view.a] && share.of[view.b];
+  // A feature or scores beside a model: what the model alone adds up.
+  const single = both ? null : share.of[view.a] ? view.a : view.b !== IDEAL && share.of[view.b] ? view.b : null;
+  if (!both && single === null) { host.append(el("p", {}, "What features add to these scores is not known.")); return; }
+  const a = share.of[both ? view.a : single], b = both ? share.of[view.b] : null;
+  const names = share.features.map((j) => (j < 0 ? REST : DATA.rankings.features[j]));
   const of = (model) => model[d].map((v) => v / 1000);
   const values = b ? of(b).map((v, k) => v - of(a)[k]) : of(a);
   const order = values.map((_, k) => k).filter((k) => Math.abs(values[k]) >= 0.0005).sort((p, r) => (share.features[p] < 0) - (share.features[r] < 0) || Math.abs(values[r]) - Math.abs(values[p]));
   const total = values.reduce((sum, v) => sum + v, 0);
   host.append(el("p", {}, b
     ? `What moved it: how much more every feature lifts it with ${nameOf(view.b)} than with ${nameOf(view.a)}, together ${signed(total, 2)}, in standard deviations of each model’s scores in this query. ${HOW}`
-    : `What lifts it above or below the query’s mean score, together ${signed(total, 2)} standard deviations. ${HOW}`));
+    : `What lifts it above or below the query’s mean score${several ? ` with ${nameOf(single)}` : ""}, together ${signed(total, 2)} standard deviations. ${HOW}`));
   host.append(barPicture(Math.max(220, host.clientWidth), order.map((k) => names[k]), order.map((k) => values[k]), (k) => (values[order[k]] > 0 ? "var(--good)" : "var(--bad)"),
     (k) => (b ? [`${nameOf(view.a)} ${signed(of(a)[order[k]], 3)}`, `${nameOf(view.b)} ${signed(of(b)[order[k]], 3)}`] : [signed(values[order[k]], 3)])));
 }
 
 function queries() {
-  const n = DATA.queries.ids.length, kept = Object.keys(DATA.rankings.of).length;
-  byId("queries-lead").textContent = `${counted(n)}. ${several ? "Choose two models and a measure" : "Choose a query"}; ${kept === n ? "every query has" : `${grouped(kept)} queries, those with the largest differences, have`} its documents here.`.replace("have its", "have their");
+  const n = DATA.queries.ids.length, here = Object.values(DATA.rankings.of), kept = here.length, whole = here.filter((own) => own.why).length;
+  const largest = several ? "those with the largest differences" : "those with the lowest values";
+  const open = kept === n ? "every query can be opened" : `${grouped(kept)} queries, ${largest}, can be opened`;
+  const more = whole === kept ? "" : `; ${grouped(whole)} of them, ${largest}, with all that features add, the others with their first documents`;
+  byId("queries-lead").textContent = `${counted(n)}. ${several ? "Choose two models and a measure" : "Choose a query"}; ${open}${more}.`;
   controls();
   update();
 }
