@@ -90,6 +90,7 @@ _HOME = {
     "statistics_from_data": "rankers.adapting",
     "load": "rankers.load",
     "TreeRanker": "rankers.foreign",
+    "WeightRanker": "rankers.foreign",
     "convert": "rankers.convert",
     "Report": "reporting.make",
     "report": "reporting.make",
@@ -183,6 +184,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.crr import CRR as CRR
     from rankgrove.rankers.folds import QueryKFold as QueryKFold
     from rankgrove.rankers.foreign import TreeRanker as TreeRanker
+    from rankgrove.rankers.foreign import WeightRanker as WeightRanker
     from rankgrove.rankers.forest import RandomForest as RandomForest
     from rankgrove.rankers.frank import FRank as FRank
     from rankgrove.rankers.gbrank import GBRank as GBRank

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
 import struct
 
 import numpy as np
@@ -179,10 +181,39 @@ def test_hostile_files(content, tmp_path):
 
 def test_files_that_are_written_but_not_read_say_so(tmp_path):
     trees = random_ensemble(1)
-    for to in ("solr", "elasticsearch"):
-        (tmp_path / to).write_bytes(encode(trees, to, LABELS, zero=True)[0])
-        with pytest.raises(rg.ModelFileError, match="written, not read: convert the model"):
-            rg.load(tmp_path / to)
+    (tmp_path / "model").write_bytes(encode(trees, "elasticsearch", LABELS, zero=True)[0])
+    with pytest.raises(rg.ModelFileError, match=r"written, not read.*text of its 'definition'"):
+        rg.load(tmp_path / "model")
+
+
+def old_binary(prefix=b""):
+    """The beginning of a model in XGBoost's format before JSON."""
+    numbers = struct.pack("<fI", 0.5, 46) + bytes(128)
+    return (
+        prefix + numbers + struct.pack("<Q", 13) + b"rank:pairwise" + struct.pack("<Q", 6)
+        + b"gbtree" + bytes(200)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (old_binary(), "XGBoost's old binary format.*save_model"),
+        (old_binary(b"binf"), "XGBoost's old binary format"),
+        (old_binary(b"\0\x05_cls_"), "XGBoost's old binary format"),  # with Spark's words before
+        (b"bs64\tYmluZg==", "XGBoost's old binary format"),
+        (b"booster[0]:\n0:[f0<0.5] yes=1,no=2,missing=1\n", "dump as text.*dump_format='json'"),
+        (pickle.dumps({"a": 1}), "a Python pickle, which is never read"),
+        (b"ccopy_reg\n_reconstructor\np0\n", "a Python pickle"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "git lfs pull"),
+        (gzip.compress(b"tree\nversion=v3\n"), "gunzip"),
+        (b"Tree=0\nnum_leaves=1\nleaf_value=1\n", "begins with a tree"),
+    ],
+)
+def test_files_that_are_not_read_are_named(content, message, tmp_path):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(rg.ModelFileError, match=f"model: .*{message}"):
+        rg.load(tmp_path / "model")
 
 
 def test_values_of_ubjson():

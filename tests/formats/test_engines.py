@@ -110,8 +110,6 @@ def test_a_ranklib_model_with_weights(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("## RankNet\n## x\n1 2\n", "'RankNet'"),
-        ("## Random Forests\n<ensemble></ensemble>", "Random Forests"),
         (
             '<!DOCTYPE e [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><ensemble>&b;</ensemble>',
             "document type",
@@ -144,6 +142,45 @@ def test_solr(seed, n_trees, leaves, dtype, base):
         exact = replace(exact, threshold=solr.reached(solr.written(exact.threshold)))
     expected = walked(exact, filled(rows))[0]
     np.testing.assert_array_equal(mirrored.solr(written.decode(), NAMES, rows), expected)
+    again = solr.read_document(json.loads(written))
+    columns = [NAMES.index(name) for name in again.feature_names or ()]
+    np.testing.assert_array_equal(walked(again.ensemble, filled(rows)[:, columns])[0], expected)
+
+
+def test_a_solr_model_that_others_wrote(tmp_path, caplog):
+    """Java's numbers, weights, missing branches and features that are not extracted."""
+    leaf = {"value": "65"}
+    device = {"feature": "device", "threshold": "0f", "missing": "left", "left": {"value": 50},
+              "right": leaf}  # fmt: skip
+    gone = {"feature": "gone", "threshold": "1", "left": leaf, "right": leaf}
+    root = {"feature": "title", "threshold": "0.5f", "left": {"value": "-100"}, "right": device}
+    document = {
+        "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
+        "name": "m",
+        "features": [{"name": "title"}, {"name": "device"}],
+        "params": {
+            "isNullSameAsZero": False,
+            "trees": [{"weight": "0.1f", "root": root}, {"weight": 2, "root": gone}],
+        },
+    }
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document))
+    model = rg.load(path)
+    assert "in the order of its list (title, device)" in caplog.text
+    X = np.array([[0, 0], [1, 0], [1, 1], [1, np.nan], [np.nan, np.nan]], np.float32)
+    low, middle, high = (float(np.float32(0.1) * np.float32(v)) for v in (-100, 50, 65))
+    assert model.predict(X).tolist() == [low, middle, high, middle, middle]
+    document["params"].pop("isNullSameAsZero")
+    path.write_text(json.dumps(document))
+    assert rg.load(path).predict(X).tolist() == [low, middle, high, middle, low]
+    document["features"][0]["norm"] = {"class": "org.apache.solr.ltr.norm.MinMaxNormalizer"}
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match=r"m\.json: .*'title' is normalised by Solr"):
+        rg.load(path)
+    document["class"] = "org.apache.solr.ltr.model.LinearModel"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match=r"it is Solr's LinearModel; of Solr's models"):
+        rg.load(path)
 
 
 def test_solrs_thresholds_are_ours_wherever_they_can_be():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import lightgbm as lgb
 import numpy as np
@@ -35,6 +36,7 @@ def trained(params, seed=0, rounds=15, **dataset):
     return made, X
 
 
+FOREST = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.7}
 KINDS = {
     "lambdarank": {"objective": "lambdarank"},
     "missing is 0": {"objective": "lambdarank", "use_missing": False},
@@ -44,6 +46,8 @@ KINDS = {
     "classes": {"objective": "multiclass", "num_class": 4},
     "one against all": {"objective": "multiclassova", "num_class": 4},
     "goss": {"objective": "lambdarank", "data_sample_strategy": "goss"},
+    "forest": {"objective": "lambdarank", **FOREST},
+    "forest of classes": {"objective": "multiclass", "num_class": 4, **FOREST},
 }
 
 
@@ -59,10 +63,12 @@ def test_scores_are_lightgbms_to_the_bit(params, form, tmp_path):
     model = rg.load(path)
     rows = np.vstack([X, data(1)[0], [[np.inf] * 5, [-np.inf] * 5, [np.nan] * 5, [-0.0] * 5]])
     rows[-4, 1] = 1e-36  # a zero, to LightGBM
-    expected = booster.predict(rows, raw_score=True)
+    # of a forest LightGBM's raw scores are sums; it divides them for its predictions
+    divisor = 15 if params.get("boosting") == "rf" else 1
+    expected = booster.predict(rows, raw_score=True) / divisor
     np.testing.assert_array_equal(model.raw_scores(rows), expected)
     single = rows.astype(np.float32)
-    expected = booster.predict(single, raw_score=True)
+    expected = booster.predict(single, raw_score=True) / divisor
     np.testing.assert_array_equal(model.raw_scores(single), expected)
     assert model.objective_.split(" ")[0] == params["objective"]
     if params["objective"] == "multiclass":
@@ -131,16 +137,6 @@ def test_statistics_and_names_are_kept(tmp_path):
             {},
             "linear functions.*without linear_tree",
         ),
-        (
-            {
-                "objective": "regression",
-                "boosting": "rf",
-                "bagging_freq": 1,
-                "bagging_fraction": 0.5,
-            },
-            {},
-            "random forest.*boosting=gbdt",
-        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(params, dataset, message, tmp_path):
@@ -152,14 +148,89 @@ def test_what_cannot_be_read_is_refused(params, dataset, message, tmp_path):
             rg.load(tmp_path / file)
 
 
-# -- zeros that are missing -----------------------------------------------------------------------
+def test_a_forest_is_its_mean_everywhere(tmp_path):
+    booster, X = trained(KINDS["forest"])
+    booster.save_model(tmp_path / "m.txt")
+    model = rg.load(tmp_path / "m.txt")
+    scores = booster.predict(X)
+    np.testing.assert_array_equal(model.predict(X), scores)
+    model.save(tmp_path / "m.rg")
+    again = rg.load(tmp_path / "m.rg")
+    np.testing.assert_array_equal(again.predict(X), scores)
+    again.save(tmp_path / "n.rg")
+    assert (tmp_path / "n.rg").read_bytes() == (tmp_path / "m.rg").read_bytes()
+    # as plain trees it is the same but for rounding
+    np.testing.assert_allclose(walked(model.ensemble_, X)[0], scores, rtol=1e-12)
+    single = X.astype(np.float32)
+    np.testing.assert_allclose(
+        model.scorer().predict(single), booster.predict(single), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.truncated(5).predict(X), booster.predict(X, num_iteration=5) * 5 / 15, rtol=1e-12
+    )
+    rg.convert(model, tmp_path / "out.txt", to="lightgbm")
+    written = lgb.Booster(model_file=tmp_path / "out.txt")
+    np.testing.assert_allclose(written.predict(X), scores, rtol=1e-12)
+
+
+def test_a_dump_of_version_2(tmp_path):
+    """It lacks the objective, whether it averages, and most statistics."""
+    booster, X = trained(KINDS["lambdarank"])
+    kept = {
+        "name", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx",
+        "feature_names", "tree_info",
+    }  # fmt: skip
+    document = {k: v for k, v in booster.dump_model().items() if k in kept}
+    document["version"] = "v2"
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    model = rg.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(model.predict(X), booster.predict(X))
+    # the first of them call <= no_greater, and take NaN for 0
+    booster, X = trained(KINDS["missing is 0"])
+    text = json.dumps({**document, "tree_info": booster.dump_model()["tree_info"]})
+    for key in ('"default_left": true, ', '"default_left": false, ', '"missing_type": "None", '):
+        text = text.replace(key, "")
+    assert "missing_type" not in text
+    (tmp_path / "m.json").write_text(text.replace('"<="', '"no_greater"'))
+    np.testing.assert_array_equal(rg.load(tmp_path / "m.json").predict(X), booster.predict(X))
+
+
+def test_models_shortened_by_hand(tmp_path):
+    booster, X = trained(KINDS["lambdarank"])
+    text = booster.model_to_string()
+    path = tmp_path / "m.txt"
+
+    def message():
+        with pytest.raises(rg.ModelFileError) as error:
+            rg.load(path)
+        return str(error.value)
+
+    first = text.index("Tree=5\n")
+    shortened = text[:first] + text[text.index("end of trees") :]
+    path.write_text(shortened)
+    assert "has 5 trees of the 15 that tree_sizes lists" in message()
+    assert "remove the line tree_sizes=" in message()
+    # as it advises
+    path.write_text("\n".join(x for x in shortened.splitlines() if "tree_sizes" not in x))
+    np.testing.assert_array_equal(rg.load(path).predict(X), booster.predict(X, num_iteration=5))
+    path.write_text(text[:first])
+    assert "ends within or after tree 4 of the 15 that tree_sizes lists" in message()
+    path.write_text(text[text.index("Tree=0\n") :])
+    assert "begins with a tree" in message()
+    # files of old versions have no 'end of trees'
+    path.write_text(text.replace("end of trees\n", ""))
+    np.testing.assert_array_equal(rg.load(path).predict(X), booster.predict(X))
+
+
+# -- what is zero ---------------------------------------------------------------------------------
 
 EDGES = [-1.0, BELOW, -ZERO, -1e-36, -0.0, 0.0, 1e-36, ZERO, np.nextafter(ZERO, 1), 1.0]
 
 
 @pytest.mark.parametrize("threshold", EDGES)
 @pytest.mark.parametrize("default_left", [True, False])
-def test_every_way_a_zero_can_go(threshold, default_left):
+@pytest.mark.parametrize("kind", [0, 4, 8], ids=["None", "Zero", "NaN"])
+def test_every_way_a_zero_can_go(threshold, default_left, kind):
     text = lightgbm.write_text(
         Ensemble.from_trees([random_ensemble(3, 1, 4).tree(0)], 4), ["a", "b", "c", "d"]
     )
@@ -170,7 +241,7 @@ num_cat=0
 split_feature=0 1
 split_gain=1 1
 threshold={float(threshold)!r} 0.5
-decision_type={4 | (2 * default_left)} 8
+decision_type={kind | (2 * default_left)} 8
 left_child=1 -2
 right_child=-1 -3
 leaf_value=1 2 4
@@ -214,15 +285,17 @@ def test_lightgbm_reads_what_is_written(seed, n_trees, leaves, dtype, base, colu
     assert again.feature_names == tuple("abcd")
     if base == 0.0 and n_trees:
         wide = again.ensemble
-        same_trees(wide, random_as(trees, np.float64))
+        same_trees(wide, with_lightgbms_zero(trees))
     second = lightgbm.read_text(lightgbm.write_text(again.ensemble, list("abcd")))
     same_trees(second.ensemble, again.ensemble)
 
 
-def random_as(trees, dtype):
-    from dataclasses import replace
-
-    return replace(trees, threshold=trees.threshold.astype(dtype))
+def with_lightgbms_zero(trees):
+    """Float64 thresholds, none of them within what is 0 to LightGBM."""
+    threshold = trees.threshold.astype(np.float64)
+    zero = np.abs(threshold) < ZERO
+    moved = np.where(threshold < 0, BELOW, ZERO)
+    return replace(trees, threshold=np.where(zero | (threshold == -ZERO), moved, threshold))
 
 
 def test_statistics_go_round():

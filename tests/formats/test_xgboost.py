@@ -173,6 +173,74 @@ def test_what_cannot_be_read_is_refused(tmp_path):
         rg.load(tmp_path / "own.json")
 
 
+@pytest.mark.parametrize("objective", ["binary:logistic", "reg:logistic"])
+def test_base_scores_of_0_and_1_are_xgboosts(objective):
+    X, y = data()
+    booster = xgb.train({"objective": objective, "max_depth": 2}, xgb.DMatrix(X, y > 1), 3)
+    document = json.loads(booster.save_raw("json"))
+    for score in ("0", "1E0", "[0E0]", "[1E-7]", "[9.9999994E-1]"):
+        document["learner"]["learner_model_param"]["base_score"] = score
+        again = xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+        expected = again.predict(xgb.DMatrix(X), output_margin=True)
+        found = walked(xgboost.read_document(document).ensemble, X.astype(np.float32))[0]
+        np.testing.assert_array_equal(found, expected)
+    document["learner"]["learner_model_param"]["base_score"] = "2"
+    with pytest.raises(rg.ModelFileError, match="no probability"):
+        xgboost.read_document(document)
+
+
+# -- dumps ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["dump_model", "get_dump", "with_stats"])
+def test_a_dump_is_read(form, tmp_path, caplog):
+    booster, X = trained("rank:ndcg")
+    booster = booster.copy()
+    path = tmp_path / "dump.json"
+    if form == "get_dump":
+        path.write_text(json.dumps(booster.get_dump(dump_format="json")))
+    else:
+        booster.dump_model(path, dump_format="json", with_stats=form == "with_stats")
+    expected = booster.predict(xgb.DMatrix(X), output_margin=True)
+    config = json.loads(booster.save_config())["learner"]["learner_model_param"]
+    base = float(config["base_score"].strip("[]"))
+    model = rg.load(path, base_score=base)
+    assert not caplog.records
+    np.testing.assert_array_equal(model.predict(X), expected)
+    without = rg.load(path)
+    assert "does not hold the base score" in caplog.text
+    np.testing.assert_allclose(without.predict(X), expected - base, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(model.ensemble_.node_weight).all() == (form == "with_stats")
+    booster.save_model(tmp_path / "whole.json")
+    with pytest.raises(rg.ParameterError, match="base_score= says what a dump of XGBoost"):
+        rg.load(tmp_path / "whole.json", base_score=0.5)
+
+
+def test_a_dump_with_names_needs_their_order(tmp_path):
+    X, y = data()
+    names = ["title", "body", "f0", "url", "rank"]
+    matrix = xgb.DMatrix(X, y, feature_names=names)
+    booster = xgb.train({"max_depth": 4, "base_score": 0}, matrix, 8)
+    booster.dump_model(tmp_path / "d.json", dump_format="json")
+    with pytest.raises(rg.ModelFileError, match=r"does not say which column.*features=\[\.\.\.\]"):
+        rg.load(tmp_path / "d.json")
+    with pytest.raises(rg.ModelFileError, match="not among the 2 of features="):
+        rg.load(tmp_path / "d.json", features=["title", "body"])
+    model = rg.load(tmp_path / "d.json", features=names, base_score=0)
+    np.testing.assert_array_equal(model.predict(X), booster.predict(matrix))
+    assert model.feature_names_ == tuple(names)
+
+
+def test_categories_of_a_dump_are_refused(tmp_path):
+    X, y = data()
+    X[:, 4] = np.arange(400) % 7
+    matrix = xgb.DMatrix(X, y, feature_types=["q"] * 4 + ["c"], enable_categorical=True)
+    booster = xgb.train({"max_cat_to_onehot": 1, "max_depth": 6}, matrix, 10)
+    booster.dump_model(tmp_path / "d.json", dump_format="json")
+    with pytest.raises(rg.ModelFileError, match="by categories"):
+        rg.load(tmp_path / "d.json")
+
+
 # -- writing --------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,34 @@ def ranklib(text: str, rows: np.ndarray) -> np.ndarray:
     return np.array(scores)
 
 
+def ranklib_weights(line: str, rows: np.ndarray) -> np.ndarray:
+    """RankLib's linear models: double terms one after the other; feature 0 is where they begin."""
+    terms = [(int(f), float(w)) for f, w in (t.split(":") for t in line.split("#")[0].split())]
+    scores = []
+    for row in rows:
+        total = sum((weight for feature, weight in terms if feature == 0), 0.0)
+        for feature, weight in terms:
+            if feature > 0:
+                x = row[feature - 1]
+                total += weight * (0.0 if math.isnan(x) else float(f32(x)))
+        scores.append(total)
+    return np.array(scores)
+
+
+def ranklib_stumps(line: str, rows: np.ndarray) -> np.ndarray:
+    """RankLib's RankBoost: a float32 value above a double threshold earns a double weight."""
+    terms = [tuple(map(float, term.split(":"))) for term in line.split()]
+    scores = []
+    for row in rows:
+        total = 0.0
+        for feature, threshold, weight in terms:
+            x = row[int(feature) - 1]
+            x = 0.0 if math.isnan(x) else float(f32(x))
+            total += weight * (1 if x > threshold else 0)
+        scores.append(total)
+    return np.array(scores)
+
+
 def solr(text: str, names: list[str], rows: np.ndarray) -> np.ndarray:
     """Solr: a feature is found by its name, one that a document lacks is 0."""
     model = json.loads(text)

@@ -16,7 +16,7 @@ from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.foreign import TreeRanker
+from rankgrove.rankers.foreign import TreeRanker, WeightRanker
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.net_ranker import NetRanker
@@ -108,6 +108,8 @@ def _boosted(model: BoostedRanker, at: Context) -> Sum:
 
 def _linear(model: LinearPredictor, at: Context) -> Sum:
     """Take w (x - mean of x) of every feature, as scaled; with thresholds, its step's value."""
+    if isinstance(model, WeightRanker):
+        model = model.widened(at.data)
     own = model.linear_
     known = at.all_data if at.background is None else at.background
     parts = _linear_terms(own, at.data, at.n_threads)

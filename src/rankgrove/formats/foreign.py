@@ -1,9 +1,9 @@
-"""What readers of other libraries' models share: the result, checked fields, trees from parts."""
+"""What readers of other libraries' models share: the results, checked fields, trees from parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,46 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
 MOST_FEATURES = 1 << 24  # more, and the number itself is the damage
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """Trees whose sums are divided at the end, as random forests have it.
+
+    Attributes
+    ----------
+    sums : the trees, not divided; of several bags, a column is the sum of one bag
+    divisor : what the sum is divided by
+    bags : whether the columns are bags, to be added in float64, or else scores of their own
+    """
+
+    sums: Ensemble
+    divisor: int
+    bags: bool = False
+
+    def flat(self) -> Ensemble:
+        """Return plain trees that give the same scores but for rounding."""
+        columns = 1 if self.bags else self.sums.n_columns
+        value = self.sums.value / self.divisor
+        return replace(self.sums, value=value, n_columns=columns, single=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignWeights:
+    """A linear model that another library made: terms that are added one after the other.
+
+    Attributes
+    ----------
+    feature, weight : of every term; a feature may come several times
+    intercept : what scores begin with
+    source, objective : the library, and what it calls the model
+    """
+
+    feature: np.ndarray
+    weight: np.ndarray
+    intercept: float
+    source: str
+    objective: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +68,8 @@ class Foreign:
     classes : whether the columns of several are classes, of which softmax makes probabilities
     least_features : whether the file does not say how many features there are, so that the
         ensemble has just as many as its trees look at
+    averaged : of a random forest, how its scores are made; the ensemble is then its ``flat()``
+    notes : what is not as in the library, or not known
     """
 
     ensemble: Ensemble
@@ -36,6 +78,8 @@ class Foreign:
     feature_names: tuple[str, ...] | None = None
     classes: bool = False
     least_features: bool = False
+    averaged: Averaged | None = None
+    notes: tuple[str, ...] = ()
 
 
 # -- fields of a document -------------------------------------------------------------------------
@@ -85,10 +129,15 @@ def whole_number(value: Any, name: str, low: int, high: int) -> int:
 def names_or_none(names: Any, n_features: int, plain: str | None = None) -> tuple[str, ...] | None:
     """Return feature names, or None where there are none, or only those of the form `plain`."""
     listed = [str(name) for name in as_list(names, "feature_names")]
-    if not listed or (plain and listed == [plain.format(j) for j in range(n_features)]):
+    if not listed:
         return None
     if len(listed) != n_features:
-        raise ModelFileError(f"{len(listed)} names for {n_features} features: it is damaged.")
+        raise ModelFileError(
+            f"it names {len(listed)} of {n_features} features: names were lost, or the number of "
+            "features is damaged. Name all of them or none."
+        )
+    if plain and listed == [plain.format(j) for j in range(n_features)]:
+        return None
     if len(set(listed)) != n_features:
         return None
     return tuple(listed)

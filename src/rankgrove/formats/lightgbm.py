@@ -1,9 +1,11 @@
 """LightGBM's models: its text files (versions 2 to 4) and dumped JSON in, its text out.
 
 A value goes left where x <= threshold, in double; a child that is a leaf is written as ``~leaf``.
+Values of at most 1e-35 in size are 0 (see zero_missing).
 Where a missing value (NaN) goes depends on the split's type: "NaN": to the default side; "None":
-where 0 goes; "Zero": zeros are missing too (see zero_missing). Scores are added in double, in the
-order of the trees; what the library adds at the start is in the first tree's leaves.
+where 0 goes; "Zero": zeros are missing too. Scores are added in double, in the order of the trees;
+what the library adds at the start is in the first tree's leaves. A random forest's (boosting=rf)
+are divided by the number of rounds at the end.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from rankgrove.errors import ModelFileError
 from rankgrove.formats.foreign import (
     MOST_FEATURES,
+    Averaged,
     Foreign,
     TreeParts,
     as_list,
@@ -45,24 +48,44 @@ JSON_INFINITY = 1e300  # what dump_model writes for infinity
 
 def read_text(text: str) -> Foreign:
     """Read a model file of LightGBM, what ``Booster.save_model`` writes."""
-    before, end, _ = text.partition("\nend of trees")
-    if not end:
-        raise ModelFileError("it has no 'end of trees': it is cut short. Copy it again.")
+    trees_end = re.search(r"^(end of trees|feature[ _]importances:)", text, flags=re.MULTILINE)
+    before = text[: trees_end.start()] if trees_end else text
     head, *parts = re.split(r"^Tree=.*$", before, flags=re.MULTILINE)
+    if not head.strip():
+        raise ModelFileError(
+            "it begins with a tree: the lines before it ('tree', 'version=' and so on to "
+            "'tree_sizes=') are missing. Take the whole file that save_model writes."
+        )
     header = _lines(head)
-    if "average_output" in header:
-        _refuse_average()
-    n_trees = len(header.get("tree_sizes", "").split()) if "tree_sizes" in header else len(parts)
-    if n_trees != len(parts):
-        raise ModelFileError(f"it has {len(parts)} trees of {n_trees}: it is damaged.")
-    about = {**header, "feature_names": header.get("feature_names", "").split()}
+    _check_number(header, len(parts), trees_end is not None)
+    about = {
+        **header,
+        "feature_names": header.get("feature_names", "").split(),
+        "average_output": "average_output" in header,
+    }
     return _assembled(about, [_tree_of_lines(t, _lines(part)) for t, part in enumerate(parts)])
 
 
+def _check_number(header: Mapping[str, str], n_trees: int, has_end: bool) -> None:
+    """Refuse a file that lacks some of its trees."""
+    listed = len(header["tree_sizes"].split()) if "tree_sizes" in header else None
+    of_all = f" of the {listed:,} that tree_sizes lists" if listed is not None else ""
+    if not has_end:
+        raise ModelFileError(
+            f"it ends within or after tree {max(0, n_trees - 1):,}{of_all}, without the line 'end "
+            "of trees': what follows was lost. Save or copy the model again; of one that was cut "
+            "by hand, end the last whole tree by that line and remove the line tree_sizes=."
+        )
+    if listed is not None and listed != n_trees:
+        raise ModelFileError(
+            f"it has {n_trees:,} trees{of_all}: trees were removed or added by hand. Take the "
+            f"whole model; or, to have these {n_trees:,} trees as they are, remove the line "
+            "tree_sizes=. (booster.save_model(path, num_iteration=...) writes the first trees.)"
+        )
+
+
 def read_json(document: Any) -> Foreign:
-    """Read what ``Booster.dump_model`` gives."""
-    if inside(document, "average_output"):
-        _refuse_average()
+    """Read what ``Booster.dump_model`` gives; version 2's does not say whether it is a forest."""
     trees = as_list(inside(document, "tree_info"), "tree_info")
     return _assembled(document, [_tree_of_json(t, tree) for t, tree in enumerate(trees)])
 
@@ -80,15 +103,20 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
     # checked before anything is walked
     joined([tree for tree, _ in trees], n_features, 0.0, n_columns, single=False)
     for tree, is_zero in trees:
-        made.append(without_zero_rule(tree, is_zero, room) if is_zero.any() else tree)
+        made.append(without_zero_rule(tree, is_zero, room))
         room -= made[-1].n_leaves if is_zero.any() else 0
     objective = str(about.get("objective") or "") or None
+    ensemble = joined(made, n_features, 0.0, n_columns, single=False)
+    averaged = None
+    if about.get("average_output") and ensemble.n_trees:
+        averaged = Averaged(ensemble, ensemble.n_rounds)
     return Foreign(
-        joined(made, n_features, 0.0, n_columns, single=False),
+        ensemble if averaged is None else averaged.flat(),
         "LightGBM",
         objective,
         names_or_none(about.get("feature_names", []), n_features, PLAIN),
         classes=(objective or "").split(" ")[0] == "multiclass",
+        averaged=averaged,
     )
 
 
@@ -145,11 +173,11 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
 
 def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
     """Read one tree of nested nodes, without recursion."""
-    if inside(document, "num_cat"):
+    todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(document, "tree_structure"), None)]
+    if document.get("num_cat"):
         _refuse_categories(number)
     rate = float(document.get("shrinkage", 1.0)) or 1.0
     made, is_zero = TreeParts(), []
-    todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(document, "tree_structure"), None)]
     while todo:
         node, place = todo.pop()
         if not isinstance(node, Mapping):
@@ -160,14 +188,15 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
             value = float(node["leaf_value"])
             made.leaf(place, value, **_known(node, "leaf", value / rate))
             continue
-        if inside(node, "decision_type") != "<=":
+        if inside(node, "decision_type") not in ("<=", "no_greater"):
             _refuse_categories(number)
-        kind, threshold = inside(node, "missing_type"), float(inside(node, "threshold"))
+        # the first of version 2 know no type: NaN is 0
+        kind, threshold = node.get("missing_type", "None"), float(inside(node, "threshold"))
         if abs(threshold) >= JSON_INFINITY:
             threshold = math.copysign(math.inf, threshold)
         if kind not in MISSING:
             raise ModelFileError(f"tree {number} has a missing type {kind!r}: it is damaged.")
-        default_left = bool(inside(node, "default_left"))
+        default_left = bool(node.get("default_left", True))
         is_zero.append(kind == "Zero")
         mean = float(node.get("internal_value", np.nan)) / rate
         at = made.split(
@@ -206,13 +235,6 @@ def _refuse_linear(number: int) -> None:
     raise ModelFileError(
         f"tree {number} has linear functions in its leaves, which cannot be read. Train it without "
         "linear_tree."
-    )
-
-
-def _refuse_average() -> None:
-    raise ModelFileError(
-        "it is a random forest (boosting=rf), which averages its trees, and cannot be read. Train "
-        "it with boosting=gbdt or dart; rg.BaggedRanker makes bags here."
     )
 
 

@@ -1,27 +1,52 @@
-"""RankLib's ensembles (LambdaMART, MART): its XML in and out.
+"""RankLib's models: its trees, forests, weights and stumps in, its LambdaMART out; QuickRank's in.
 
-Lines that begin with ``##`` come first. Features count from 1; a value goes left where
-x <= threshold, in float32, and a missing one counts as 0. The sum is float32, to which every tree
-adds its weight times its output, a product that is not rounded before.
+Lines that begin with ``##`` come first. Features count from 1, are float32, and a missing one
+counts as 0.
+
+- LambdaMART, MART: XML. A value goes left where x <= threshold. The sum is float32, to which every
+  tree adds its weight times its output, a product that is not rounded before.
+- Random Forests: several such ensembles; their sums are added in float64 and divided by their
+  number.
+- Coordinate Ascent, AdaRank, Linear Regression: a line of ``feature:weight``, added in float64 in
+  their order; feature 0 is what the sum begins with.
+- RankBoost: a line of ``feature:threshold:weight``; a weight is added where x > threshold.
+
+QuickRank has the XML of an ensemble in a ``<ranker>``; outputs, weights and sums are float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 from xml.parsers import expat
 
 import numpy as np
 
 from rankgrove.errors import ModelFileError
-from rankgrove.formats.foreign import MOST_FEATURES, Foreign, TreeParts, joined, whole_number
-from rankgrove.model.ensemble import Ensemble
+from rankgrove.formats.foreign import (
+    MOST_FEATURES,
+    Averaged,
+    Foreign,
+    ForeignWeights,
+    TreeParts,
+    joined,
+    whole_number,
+)
+from rankgrove.model.ensemble import Ensemble, floor_float32
 from rankgrove.model.tree import Tree
 
 TREES = ("LambdaMART", "MART")
+WEIGHTS = ("Coordinate Ascent", "AdaRank", "Linear Regression")
+FOREST, STUMPS = "Random Forests", "RankBoost"
+NETS = ("RankNet", "LambdaRank", "ListNet")
+MOST_WEIGHTS = 1 << 20  # of a linear model; more, and the number itself is the damage
 # Which elements may stand in which.
 _INSIDE = {
-    "ensemble": ("",),
+    "bags": ("",),
+    "ranker": ("",),
+    "info": ("ranker",),
+    "ensemble": ("", "bags", "ranker"),
     "tree": ("ensemble",),
     "split": ("tree", "split"),
     "feature": ("split",),
@@ -33,24 +58,108 @@ _INSIDE = {
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read_text(text: str) -> Foreign:
-    """Read a model file of RankLib."""
+def model_name(line: str) -> str | None:
+    """Return which of RankLib's models a file is of, by its first line; None: none of them."""
+    name = line.strip("# \t").casefold()
+    known = {one.casefold(): one for one in (*TREES, FOREST, *WEIGHTS, STUMPS, *NETS)}
+    return known.get(name)
+
+
+def read_text(text: str) -> Foreign | ForeignWeights:
+    """Read a model file of RankLib or QuickRank."""
     lines = text.splitlines()
-    header = [line.lstrip("#").strip() for line in lines if line.lstrip().startswith("##")]
-    body = "\n".join(line for line in lines if not line.lstrip().startswith("##"))
-    kind = header[0] if header else ""
+    header = [line for line in lines if line.lstrip().startswith("##")]
+    body = "\n".join(line for line in lines if not line.lstrip().startswith("##")).strip()
+    kind = (model_name(header[0]) or header[0].strip("# \t")) if header else ""
+    if kind in WEIGHTS:
+        return _weights(body, kind)
+    if kind == STUMPS:
+        return _stumps(body)
+    if kind == FOREST:
+        return _forest(body)
     if kind and kind not in TREES:
+        why = "a net, which is not read" if kind in NETS else "not known here"
         raise ModelFileError(
-            f"it is RankLib's {kind!r}; of RankLib's models LambdaMART and MART can be read."
+            f"it is RankLib's {kind!r}, {why}. Of RankLib's models "
+            f"{', '.join((*TREES, FOREST, *WEIGHTS))} and {STUMPS} are read."
         )
-    trees = _Parser().parse(body.strip())
-    highest = max((int(tree.feature.max()) for tree in trees if tree.n_nodes), default=0)
+    parser = _Parser()
+    ensembles = parser.parse(body)
+    if len(ensembles) != 1:
+        raise ModelFileError(
+            f"it has {len(ensembles)} <ensemble>, where one is due: it is damaged."
+        )
+    (trees,) = ensembles
     return Foreign(
-        joined(trees, highest + 1, 0.0, 1, single=True),
-        "RankLib",
-        kind or None,
+        _ensemble(trees, single=not parser.wide),
+        "QuickRank" if parser.wide else "RankLib",
+        parser.kind or kind or None,
         least_features=True,
     )
+
+
+def _ensemble(trees: Sequence[Tree], n_columns: int = 1, *, single: bool) -> Ensemble:
+    highest = max((int(tree.feature.max()) for tree in trees if tree.n_nodes), default=0)
+    return joined(trees, highest + 1, 0.0, n_columns, single=single)
+
+
+def _forest(body: str) -> Foreign:
+    """Read several ensembles: a column is one bag's sum."""
+    bags = _Parser().parse(f"<bags>{body}</bags>")
+    if not any(bags):
+        raise ModelFileError("it is a random forest without trees: it is damaged.")
+    # bags of fewer trees are filled up by trees that add nothing
+    rounds = zip_longest(*bags, fillvalue=Tree.constant(0.0))
+    sums = _ensemble([tree for trees in rounds for tree in trees], len(bags), single=True)
+    averaged = Averaged(sums, len(bags), bags=True)
+    return Foreign(averaged.flat(), "RankLib", FOREST, least_features=True, averaged=averaged)
+
+
+def _terms(body: str, kind: str, n_parts: int) -> list[list[str]]:
+    """Return the terms of the first line, each cut at its colons."""
+    line = body.partition("\n")[0].rpartition("#")
+    terms = [word.split(":") for word in (line[0] if line[1] else line[2]).split()]
+    if not terms or any(len(term) != n_parts for term in terms):
+        form = "feature:threshold:weight" if n_parts == 3 else "feature:weight"
+        raise ModelFileError(f"it has no line of {form!r} as {kind} has: it is damaged.")
+    return terms
+
+
+def _weights(body: str, kind: str) -> ForeignWeights:
+    least = 0 if kind == "Linear Regression" else 1
+    terms = [
+        (whole_number(feature, "feature", least, MOST_WEIGHTS), _finite(weight))
+        for feature, weight in _terms(body, kind, 2)
+    ]
+    intercept = [weight for feature, weight in terms if feature == 0]
+    kept = [(feature, weight) for feature, weight in terms if feature > 0]
+    return ForeignWeights(
+        np.array([feature - 1 for feature, _ in kept], np.int64),
+        np.array([weight for _, weight in kept], np.float64),
+        intercept[-1] if intercept else 0.0,
+        "RankLib",
+        kind,
+    )
+
+
+def _stumps(body: str) -> Foreign:
+    trees = []
+    for feature, threshold, weight in _terms(body, STUMPS, 3):
+        at = float(floor_float32(np.array([float(threshold)]))[0])
+        parts = TreeParts()
+        column = whole_number(feature, "feature", 1, MOST_FEATURES) - 1
+        node = parts.split(None, column, at, at >= 0.0)
+        parts.leaf((node, True), 0.0)
+        parts.leaf((node, False), _finite(weight))
+        trees.append(parts.tree(np.float32))
+    return Foreign(_ensemble(trees, single=False), "RankLib", STUMPS, least_features=True)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not np.isfinite(number):
+        raise ModelFileError(f"a weight is {text!r}: it is damaged.")
+    return number
 
 
 class _Open:
@@ -70,12 +179,15 @@ class _Parser:
     """Builds trees as elements begin and end, without recursion and without entities."""
 
     def __init__(self) -> None:
-        self.trees: list[Tree] = []
+        self.ensembles: list[list[Tree]] = []
         self.open: list[_Open] = []
         self.parts = TreeParts()
         self.weight = 1.0
+        self.wide = False  # QuickRank's: float64 outputs and weights
+        self.kind = ""  # QuickRank's name of the model
 
-    def parse(self, text: str) -> list[Tree]:
+    def parse(self, text: str) -> list[list[Tree]]:
+        """Return the trees of every ensemble."""
         parser = expat.ParserCreate()
         parser.StartDoctypeDeclHandler = _refuse_doctype
         parser.StartElementHandler = self.begin
@@ -88,16 +200,28 @@ class _Parser:
             raise ModelFileError(
                 f"its XML is damaged or cut short ({expat.ErrorString(error.code)})."
             ) from None
-        return self.trees
+        return self.ensembles
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
         above = self.open[-1] if self.open else None
+        if any(one.name == "info" for one in self.open):  # what it was trained with
+            self.open.append(_Open(name, attributes, None))
+            return
+        if above and above.name == "ranker" and name not in ("info", "ensemble"):
+            raise ModelFileError(
+                f"it is QuickRank's {self.kind or 'model'} with <{name}>; of QuickRank's models "
+                "those that are one <ensemble> of trees are read (MART, LAMBDAMART, DART, ...)."
+            )
         if name not in _INSIDE or (above.name if above else "") not in _INSIDE[name]:
             where = f"in <{above.name}>" if above else "first"
             raise ModelFileError(f"<{name}> cannot stand {where}: it is damaged, or not RankLib's.")
-        if name == "tree":
+        if name == "ranker":
+            self.wide = True
+        elif name == "ensemble":
+            self.ensembles.append([])
+        elif name == "tree":
             self.parts = TreeParts()
-            self.weight = float(np.float32(attributes.get("weight", "1")))
+            self.weight = self._number(attributes.get("weight", "1"))
         self.open.append(_Open(name, attributes, self._place(name, above, attributes)))
 
     def _place(self, name: str, above: _Open | None, attributes: Mapping[str, str]) -> Any:
@@ -120,6 +244,10 @@ class _Parser:
             raise ModelFileError("a split must have a left and then a right child: it is damaged.")
         return above.node, above.n_children == 1
 
+    def _number(self, text: str) -> float:
+        with np.errstate(over="ignore"):
+            return float(text) if self.wide else float(np.float32(text))
+
     def characters(self, text: str) -> None:
         if self.open:
             self.open[-1].text.append(text)
@@ -127,11 +255,12 @@ class _Parser:
     def end(self, name: str) -> None:
         done = self.open.pop()
         text = "".join(done.text).strip()
-        if name == "feature":
+        if any(one.name == "info" for one in self.open):
+            self.kind = text if name == "type" else self.kind
+        elif name == "feature":
             self.open[-1].values[name] = whole_number(text, "feature", 1, MOST_FEATURES)
         elif name in ("threshold", "output"):
-            with np.errstate(over="ignore"):
-                self.open[-1].values[name] = float(np.float32(text))
+            self.open[-1].values[name] = self._number(text)
         elif name == "split" and done.node is None:
             if set(done.values) != {"output"}:
                 raise ModelFileError("a split has neither children nor an output: it is damaged.")
@@ -141,7 +270,7 @@ class _Parser:
         elif name == "tree":
             if done.n_children != 1:
                 raise ModelFileError("a tree has no root: it is damaged.")
-            self.trees.append(self.parts.tree(np.float32))
+            self.ensembles[-1].append(self.parts.tree(np.float32))
 
 
 def _refuse_doctype(*_: Any) -> None:

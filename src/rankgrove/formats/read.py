@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankgrove.errors import ModelFileError
-from rankgrove.formats.foreign import Foreign
+from rankgrove.formats.foreign import Foreign, ForeignWeights
 
 HEAD = 4096  # bytes that tell what a file is
 # What a damaged document may raise in a reader, ModelFileError apart.
@@ -18,6 +19,19 @@ _DAMAGE = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
     UnicodeError, ValueError,
 )  # fmt: skip
+DUMP = "xgboost dump"
+# Files that are known by their content, and not read: what they are, and what to do.
+_NAMED = {
+    "xgboost binary": "it is of XGBoost's old binary format, which is not read (XGBoost 3.1 and "
+    "later do not read it either). With an XGBoost up to 3.0, xgboost.Booster(model_file=path)"
+    ".save_model('model.json') writes one that is.",
+    "xgboost text": "it is XGBoost's dump as text, which is not read. Take what "
+    "booster.save_model('model.json') writes, or dump_model(path, dump_format='json').",
+    "pickle": "it is a Python pickle, which is never read: loading one runs what is in it. Save "
+    "the model in its library's own format: save_model of LightGBM and XGBoost.",
+    "lfs": "it is a pointer of Git LFS, not the file itself. Get that by: git lfs pull.",
+    "gzip": "it is compressed. Unpack it first: gunzip.",
+}
 
 
 def kind_of(path: str | Path) -> str | None:
@@ -30,59 +44,112 @@ def kind_of(path: str | Path) -> str | None:
     first_words = begin.split(maxsplit=1)
     if first_words and first_words[0] == b"tree" and b"version=" in begin[:40]:
         return "lightgbm text"
+    if re.match(rb"Tree=\d", begin):
+        return "lightgbm text"
     if begin.startswith(b"{"):
         return "json" if begin[1:2].strip() in (b"", b'"', b"}") else "ubjson"
+    if begin.startswith(b"["):
+        return DUMP
+    return _named(head, begin) or _ranklib_kind(begin)
+
+
+def _named(head: bytes, begin: bytes) -> str | None:
+    """Return which file it is of those that are not read."""
+    if re.search(rb"[\4-\10]\0{7}(gbtree|gblinear|dart)", head) or head.startswith(b"bs64\t"):
+        return "xgboost binary"
+    if re.match(rb"booster(\[0\])?:\s", begin):
+        return "xgboost text"
+    if re.match(rb"\x80[\2-\5]|ccopy_reg\n|c?numpy|\(dp\d", head):
+        return "pickle"
+    if head.startswith(b"version https://git-lfs"):
+        return "lfs"
+    return "gzip" if head.startswith(b"\x1f\x8b") else None
+
+
+def _ranklib_kind(begin: bytes) -> str | None:
+    from rankgrove.formats.ranklib import model_name
+
     for line in begin.splitlines():
-        if line.strip() and not line.startswith(b"##"):
-            return "ranklib" if line.lstrip().startswith((b"<ensemble", b"<?xml", b"<!")) else None
         if line.startswith(b"##"):
-            name = line.strip(b"# \t").decode(errors="replace")
-            if name in _RANKLIB:
+            if model_name(line.decode(errors="replace")):
                 return "ranklib"
+        elif line.strip():
+            xml = line.lstrip().startswith((b"<ensemble", b"<ranker", b"<?xml", b"<!"))
+            return "ranklib" if xml else None
     return None
 
 
-_RANKLIB = (
-    "LambdaMART", "MART", "RankNet", "RankBoost", "AdaRank", "Coordinate Ascent", "LambdaRank",
-    "ListNet", "Random Forests", "Linear Regression",
-)  # fmt: skip
+def read_foreign(
+    path: str | Path,
+    kind: str,
+    features: Sequence[str] | None = None,
+    base_score: float | None = None,
+) -> Foreign | ForeignWeights:
+    """Read a model of another library; `kind` is what :func:`kind_of` says.
 
-
-def read_foreign(path: str | Path, kind: str) -> Foreign:
-    """Read a model of another library; `kind` is what :func:`kind_of` says."""
+    `features` and `base_score` are what a dump of XGBoost lacks.
+    """
     target = Path(path)
     try:
+        if kind in _NAMED:
+            raise ModelFileError(_NAMED[kind])
+        data = target.read_bytes()
         with np.errstate(all="ignore"):  # numbers out of bounds are seen in what they become
-            return _READERS[kind](target.read_bytes())
+            if kind == DUMP:
+                from rankgrove.formats.xgboost_dump import read_dump
+
+                return read_dump(_document(data), features, base_score)
+            return _READERS[kind](data)
     except ModelFileError as error:
         raise ModelFileError(f"{target}: {error}") from None
     except OSError as error:
         raise ModelFileError(f"{target} cannot be read: {error.strerror}.") from None
     except _DAMAGE as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ModelFileError(f"{target} is damaged ({what[:200]}): save it again.") from None
+        raise ModelFileError(f"{target} is damaged: {_what(error)}. Save it again.") from None
+
+
+def _what(error: Exception) -> str:
+    """Say what is wrong with a document that a reader failed at."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"its JSON breaks off or is wrong at line {error.lineno}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text from byte {error.start:,} on"
+    if isinstance(error, RecursionError):
+        return "it is nested deeper than any model"
+    if isinstance(error, MemoryError):
+        return "a number in it asks for more memory than there is"
+    if isinstance(error, ValueError | ArithmeticError):
+        return str(error)[:200].rstrip(".")
+    return "a value is lacking or of another type than models have"
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
-def _json(data: bytes) -> Foreign:
-    from rankgrove.formats import lightgbm, xgboost
+def _document(data: bytes) -> Any:
+    return json.loads(_text(data))
 
-    document: Any = json.loads(_text(data))
+
+def _json(data: bytes) -> Foreign:
+    from rankgrove.formats import lightgbm, solr, xgboost
+
+    document = _document(data)
     if "learner" in document:
         return xgboost.read_document(document)
     if "tree_info" in document:
         return lightgbm.read_json(document)
-    for mark, what in (("class", "a model for Solr"), ("model", "a model for Elasticsearch")):
-        if mark in document:
-            raise ModelFileError(
-                f"it seems to be {what}. Such files are written, not read: convert the model that "
-                "it was made from."
-            )
+    if "class" in document:
+        return solr.read_document(document)
+    if "model" in document:
+        raise ModelFileError(
+            "it seems to be a model for Elasticsearch, which is written, not read. Convert the "
+            "model that it was made from; or save the text of its 'definition', which is a model "
+            "of XGBoost (a dump) or of RankLib, as a file of its own."
+        )
     raise ModelFileError(
-        "it is JSON, but neither XGBoost's (Booster.save_model) nor LightGBM's (dump_model)."
+        "it is JSON, but neither XGBoost's (Booster.save_model, dump_model), nor LightGBM's "
+        "(dump_model), nor Solr's."
     )
 
 
@@ -98,13 +165,13 @@ def _lightgbm(data: bytes) -> Foreign:
     return lightgbm.read_text(_text(data))
 
 
-def _ranklib(data: bytes) -> Foreign:
+def _ranklib(data: bytes) -> Foreign | ForeignWeights:
     from rankgrove.formats import ranklib
 
     return ranklib.read_text(_text(data))
 
 
-_READERS: dict[str, Callable[[bytes], Foreign]] = {
+_READERS: dict[str, Callable[[bytes], Foreign | ForeignWeights]] = {
     "lightgbm text": _lightgbm,
     "json": _json,
     "ubjson": _ubjson,

@@ -1,17 +1,19 @@
-"""Models for Solr's model store: trees, linear models and nets, as JSON.
+"""Models for Solr's model store as JSON: trees, linear models and nets out, trees in.
 
 A tree's value goes left where x <= t + 1e-6, both float32 and their sum too; so the threshold that
-is written is one whose sum with 1e-6 is ours. A feature that a document lacks is 0.
+is written is one whose sum with 1e-6 is ours. A feature that a document lacks is 0. Weights,
+values, their products and the sum are float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rankgrove.formats.foreign import beside
+from rankgrove.errors import ModelFileError
+from rankgrove.formats.foreign import Foreign, TreeParts, as_list, beside, inside, joined
 from rankgrove.formats.nested import Node, dumped, nested_tree, single_text, with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -20,6 +22,86 @@ from rankgrove.model.tree import Tree
 
 PACKAGE = "org.apache.solr.ltr.model."
 SLACK = np.float32(1e-6)
+TREES = "MultipleAdditiveTreesModel"
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_document(document: Any) -> Foreign:
+    """Read a MultipleAdditiveTreesModel; its features are the columns, in the order of its list."""
+    kind = str(inside(document, "class")).rpartition(".")[2]
+    if kind != TREES:
+        raise ModelFileError(
+            f"it is Solr's {kind}; of Solr's models {TREES} is read. Load the model that it was "
+            "made from."
+        )
+    names = []
+    for one in as_list(inside(document, "features"), "features"):
+        names.append(str(inside(one, "name")))
+        norm = one.get("norm")
+        if norm and "IdentityNormalizer" not in str(inside(norm, "class")):
+            raise ModelFileError(
+                f"its feature {names[-1]!r} is normalised by Solr, which is not done here. Take "
+                "the norm out of the file, and give the model normalised features."
+            )
+    if len(set(names)) != len(names):
+        raise ModelFileError("two of its features have the same name: it is damaged.")
+    params = inside(document, "params")
+    zero = str(params.get("isNullSameAsZero", True)).lower() != "false"
+    place = {name: j for j, name in enumerate(names)}
+    trees = [
+        _read_tree(t, tree, place, zero)
+        for t, tree in enumerate(as_list(inside(params, "trees"), "trees"))
+    ]
+    note = (
+        f"Its {len(names)} features are taken in the order of its list ({', '.join(names[:5])}"
+        f"{', ...' if len(names) > 5 else ''}): the columns of the data must stand so."
+    )
+    return Foreign(
+        joined(trees, len(names), 0.0, 1, single=True), "Solr", TREES, tuple(names), notes=(note,)
+    )
+
+
+def _read_tree(number: int, tree: Any, place: Mapping[str, int], zero: bool) -> Tree:
+    """Read one tree of nested nodes, without recursion; `zero`: a missing value counts as 0."""
+    weight, made = _number(inside(tree, "weight"), number), TreeParts()
+    todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(tree, "root"), None)]
+    while todo:
+        node, hangs = todo.pop()
+        if not isinstance(node, Mapping):
+            raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
+        if "value" in node:
+            made.leaf(hangs, float(weight * _number(node["value"], number)))
+            continue
+        feature, at = (
+            inside(node, "feature"),
+            reached(np.array(_number(inside(node, "threshold"), number))),
+        )
+        left, right = inside(node, "left"), inside(node, "right")
+        if feature not in place:  # where Solr ends, with 0
+            made.leaf(hangs, 0.0)
+            continue
+        to_left = bool(at >= 0) if zero else node.get("missing") == "left"
+        split = made.split(hangs, place[feature], float(at), to_left)
+        todo.append((right, (split, False)))
+        todo.append((left, (split, True)))
+    return made.tree(np.float32)
+
+
+def _number(value: Any, number: int) -> np.float32:
+    """Return a float32 that may be written as Java's text, ``"0.5f"``."""
+    text = str(value).strip()
+    bare = text[:-1] if text[-1:] in ("f", "F", "d", "D") else text
+    try:
+        return np.float32(bare)
+    except ValueError:
+        raise ModelFileError(
+            f"tree {number} has {text[:40]!r} in place of a number: it is damaged."
+        ) from None
+
+
+# -- writing --------------------------------------------------------------------------------------
 
 
 def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[str, list[str]]:
@@ -35,9 +117,7 @@ def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[st
             f"cannot be written exactly, and are off by {error.max():.2g} at the most."
         )
     params = {"trees": [{"weight": "1", "root": _root(tree, names)} for tree in trees]}
-    return _document(
-        "MultipleAdditiveTreesModel", name, [names[j] for j in used.tolist()], params
-    ), notes
+    return _document(TREES, name, [names[j] for j in used.tolist()], params), notes
 
 
 def write_linear(model: Linear, names: Sequence[str], name: str) -> str:

@@ -41,6 +41,7 @@ IDENTICAL = (
     "rank:pairwise", "reg:absoluteerror", "reg:linear", "reg:pseudohubererror", "reg:squarederror",
     "reg:squaredlogerror",
 )  # fmt: skip
+LEAST_PROBABILITY = np.float32(1e-6)  # a base score of 0 or 1 is moved by so much
 MOST_CLASSES = 1 << 16
 _VERSION = [2, 1, 0]  # of the form that is written: 1.7 to 3.2 were seen to read it
 _ROOT = 2147483647  # the parent of the root
@@ -184,12 +185,16 @@ def _margins(given: Any, objective: str, n_columns: int) -> np.ndarray:
         raise ModelFileError(f"its base_score is {given!r}: it is damaged.")
     one = np.float32(1.0)
     if objective in LOGISTIC:
-        if not np.all((scores > 0) & (scores < 1)):
+        if not np.all((scores >= 0) & (scores <= 1)):
             raise ModelFileError(f"its base_score is {given!r}, no probability: it is damaged.")
+        scores = np.clip(scores, LEAST_PROBABILITY, one - LEAST_PROBABILITY)
         return np.array([-_log(one / p - one) for p in scores], np.float32)
     if objective in LOGARITHMIC:
         if not np.all(scores > 0):
-            raise ModelFileError(f"its base_score is {given!r}, not above 0: it is damaged.")
+            raise ModelFileError(
+                f"its base_score is {given!r}, of which {objective} takes the logarithm: it has no "
+                "scores, in XGBoost neither. Train it with a base_score above 0."
+            )
         return np.array([_log(p) for p in scores], np.float32)
     if objective not in IDENTICAL and np.any(scores != 0):
         raise ModelFileError(

@@ -1,6 +1,8 @@
-"""LightGBM's splits where zero stands for missing, as plain thresholds.
+"""What LightGBM takes for zero, as plain thresholds.
 
-Such a split sends values of at most `ZERO` in size to one side, whatever the threshold says::
+Values of at most `ZERO` in size are 0 to it: they stand all on the side of 0, and a threshold among
+them is moved to their end. Where zero stands for missing, a split sends them to one side, whatever
+the threshold says::
 
     x <= t: left        -ZERO <= x <= ZERO: the default side        else: right
 
@@ -11,11 +13,12 @@ hangs below it hangs below each of them.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from rankgrove.errors import ModelFileError
-from rankgrove.formats.foreign import TreeParts, make_tree
+from rankgrove.formats.foreign import TreeParts
 from rankgrove.model.tree import Tree
 
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold
@@ -26,6 +29,9 @@ MOST_LEAVES = 1 << 21  # of all trees together
 def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
     """Return a tree of plain splits; `is_zero` says which have the rule, their `missing_left` is
     the default side. `room` is how many leaves it may have at the most."""
+    tree = _with_zeros_together(tree)
+    if not is_zero.any():
+        return tree
     chains = {
         int(node): _chain(float(tree.threshold[node]), bool(tree.missing_left[node]))
         for node in np.flatnonzero(is_zero)
@@ -34,19 +40,16 @@ def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
         threshold = np.array(tree.threshold, np.float64)
         for node, [(new, _)] in chains.items():
             threshold[node] = new
-        return make_tree(
-            tree.feature,
-            threshold,
-            tree.left,
-            tree.right,
-            tree.missing_left,
-            tree.value,
-            gain=tree.gain,
-            count=tree.count,
-            weight=tree.weight,
-            mean=tree.mean,
-        )
+        return replace(tree, threshold=threshold)
     return _spread(tree, chains, room)
+
+
+def _with_zeros_together(tree: Tree) -> Tree:
+    """Return the tree with all values that are 0 to LightGBM on the side of 0."""
+    threshold = np.array(tree.threshold, np.float64)
+    threshold[(threshold >= 0.0) & (threshold < ZERO)] = ZERO
+    threshold[(threshold < 0.0) & (threshold > BELOW)] = BELOW
+    return replace(tree, threshold=threshold)
 
 
 def _chain(threshold: float, default_left: bool) -> list[tuple[float, bool]]:

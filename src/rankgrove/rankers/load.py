@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from rankgrove.errors import ModelFileError
-from rankgrove.formats.read import kind_of, read_foreign
+from rankgrove.errors import ModelFileError, ParameterError
+from rankgrove.formats.read import DUMP, kind_of, read_foreign
 from rankgrove.model.store import read_model
 from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     adarank,
@@ -37,8 +39,9 @@ from rankgrove.rankers.base import KINDS, Ranker, class_of
 
 OTHERS = (
     "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or "
-    ".ubj) or RankLib (LambdaMART, MART)."
+    ".ubj, or dump_model as JSON), RankLib, QuickRank or Solr."
 )
+_log = logging.getLogger("rankgrove")
 
 
 def trainable() -> dict[str, type[Ranker]]:
@@ -46,12 +49,26 @@ def trainable() -> dict[str, type[Ranker]]:
     return {kind: ranker for kind, ranker in KINDS.items() if ranker.trainable}
 
 
-def load(path: str | Path) -> Ranker:
+def load(
+    path: str | Path,
+    *,
+    features: Sequence[str] | None = None,
+    base_score: float | None = None,
+) -> Ranker:
     """Read a trained ranker from a file: a model of ours, or of another library.
 
     What it is is seen by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and UBJ
-    files and RankLib's ensembles become a :class:`TreeRanker`, whose scores are that library's own
-    to the last bit.
+    files and its dumped JSON, RankLib's and QuickRank's trees and Solr's become a
+    :class:`TreeRanker`, RankLib's linear models a :class:`WeightRanker`; scores are that library's
+    own to the last bit.
+
+    Parameters
+    ----------
+    path : the file
+    features : of a dump of XGBoost with names of features, the names of all of them in the order of
+        the data's columns, which a dump does not say
+    base_score : of a dump of XGBoost, the margin that its scores begin with, which a dump does not
+        hold; None: 0, and a warning
 
     Examples
     --------
@@ -65,8 +82,18 @@ def load(path: str | Path) -> Ranker:
     seems = kind_of(path) if Path(path).is_file() else "rankgrove"
     if seems is None and Path(path).stat().st_size and not zipfile.is_zipfile(path):
         raise ModelFileError(f"{path} is not a rankgrove model, {OTHERS}")
+    given = {"features": features, "base_score": base_score}
+    for name, value in given.items():
+        if value is not None and seems != DUMP:
+            raise ParameterError(
+                f"load: {name}= says what a dump of XGBoost (dump_model as JSON) lacks, and {path} "
+                "is none: leave it out."
+            )
     if seems not in (None, "rankgrove"):
-        return foreign.TreeRanker.of(read_foreign(path, seems))
+        model = read_foreign(path, seems, features, base_score)
+        for note in getattr(model, "notes", ()):
+            _log.warning("%s: %s", path, note)
+        return foreign.ranker_of(model)
     kind, content, arrays = read_model(path)
     try:
         return class_of(kind).restore(content, arrays)

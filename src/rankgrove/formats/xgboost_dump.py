@@ -1,0 +1,135 @@
+"""XGBoost's dumps: the JSON of ``Booster.get_dump`` and ``dump_model``.
+
+A dump is a list of nested trees: a value goes to "yes" where x < split_condition, in float32, a
+missing one to "missing". It lacks the base score, the number of classes and of features, and the
+weights of dart; features have names, ``f0``, ``f1``, ... where there were none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+from rankgrove.formats.foreign import (
+    MOST_FEATURES,
+    Foreign,
+    TreeParts,
+    as_list,
+    beside,
+    inside,
+    joined,
+)
+from rankgrove.model.tree import Tree
+
+_PLAIN = re.compile(r"f(\d{1,8})")
+NO_BASE = (
+    "XGBoost's dump does not hold the base score, which is added to all scores alike: scores are "
+    "XGBoost's less that number, and rank alike. Give base_score= (--base-score), the margin that "
+    "they begin with, to have them equal."
+)
+
+
+def read_dump(document: Any, features: Sequence[str] | None, base_score: float | None) -> Foreign:
+    """Read a dump; `features` are the names of all columns in their order."""
+    listed = [
+        json.loads(tree) if isinstance(tree, str) else tree for tree in as_list(document, "dump")
+    ]
+    columns = _Columns(features)
+    trees = [_tree(t, tree, columns) for t, tree in enumerate(listed)]
+    base = 0.0 if base_score is None else float(np.float32(base_score))
+    n_features = columns.highest + 1 if features is None else len(features)
+    return Foreign(
+        joined(trees, n_features, base, 1, single=True),
+        "XGBoost",
+        None,
+        None if features is None else tuple(features),
+        least_features=features is None,
+        notes=(NO_BASE,) if base_score is None else (),
+    )
+
+
+class _Columns:
+    """The columns of features by their names."""
+
+    def __init__(self, features: Sequence[str] | None) -> None:
+        self.place = {name: j for j, name in enumerate(features or ())}
+        self.given = features is not None
+        self.highest = 0
+
+    def of(self, name: Any, number: int) -> int:
+        plain = _PLAIN.fullmatch(name) if isinstance(name, str) else None
+        if isinstance(name, str) and name in self.place:
+            column = self.place[name]
+        elif plain and (not self.given or int(plain[1]) < len(self.place)):
+            column = int(plain[1])
+        elif self.given:
+            raise ModelFileError(
+                f"tree {number} splits on a feature {name!r}, which is not among the "
+                f"{len(self.place)} of features= (--features). Name all features as XGBoost did."
+            )
+        else:
+            raise ModelFileError(
+                f"tree {number} splits on a feature {name!r}, and an XGBoost dump does not say "
+                "which column that is. Give the names of all features in the order of the data: "
+                "rg.load(path, features=[...]), or rankgrove convert --features names.txt."
+            )
+        if column > MOST_FEATURES:
+            raise ModelFileError(f"tree {number} splits on a feature {name!r}: it is damaged.")
+        self.highest = max(self.highest, column)
+        return column
+
+
+def _tree(number: int, root: Any, columns: _Columns) -> Tree:
+    """Read one tree of nested nodes, without recursion."""
+    made = TreeParts()
+    todo: list[tuple[Any, tuple[int, bool] | None]] = [(root, None)]
+    while todo:
+        node, place = todo.pop()
+        if not isinstance(node, Mapping):
+            raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
+        if "leaf" in node:
+            made.leaf(place, _single(node["leaf"], number), **_known(node))
+            continue
+        name = inside(node, "split")
+        if "split_condition" not in node or isinstance(node["split_condition"], list):
+            raise ModelFileError(
+                f"tree {number} splits {name!r} by categories or as an indicator ('i' of a feature "
+                "map), which a dump does not fully say. Take what save_model writes, of a model "
+                "without categories."
+            )
+        column = columns.of(name, number)
+        children = {
+            inside(child, "nodeid"): child
+            for child in as_list(inside(node, "children"), "children")
+        }
+        yes, no = inside(node, "yes"), inside(node, "no")
+        missing = node.get("missing", yes)
+        if len(children) != 2 or {yes, no} != set(children) or missing not in children:
+            raise ModelFileError(
+                f"a node of tree {number} lacks one of its children: it is damaged."
+            )
+        # x < t is x <= the float32 before t
+        at = float(beside(np.array(_single(node["split_condition"], number)), -math.inf))
+        at_node = made.split(place, column, at, missing == yes, **_known(node))
+        todo.append((children[no], (at_node, False)))
+        todo.append((children[yes], (at_node, True)))
+    return made.tree(np.float32)
+
+
+def _known(node: Mapping[str, Any]) -> dict[str, float]:
+    """Return the statistics that ``with_stats=True`` adds."""
+    named = {"gain": "gain", "weight": "cover"}
+    return {name: float(node[word]) for name, word in named.items() if word in node}
+
+
+def _single(value: Any, number: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ModelFileError(f"tree {number} has {value!r} in place of a number: it is damaged.")
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
