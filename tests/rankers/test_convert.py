@@ -106,6 +106,9 @@ def test_linear_rankers(train, test, tmp_path):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_no_format_can_hold(train, test, boosted, tmp_path):
     bag = rg.BaggedRanker(rg.LambdaMART(**SMALL), n_models=2, combine="minmax").fit(train)
+    combined = rg.CombinedRanker([bag, boosted]).fit(train)
+    with pytest.raises(rg.ParameterError, match=r"is for a bag.*within a combination"):
+        rg.convert(combined, tmp_path / "m.txt", combine="mean")
     with pytest.raises(rg.ParameterError, match=r"one scale within every query.*combine='mean'"):
         rg.convert(bag, tmp_path / "m.txt")
     net = rg.RankNet(hidden=(3,), n_epochs=1).fit(train)
@@ -165,3 +168,71 @@ def test_notes_are_logged(boosted, tmp_path, caplog):
     rg.convert(boosted, tmp_path / "m.json", to="elasticsearch", missing="zero")
     assert "higher by" in caplog.text
     assert json.loads((tmp_path / "m.json").read_text())["model"]["name"] == "m"
+
+
+@pytest.mark.parametrize("combine", ["minmax", "borda"])
+def test_the_plain_mean_of_a_bag_is_written_when_asked_for(combine, train, test, tmp_path, caplog):
+    bag = rg.BaggedRanker(rg.LambdaMART(**SMALL), n_models=3, combine=combine).fit(train)
+    rg.convert(bag, tmp_path / "m.txt", to="lightgbm", combine="mean")
+    assert "plain mean of the bag's 3 models, not the bag itself" in caplog.text
+    assert bag.combine == combine
+    found = rg.load(tmp_path / "m.txt").predict(test)
+    expected = np.mean([one.predict(test) for one in bag.models_], axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+FAMILIES = {
+    "trees": lambda: rg.LambdaMART(**SMALL),
+    "forest": lambda: rg.RandomForest(n_trees=3, n_leaves=4),
+    "bag": lambda: rg.BaggedRanker(rg.MART(**SMALL), n_models=2, combine="mean"),
+    "linear": lambda: rg.CoordinateAscent(n_restarts=1, scaling="standard"),
+    "net": lambda: rg.RankNet(n_epochs=2, hidden=(3,)),
+    "svm": lambda: rg.SVMMap(C=1.0, scaling="standard"),
+    "adarank": lambda: rg.AdaRank(n_rounds=3, scaling="standard"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_never_saw_a_missing_value_needs_no_word_on_it(family, train, tmp_path, caplog):
+    """Nothing was learned for such values, so nothing is lost; else it is asked for."""
+    for hole in (False, True):
+        X = np.array(train.X)
+        X[::7, 1] = np.nan if hole else X[::7, 1]
+        ranker = FAMILIES[family]().fit(rg.QueryDataset(X, train.y, train.qid))
+        ranker.save(tmp_path / "m.rg")
+        model = rg.load(tmp_path / "m.rg")
+        if hole:
+            with pytest.raises(rg.ParameterError, match="takes 0 for a missing value"):
+                rg.convert(model, tmp_path / "m.json", to="solr")
+            continue
+        rg.convert(model, tmp_path / "m.json", to="solr")
+        assert "No value was missing in training" in caplog.text
+        rg.convert(model, tmp_path / "zero.json", to="solr", missing="zero", name="m")
+        assert (tmp_path / "m.json").read_bytes() == (tmp_path / "zero.json").read_bytes()
+        if family == "trees":
+            onward = rg.LambdaMART(**SMALL, submodel=model).fit(train)
+            rg.convert(onward, tmp_path / "m.xml")
+            rg.convert(onward, tmp_path / "m.json", to="elasticsearch")
+            model.saw_missing_ = None  # as a file of before
+            model.save(tmp_path / "old.rg")
+            with pytest.raises(rg.ParameterError, match="takes 0 for a missing value"):
+                rg.convert(tmp_path / "old.rg", tmp_path / "m.json", to="solr")
+
+
+def test_a_damaged_word_on_missing_values_is_refused(train):
+    content, arrays = rg.MART(**SMALL).fit(train).to_state()
+    assert content["saw_missing"] is False
+    with pytest.raises(rg.ModelFileError, match="neither true nor false"):
+        rg.MART.restore({**content, "saw_missing": 2}, arrays)
+
+
+def test_a_dump_of_xgboost_is_converted(tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    matrix = xgb.DMatrix(X, X[:, 0] + X[:, 2], feature_names=["a", "b", "c"])
+    booster = xgb.train({"base_score": 0.25}, matrix, 3)
+    booster.dump_model(tmp_path / "d.json", dump_format="json")
+    rg.convert(tmp_path / "d.json", tmp_path / "m.rg", features=["a", "b", "c"], base_score=0.25)
+    np.testing.assert_array_equal(rg.load(tmp_path / "m.rg").predict(X), booster.predict(matrix))
+    with pytest.raises(rg.ParameterError, match="is for a dump of XGBoost"):
+        rg.convert(tmp_path / "m.rg", tmp_path / "m.txt", base_score=0.25)

@@ -30,13 +30,19 @@ class Missing(StrEnum):
     zero = "zero"
 
 
+class Combine(StrEnum):
+    """What is written of a bag."""
+
+    mean = "mean"
+
+
 def convert(
     model: Annotated[
         Path,
         typer.Argument(
             metavar="IN",
-            help="Model file: rankgrove's, LightGBM's (text, dumped JSON), XGBoost's (JSON, UBJ), "
-            "RankLib's.",
+            help="Model file: rankgrove's, LightGBM's (text, dumped JSON), XGBoost's (JSON, UBJ, "
+            "dumped JSON), RankLib's, QuickRank's, Solr's.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
@@ -50,7 +56,8 @@ def convert(
     features: Annotated[
         Path | None,
         typer.Option(
-            help="File with the names of all features, one a line.",
+            help="File with the names of all features, one a line. Of a dump of XGBoost, in the "
+            "order of its columns.",
             show_default="the model's own, or f1, f2, ...",
         ),
     ] = None,
@@ -72,9 +79,24 @@ def convert(
         Missing,
         typer.Option(
             help="Where ranklib, solr and elasticsearch take 0 for a missing value and the model "
-            "does not: refuse, or let them (zero)."
+            "learned otherwise: refuse, or let them (zero)."
         ),
     ] = Missing.refuse,
+    combine: Annotated[
+        Combine | None,
+        typer.Option(
+            help="Of a bag that scales scores within every query, write the plain mean of its "
+            "models: another ranking.",
+            show_default="as the bag does",
+        ),
+    ] = None,
+    base_score: Annotated[
+        float | None,
+        typer.Option(
+            help="What the scores of a dump of XGBoost begin with: it does not say.",
+            show_default="0",
+        ),
+    ] = None,
 ) -> None:
     """Write a model in the format of another program.
 
@@ -100,5 +122,7 @@ def convert(
         name=name,
         shift=shift,
         missing=missing.value,
+        combine=None if combine is None else combine.value,
+        base_score=base_score,
     )
     typer.echo(f"written to {out}")

@@ -165,6 +165,13 @@ class BinnedMatrix:
         return int(self.binner.columns.size)
 
     @property
+    def has_missing(self) -> bool | None:
+        """Whether a value of a feature kept is missing; None where no feature is kept."""
+        if self.n_kept == 0:
+            return None
+        return int(self.codes[:, : self.n_kept].max(initial=0)) == MISSING
+
+    @property
     def words(self) -> np.ndarray:
         """The same memory as uint64, eight features a word."""
         return self.codes.view(np.uint64)

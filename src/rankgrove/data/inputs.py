@@ -29,6 +29,12 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def has_missing(features: Matrix) -> bool:
+    """Return whether a value of some features is missing (NaN)."""
+    values = features if isinstance(features, np.ndarray) else features.data
+    return bool(values.size) and bool(np.isnan(values.min()))  # a NaN is the least of all
+
+
 def check_features(X: Any, n_rows: int, *, double: bool = False) -> Matrix:
     """Return features as a float32 array or CSR matrix; what already is one is not copied.
 

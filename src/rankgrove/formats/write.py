@@ -95,7 +95,13 @@ FORMATS = {
 
 
 def encode(
-    model: Model, to: str, labels: Labels, *, zero: bool = False, shift: bool | None = None
+    model: Model,
+    to: str,
+    labels: Labels,
+    *,
+    zero: bool = False,
+    shift: bool | None = None,
+    learned_missing: bool = True,
 ) -> tuple[bytes, list[str]]:
     """Return a model in a format, and notes on what is not exactly the same there.
 
@@ -106,6 +112,8 @@ def encode(
     labels : names of the model and its features
     zero : take 0 for a missing value, where the format does
     shift : add a constant so that no score of trees is negative; None: where the format needs it
+    learned_missing : whether what the model does with missing values was learned, or may have been;
+        what was not is given up, and said
     """
     form = FORMATS[to]
     writer = _writer(form, model)
@@ -117,7 +125,8 @@ def encode(
             "rg.LambdaMART, which give one."
         )
     if form.zero:
-        model = _with_zero_for_missing(model, form, zero)
+        model, given_up = _with_zero_for_missing(model, form, zero, learned_missing)
+        notes += given_up
     if isinstance(model, Ensemble):
         if form.positive if shift is None else shift:
             model, note = _shifted(model)
@@ -164,8 +173,10 @@ def _others(able: Callable[[Format], bool]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _with_zero_for_missing(model: Model, form: Format, zero: bool) -> Model:
-    """Return a model whose missing values count as 0; refuse to change one unasked."""
+def _with_zero_for_missing(
+    model: Model, form: Format, zero: bool, learned: bool
+) -> tuple[Model, list[str]]:
+    """Return a model whose missing values count as 0; refuse to change what was learned unasked."""
     if isinstance(model, Ensemble):
         as_zero = model.threshold >= 0.0
         n = int(np.count_nonzero(model.missing_left != as_zero))
@@ -175,12 +186,17 @@ def _with_zero_for_missing(model: Model, form: Format, zero: bool) -> Model:
         fill = model.shift if isinstance(model, Linear) else model.mean
         n = int(np.count_nonzero(fill[model.scale > 0]))
         what, changed = f"this model takes the mean of {counted(n, 'feature')} for it", model
+    if n and not zero and not learned:
+        return changed, [
+            f"No value was missing in training, so that nothing was learned for one: "
+            f"{form.program} takes 0 for it."
+        ]
     if n and not zero:
         raise ParameterError(
             f"{form.program} takes 0 for a missing value, and {what}. Where no value is missing, "
             "or 0 stands for such values in the index, say missing='zero' (--missing zero)."
         )
-    return changed
+    return changed, []
 
 
 def _shifted(ensemble: Ensemble) -> tuple[Ensemble, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankgrove.boosting.adarank import UPDATES, Callback, Candidates, Progress, adarank
+from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.scaling import mean_and_deviation
 from rankgrove.errors import DataError
@@ -158,6 +159,7 @@ class AdaRank(LinearPredictor):
         self.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         blank = self._blank(train)
+        self.saw_missing_ = has_missing(train.features)
         rows = {name: _Rows(one, blank, self.n_threads) for name, one in watched.items()}
         watch = self._watch(train, watched, measures)
         done = self._boost(_Rows(train, blank, self.n_threads), blank, watch, rows, called)

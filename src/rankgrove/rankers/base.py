@@ -214,6 +214,7 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         content = {
             "parameters": plain_parameters(self),
             "n_features": self.n_features_in_,
+            **({} if self.saw_missing_ is None else {"saw_missing": self.saw_missing_}),
             **content,
         }
         names = getattr(self, "feature_names_", None)
@@ -227,6 +228,9 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
         """Build the trained ranker of a model file."""
         made = untrained(cls.kind, content["parameters"])
+        made.saw_missing_ = content.get("saw_missing")
+        if made.saw_missing_ not in (None, True, False):
+            raise ModelFileError("Its 'saw_missing' is neither true nor false: it is damaged.")
         made.n_features_in_ = int(content["n_features"])
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
@@ -241,6 +245,8 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
 
     # -- what a subclass defines ----------------------------------------------------------------
 
+    # whether values were missing in training; None: not known, as of older files
+    saw_missing_: bool | None = None
     pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
 
     def _scores(

@@ -119,6 +119,7 @@ class BoostedRanker(BoostedParameters):
         keys = row_keys(train.query_keys, train.query_ptr)
         objective = self._objective(train, keys)
         self._before_trees(train, binned, objective)
+        self.saw_missing_ = binned.has_missing
         scores = self._starting_scores(train, objective.n_columns)
         watch = self._watch(watched, binned.binner, measures, names, objective.n_columns)
         saver = self._saver(train, binned, watched, measures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 
 from rankgrove.errors import ParameterError
 from rankgrove.files import atomic_output
+from rankgrove.formats.read import DUMP, kind_of
 from rankgrove.formats.write import FORMATS, Labels, Model, encode
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY, Linear
@@ -20,6 +22,7 @@ from rankgrove.rankers.bag_scores import summed
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.combination import CombinedRanker
+from rankgrove.rankers.load import load
 from rankgrove.rankers.mcrank import McRank
 from rankgrove.rankers.nested import loaded
 from rankgrove.rankers.stacking import StackedRanker
@@ -40,6 +43,8 @@ def convert(
     name: str | None = None,
     shift: bool | None = None,
     missing: str = "refuse",
+    combine: str | None = None,
+    base_score: float | None = None,
 ) -> None:
     """Write a trained ranker in the format of another program.
 
@@ -54,12 +59,15 @@ def convert(
         ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
         .py, .c, .rg)
     features : names of all features, for programs that find them by name; None: the model's own,
-        or f1, f2, ...
+        or f1, f2, ... Of a dump of XGBoost they say which column a name is, as in :func:`load`
     name : what the model is called there; None: the file's name
     shift : add a constant so that no score is negative; None: only for Elasticsearch, which refuses
         such scores
-    missing : where the program takes 0 for a missing value and the model does not:
+    missing : where the program takes 0 for a missing value and the model learned otherwise:
         ``"refuse"``, or ``"zero"``: let it
+    combine : ``"mean"``: of a bag that scales its models' scores within every query, which no
+        program can, write their plain mean in its place, which is another ranking
+    base_score : of a dump of XGBoost, what its scores begin with, as in :func:`load`
 
     Examples
     --------
@@ -72,6 +80,10 @@ def convert(
     """
     owner = "convert"
     rule = "a trained ranker or the path of a model file"
+    if isinstance(model, str | Path) and Path(model).is_file() and kind_of(model) == DUMP:
+        model = load(model, features=features, base_score=base_score)
+    elif base_score is not None:
+        raise ParameterError("convert: base_score= (--base-score) is for a dump of XGBoost.")
     ranker = loaded(model, "model", owner, rule)
     if not isinstance(ranker, Ranker):
         inside = getattr(ranker, "ranker", None)  # what a search found
@@ -82,16 +94,32 @@ def convert(
     target = check_output_file("path", owner, path)
     form = _format(target, to)
     check_choice("missing", owner, missing, MISSING)
+    notes: list[str] = []
+    if combine is not None:
+        check_choice("combine", owner, combine, ["mean"])
+        ranker, notes = _as_mean(ranker)
     if form == OURS:
         ranker.save(target)
+        _say(target, notes)
         return
     labels = _labels(ranker, target, features, name)
     flat = flat_model(ranker)
-    content, notes = encode(flat, form, labels, zero=missing == "zero", shift=shift)
+    content, more = encode(
+        flat,
+        form,
+        labels,
+        zero=missing == "zero",
+        shift=shift,
+        learned_missing=_may_have_learned_missing(ranker),
+    )
     with atomic_output(target, pack=False) as out:
         out.write(content)
+    _say(target, [*notes, *more])
+
+
+def _say(path: Path, notes: Sequence[str]) -> None:
     for note in notes:
-        _log.warning("%s: %s", target, note)
+        _log.warning("%s: %s", path, note)
 
 
 def _format(path: Path, to: str | None) -> str:
@@ -147,6 +175,35 @@ def flat_model(ranker: Ranker) -> Model:
     return summed(ensembles, np.array([weight for weight, _ in parts]), ranker.n_features_in_)
 
 
+def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
+    """Return the bag of the same models that takes their plain mean, and notes on that."""
+    if not isinstance(ranker, BaggedRanker):
+        raise ParameterError(
+            f"convert: combine='mean' is for a bag, and this is a {type(ranker).__name__}: leave "
+            "it out. (A bag within a combination must itself be trained with combine='mean', as "
+            "the combination's weights are for the scores it had.)"
+        )
+    if ranker.combine == "mean":
+        return ranker, []
+    made = copy.copy(ranker)
+    made.combine = "mean"
+    return made, [
+        f"This is the plain mean of the bag's {len(ranker.models_)} models, not the bag itself "
+        f"(combine={ranker.combine!r}): it may rank otherwise. Evaluate it before it is used."
+    ]
+
+
+def _may_have_learned_missing(ranker: Any) -> bool:
+    """Return whether a ranker, or one that it is made of, may have seen missing values."""
+    for name in ("models_", "rankers_"):
+        if hasattr(ranker, name):
+            return any(_may_have_learned_missing(one) for one in getattr(ranker, name))
+    below = getattr(ranker, "submodel_", None)
+    if below is not None and _may_have_learned_missing(below):
+        return True
+    return getattr(ranker, "saw_missing_", None) is not False
+
+
 def _within(model: Model, n_features: int) -> Model:
     if isinstance(model, Ensemble) and model.n_features != n_features:
         return replace(model, n_features=n_features)
@@ -162,9 +219,9 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
         if ranker.combine != "mean":
             raise ParameterError(
                 f"The bag brings its models' scores to one scale within every query (combine="
-                f"{ranker.combine!r}), which no format can express. Set combine='mean' (--combine "
-                "mean in training; its scores change, and often little else), or convert its "
-                "models_ one by one."
+                f"{ranker.combine!r}), which no format can express. Train it with combine='mean' "
+                "(its scores change, and often little else); or write the plain mean of its "
+                "models, another ranking, by convert(combine='mean') (--combine mean)."
             )
         shares = weight * ranker.weights_ / ranker.weights_.sum()
         return [p for one, w in zip(ranker.models_, shares, strict=True) for p in _parts(one, w)]

@@ -104,6 +104,7 @@ class FitsFiles(_Base):
         paths = _paths(files, owner)
         read = _reader(paths, reading, owner)
         self._begin()
+        self.saw_missing_ = None  # the workers do not tell
         self.check_valid(valid is not None)
         target = parse_measure(self.measure)
         measures = named_measures(valid_measures, target, valid is not None)

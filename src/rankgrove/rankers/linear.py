@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
@@ -107,6 +108,7 @@ class LinearRanker(LinearPredictor):
         watched = valid_datasets(valid, f"{owner}.fit")
         measures = named_measures(valid_measures, self.measure, bool(watched))
         self.check_valid(bool(watched))
+        self.saw_missing_ = has_missing(train.features)
         grid = sorted({float(value) for value in self._listed_c()})
         sights = [self._sight(name, one, train, measures) for name, one in watched.items()]
         data = linear_data(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
@@ -138,6 +139,7 @@ class LinearRoundsRanker(LinearPredictor):
         watched = valid_datasets(valid, f"{owner}.fit")
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         self.check_valid(bool(watched))
+        self.saw_missing_ = has_missing(train.features)
         watch, shown = self._watch(watched, measures, train)
         data = linear_data(
             train,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from rankgrove.compiling import announce
+from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
@@ -325,6 +326,7 @@ class NetRanker(Ranker):
             raise KeyboardInterrupt
         if saver is not None:
             saver.write(end)
+        self.saw_missing_ = has_missing(data.features)
         self._keep(data, end)
 
     def _watch(self, look: _Look, train: QueryDataset) -> Watch:
