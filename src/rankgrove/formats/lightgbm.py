@@ -32,7 +32,7 @@ from rankgrove.formats.foreign import (
     whole,
     whole_number,
 )
-from rankgrove.formats.zero_missing import MOST_LEAVES, without_zero_rule
+from rankgrove.formats.zero_missing import room_for, without_zero_rule
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
@@ -99,7 +99,7 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
         inside(about, "num_tree_per_iteration"), "num_tree_per_iteration", 1, MOST_COLUMNS
     )
     made: list[Tree] = []
-    room = MOST_LEAVES
+    room = room_for(tree for tree, _ in trees)
     # checked before anything is walked
     joined([tree for tree, _ in trees], n_features, 0.0, n_columns, single=False)
     for tree, is_zero in trees:

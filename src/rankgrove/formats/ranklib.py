@@ -158,7 +158,7 @@ def _stumps(body: str) -> Foreign:
 def _finite(text: str) -> float:
     number = float(text)
     if not np.isfinite(number):
-        raise ModelFileError(f"a weight is {text!r}: it is damaged.")
+        raise ModelFileError(f"a weight is {text[:40]!r}: it is damaged.")
     return number
 
 

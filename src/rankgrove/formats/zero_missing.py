@@ -13,6 +13,7 @@ hangs below it hangs below each of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,12 @@ from rankgrove.model.tree import Tree
 
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold
 BELOW = math.nextafter(-ZERO, -math.inf)  # the highest number that is below every zero
-MOST_LEAVES = 1 << 21  # of all trees together
+LEAST_ROOM, MOST_TIMES = 1 << 17, 8  # leaves that all trees together may become
+
+
+def room_for(trees: Iterable[Tree]) -> int:
+    """Return how many leaves some trees may become."""
+    return max(LEAST_ROOM, MOST_TIMES * sum(tree.n_leaves for tree in trees))
 
 
 def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
@@ -80,9 +86,9 @@ def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) 
             made.leaf(place, float(tree.value[~child]))
             if len(made.value) > room:
                 raise ModelFileError(
-                    "it was trained with zero_as_missing, and its splits would become more than "
-                    f"{MOST_LEAVES:,} leaves as plain thresholds. Train it with NaN for missing "
-                    "values and without zero_as_missing."
+                    "it was trained with zero_as_missing, and as plain thresholds its trees would "
+                    f"have more than {MOST_TIMES} times as many leaves. Train it with NaN for "
+                    "missing values and without zero_as_missing."
                 )
             continue
         default_left = bool(tree.missing_left[child])
