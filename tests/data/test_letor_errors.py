@@ -59,6 +59,10 @@ MISTAKES = {
     "latin-comment": (b"good qid:1 1:1 # caf\xe9", "the label 'good' is not a number"),
     "bare-return": (b"1 qid:1 1:1\r0 qid:1 1:2", "rows end in a carriage return without a line"),
     "bare-return-no-qid": (b"1 1:1\r0 1:2", "rows end in a carriage return without a line"),
+    "return-in-comment": (b"1 qid:1 1:1 # a\rb", "a carriage return stands inside a comment"),
+    "return-after-hash": (b"#\rx", "a carriage return stands inside a comment"),
+    "row-lost-in-comment": (b"1 qid:1 1:1 #docid = a\r0 qid:1 1:2", "rows end in a carriage"),
+    "row-lost-after-comment-line": (b"# x\r0 qid:1 1:2", "rows end in a carriage return without"),
     "nul-qid": (b"1 qid:a\x00 1:1", "bytes that are not text"),
 }  # fmt: skip
 

@@ -80,6 +80,8 @@ def parse(text: bytes, *, zero_based: bool = False) -> Rows:
     for number, line in enumerate(text.split(b"\n"), start=1):
         content, _, comment = line.partition(b"#")
         tokens = content.split()
+        if comment.strip(SPACE) and b"\r" in comment.rstrip(SPACE):
+            raise Mistake(number)
         if not tokens:
             continue
         try:

@@ -38,11 +38,11 @@ ERROR, WHERE, HIGHEST, N_RUNS, N_SLOW, N_SLOTS, WITH_QID, WITHOUT_QID, N_COMMENT
 N_STATE = 13
 
 # Errors. UNORDERED stays inside: the row is read again with the exact check for twins.
-FINE, BAD_LABEL, BAD_QID, BAD_PAIR, TWICE, BEYOND, UNORDERED = range(7)
+FINE, BAD_LABEL, BAD_QID, BAD_PAIR, TWICE, BEYOND, UNORDERED, BARE_RETURN = range(8)
 
 LABEL_COLUMN = -1  # in the list of numbers left to Python: the label of the row
 MOST_INDEX = 2**31 - 1
-_LINE_FEED, _HASH, _COLON, _EQUALS = 10, 35, 58, 61
+_LINE_FEED, _RETURN, _HASH, _COLON, _EQUALS = 10, 13, 35, 58, 61
 _HOLE = np.uint32(0x7FC0_DEAD)  # a NaN that no text gives: "nothing written here yet"
 
 
@@ -214,20 +214,29 @@ def _named_document(data, pos, end):
 
 @njit(cache=True, nogil=True)
 def _comment(data, pos):
-    """Return start and end of the document id in the comment after `pos`, and the next line."""
+    """Return start and end of the document id in the comment after `pos`, and the next line.
+
+    The last of the four is where a carriage return stands inside the comment, or -1: what follows
+    it would be lost, were it the next row of a file with old line ends.
+    """
     start = skip_spaces(data, pos)
-    end = start
+    end = pos
+    first_return = -1
     while data[end] != _LINE_FEED:
+        if data[end] == _RETURN and first_return < 0:
+            first_return = end
         end += 1
     next_line = end + 1
     while end > start and is_space(data[end - 1]):
         end -= 1
+    if first_return >= end or end == start:
+        first_return = -1
     for i in range(start, end):
         if data[i] == 100 and (i == start or is_space(data[i - 1])):
             name_start, name_end = _named_document(data, i, end)
             if name_end > name_start:
-                return name_start, name_end, next_line
-    return start, end, next_line
+                return name_start, name_end, next_line, first_return
+    return start, end, next_line, first_return
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -291,7 +300,10 @@ def parse_chunk(data, state, chunk, rules, out):
         line = pos
         pos = skip_spaces(data, pos)
         if data[pos] == _LINE_FEED or data[pos] == _HASH:
-            pos = _comment(data, pos)[2]
+            _, _, pos, where = _comment(data, pos)
+            if where >= 0:
+                error = BARE_RETURN
+                break
             continue
         error, where, n_slow = _label(data, pos, row, n_slow, chunk, out)
         if error != FINE:
@@ -322,7 +334,10 @@ def parse_chunk(data, state, chunk, rules, out):
         if not rules.dense:
             out.row_size[row] = slot - row_slot
         if data[where] == _HASH:
-            out.doc_start[row], out.doc_end[row], pos = _comment(data, where + 1)
+            out.doc_start[row], out.doc_end[row], pos, where = _comment(data, where + 1)
+            if where >= 0:
+                error = BARE_RETURN
+                break
             n_comments += out.doc_end[row] > out.doc_start[row]
         else:
             out.doc_start[row] = out.doc_end[row] = where

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from rankgrove.data._letor_kernels import BAD_LABEL, BAD_QID, BEYOND, MOST_INDEX, TWICE, Rules
+from rankgrove.data._letor_kernels import (
+    BAD_LABEL,
+    BAD_QID,
+    BARE_RETURN,
+    BEYOND,
+    MOST_INDEX,
+    TWICE,
+    Rules,
+)
 from rankgrove.data.letor_source import Source, excerpt
 from rankgrove.errors import ParseError
 
@@ -43,6 +51,12 @@ def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
         )
     elif has_bare_returns(line):
         message = bare_returns(line)
+    elif code == BARE_RETURN:
+        message = (
+            f"a carriage return stands inside a comment ({excerpt(line)}): with old line ends the "
+            "next row would be lost there. Convert the line ends of the file, or take the "
+            "carriage return out."
+        )
     elif _QID.match(token):
         message = _late_qid(token, line)
     else:
