@@ -160,6 +160,21 @@ def test_damaged_copy_is_made_anew(source, reads, damage):
     assert len(reads) == 2
 
 
+def test_every_damage_to_the_body_is_noticed(source, reads):
+    whole = rg.read_letor(source, cache=True)
+    copy = beside(source)
+    content = copy.read_bytes()
+    begin = len(content) - 64
+    for n, place in enumerate([begin, *range(len(content) // 2, len(content), 97)], start=2):
+        broken = bytearray(content)
+        broken[place] ^= 4
+        copy.write_bytes(broken)
+        again = rg.read_letor(source, cache=True)
+        assert len(reads) == n
+        assert np.array_equal(again.X, whole.X, equal_nan=True)
+        assert np.array_equal(again.y, whole.y)
+
+
 def test_every_damage_to_the_head_is_noticed(source):
     expected = oracle.parse(ROWS.encode())
     rg.read_letor(source, cache=True)
