@@ -8,6 +8,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rankgrove as rg
+from rankgrove.data import binning
 from rankgrove.data.binning import MISSING, Binner
 from rankgrove.errors import DataError, ParameterError
 from tests.reference.tree import midpoints
@@ -220,3 +222,44 @@ def test_bad_input_is_refused() -> None:
         Binner.fit(X).transform(np.zeros((3, 3), np.float32))
     with pytest.raises(DataError, match="Rows"):
         Binner.fit(X, rows=np.array([3]))
+
+
+def test_columns_that_store_nothing_cost_nothing(monkeypatch):
+    rng = np.random.default_rng(3)
+    n_features = 1_000_000
+    columns = np.sort(rng.choice(n_features, 30, replace=False))
+    dense = np.where(rng.random((200, 30)) < 0.3, rng.integers(-2, 5, (200, 30)), 0).astype("f4")
+    dense[0, :3] = np.nan
+    small = scipy.sparse.csr_matrix(dense)
+    wide = scipy.sparse.csr_matrix(
+        (small.data, columns[small.indices].astype(np.int32), small.indptr), (200, n_features)
+    )
+    seen = []
+    monkeypatch.setattr(binning, "_fit_by_groups", _counting(binning._fit_by_groups, seen))
+    binner, expected = Binner.fit(wide), Binner.fit(dense)
+    assert sum(seen) <= 2 * 30
+    np.testing.assert_array_equal(binner.columns, columns[expected.columns])
+    for one, other in zip(binner.thresholds, expected.thresholds, strict=True):
+        np.testing.assert_array_equal(one, other)
+    rows = rng.permutation(200)[:77]
+    codes = binner.transform(wide, rows).codes
+    np.testing.assert_array_equal(codes, expected.transform(dense, rows).codes)
+
+
+def _counting(real, seen):
+    def counting(*arguments):
+        for first, thresholds, summary in real(*arguments):
+            seen.append(len(summary))
+            yield first, thresholds, summary
+
+    return counting
+
+
+def test_too_many_columns_are_refused_at_once(monkeypatch):
+    monkeypatch.setattr(binning, "MOST_SPARSE_COLUMNS", 10)
+    wide = scipy.sparse.csr_matrix(np.eye(11, 100_000, dtype=np.float32))
+    with pytest.raises(rg.DataError, match=r"at most 10 features that are not 0.*has 11"):
+        Binner.fit(wide)
+    data = rg.QueryDataset(wide, np.arange(11) % 2, np.zeros(11))
+    with pytest.raises(rg.DataError, match="Leave the rarest out"):
+        rg.LambdaMART(n_trees=1).fit(data)

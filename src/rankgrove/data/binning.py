@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 Rows = np.ndarray | slice | None
 
 MISSING = 255  # the bin of NaN
+MOST_SPARSE_COLUMNS = 1 << 18  # of a sparse matrix that store anything
 N_BINS = 256  # of a byte: 255 for values, one for missing
 MOST_VALUE_BINS = 255
 _COLUMNS_AT_ONCE = 16  # one cache line of float32
 _SPARSE_ROWS_AT_ONCE = 8192
+_SPARSE_CELLS_AT_ONCE = 1 << 24
+_MOST_COLUMNS_AT_ONCE = 1024
 
 
 class ColumnBins(NamedTuple):
@@ -94,11 +97,21 @@ class Binner:
         """
         max_bins = check_integer("max_bins", "Binner", max_bins, low=2, high=MOST_VALUE_BINS)
         found = []
+        seen, columns = features, np.arange(features.shape[1])
+        if not isinstance(features, np.ndarray):  # a column that stores nothing is 0 everywhere
+            columns = np.unique(features.indices)
+            if columns.size > MOST_SPARSE_COLUMNS:
+                raise DataError(
+                    f"Trees can be grown on at most {MOST_SPARSE_COLUMNS:,} features that are not "
+                    f"0 everywhere: counts of each take 2 KB a leaf. The data has {columns.size:,}. "
+                    "Leave the rarest out, or train a linear model or a net."
+                )
+            seen = _narrowed(features, columns)
         with threads(n_threads):
-            for first, thresholds, summary in _fit_by_groups(features, rows, max_bins):
+            for first, thresholds, summary in _fit_by_groups(seen, rows, max_bins):
                 for c, (n_thresholds, *counted) in enumerate(summary.tolist()):
                     own = thresholds[c, :n_thresholds].copy()
-                    found.append(ColumnBins(first + c, own, *counted))
+                    found.append(ColumnBins(int(columns[first + c]), own, *counted))
         return cls.of(int(features.shape[1]), found)
 
     @classmethod
@@ -120,21 +133,25 @@ class Binner:
                 f"The data has {counted(features.shape[1], 'feature')}; the bins were made for "
                 f"{self.n_features}."
             )
-        index = _row_index(features, rows)
+        index = row_index(features, rows)
         codes = np.empty((index.size, -(-self.columns.size // 8) * 8), np.uint8)
         tables, steps = self._tables()
         with threads(n_threads):
             if isinstance(features, np.ndarray):
                 bin_rows(_dense(features), index, self.columns, tables, steps, codes)
             else:
-                block = np.empty((min(index.size, _SPARSE_ROWS_AT_ONCE), self.n_features), "f4")
-                for start in range(0, index.size, _SPARSE_ROWS_AT_ONCE):
-                    part = index[start : start + _SPARSE_ROWS_AT_ONCE]
+                kept = _narrowed(features, self.columns)
+                every = np.arange(self.columns.size, dtype=np.int32)
+                some = _SPARSE_CELLS_AT_ONCE // max(every.size, 1)
+                some = min(max(some, 1), _SPARSE_ROWS_AT_ONCE, max(index.size, 1))
+                block = np.empty((some, every.size), np.float32)
+                for start in range(0, index.size, some):
+                    part = index[start : start + some]
                     dense = block[: part.size]
-                    densify(features.data, features.indices, features.indptr, part, dense)
+                    densify(kept.data, kept.indices, kept.indptr, part, dense)
                     inside = np.arange(part.size)
                     out = codes[start : start + part.size]
-                    bin_rows(read_only(dense), inside, self.columns, tables, steps, out)
+                    bin_rows(read_only(dense), inside, every, tables, steps, out)
         return BinnedMatrix(self, codes)
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +231,7 @@ def key_groups(
     """
     from rankgrove.data import _binning_kernels as kernels
 
-    index = _row_index(features, rows)
+    index = row_index(features, rows)
     n_columns = features.shape[1]
     sparse = None
     if isinstance(features, np.ndarray):
@@ -225,6 +242,9 @@ def key_groups(
         bits = sparse.data.view(np.uint32)
         length = int(np.diff(sparse.indptr).max(initial=0))
     width = min(_COLUMNS_AT_ONCE, n_columns)
+    if sparse is not None:  # short columns: many of them cost one call
+        many = min((1 << 20) // (length + 1), _MOST_COLUMNS_AT_ONCE, n_columns)
+        width = max(width, many)
     keys = np.empty((width, length + 1), np.uint32)
     scratch = np.empty_like(keys)
     for first in range(0, n_columns, max(width, 1)):
@@ -239,7 +259,22 @@ def key_groups(
         yield first, keys[:here], sizes, zeros, scratch[:here]
 
 
-def _row_index(features: Matrix, rows: Rows) -> np.ndarray:
+def _narrowed(features: Any, columns: np.ndarray) -> Any:
+    """Return some columns of a CSR matrix in this order; the work follows what is stored."""
+    import scipy.sparse
+
+    place = np.full(features.shape[1], -1, np.int32)
+    place[columns] = np.arange(columns.size, dtype=np.int32)
+    indices = place[features.indices]
+    data, indptr = features.data, features.indptr
+    stays = indices >= 0
+    if not stays.all():
+        before = np.concatenate([[0], np.cumsum(stays)])
+        data, indices, indptr = data[stays], indices[stays], before[indptr].astype(indptr.dtype)
+    return scipy.sparse.csr_matrix((data, indices, indptr), shape=(features.shape[0], columns.size))
+
+
+def row_index(features: Matrix, rows: Rows) -> np.ndarray:
     """Return `rows` as an int64 index."""
     n_rows = int(features.shape[0])
     if rows is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,7 @@ class _Known:
     def __init__(self, ensemble: Ensemble) -> None:
         self.costs = Costs(ensemble)
         self.lanes: Lanes | None = None
+        self.narrow: tuple[np.ndarray, Ensemble] | None = None
         self.walked = 0.0  # nanoseconds
         self.lock = threading.Lock()
 
@@ -88,6 +90,16 @@ def lanes_of(ensemble: Ensemble) -> Lanes:
         if about.lanes is None:
             about.lanes = compile_lanes(ensemble)
         return about.lanes
+
+
+def _narrow(ensemble: Ensemble) -> tuple[np.ndarray, Ensemble]:
+    """Return the features that trees look at, and the ensemble for these alone, made once."""
+    about = known(ensemble)
+    with about.lock:
+        if about.narrow is None:
+            used, feature = np.unique(ensemble.feature, return_inverse=True)
+            about.narrow = used, replace(ensemble, n_features=used.size, feature=feature)
+        return about.narrow
 
 
 def choose(ensemble: Ensemble, n_rows: int) -> Walk | Lanes:
@@ -134,6 +146,9 @@ def score(
     if start is not None:  # as it is, where there is no base: not even -0.0 becomes 0.0
         scores[...] = start + ensemble.base if ensemble.base else start
     if n_rows and ensemble.n_trees:
+        if not isinstance(features, np.ndarray):  # no more of it becomes dense than is looked at
+            used, ensemble = _narrow(ensemble)
+            features = features[:, used]
         by = _named(ensemble, scorer) if scorer is not None else choose(ensemble, n_rows)
         if isinstance(features, np.ndarray):
             _add(ensemble, by, plain(features), chosen, n_threads, scores)
