@@ -413,3 +413,29 @@ def test_the_naive_thresholds_are_ours():
     model = rg.RankBoost(n_trees=9, n_thresholds=None).fit(X, y, qid=qid)
     for j, t in zip(model.ensemble_.feature, model.ensemble_.threshold, strict=True):
         assert float(t) in midpoints(X[:, j])
+
+
+def test_adarank_counts_a_feature_whichever_way_it_is_taken():
+    X = [[3, 2], [2, 1], [1, 0], [0, 0], [0, 3], [2, 3], [2, 2], [3, 2]]
+    data = rg.QueryDataset(np.array(X, float), [1, 1, 1, 1, 0, 1, 1, 0], qid=[0] * 4 + [1] * 4)
+    options = {"tolerance": 0.5, "scaling": None, "n_rounds": 4, "most_in_a_row": 1}
+    model = rg.AdaRank("map", direction="both", **options).fit(data)
+    features = [feature for feature, *_ in model.rounds_]
+    assert len(features) > 1
+    assert all(a != b for a, b in itertools.pairwise(features))
+
+
+def test_adarank_leaves_out_queries_that_no_order_changes():
+    X, y = np.array([[0, 1], [1, 0], [2, 0], [0, 1], [1, 0]], float), [1, 0, 1, 1, 2]
+    options = {"tolerance": 0.002, "scaling": None, "n_rounds": 2}
+    all_relevant = rg.QueryDataset(X, y, qid=[0, 0, 0, 1, 1])  # the second query, for MAP
+    both = rg.AdaRank("map", **options).fit(all_relevant)
+    first = rg.AdaRank("map", **options).fit(rg.QueryDataset(X[:3], y[:3], qid=[0, 0, 0]))
+    assert both.rounds_ == first.rounds_
+    assert first.rounds_[0][1] == pytest.approx(1.568, abs=1e-3)
+
+
+def test_a_warning_names_no_parameter_that_the_ranker_lacks(caplog):
+    rg.RankBoost(n_trees=2).fit(np.array([[0.0], [0], [1], [1]]), [1, 0, 1, 0], qid=[0, 0, 1, 1])
+    assert "No threshold of a feature helps" in caplog.text
+    assert "min_leaf" not in caplog.text

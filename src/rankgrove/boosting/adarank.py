@@ -88,7 +88,8 @@ def adarank(
     update : of the queries' weights: ``"latest"`` (Algorithm 1) or ``"cumulative"``
     tolerance : by so much the training measure may not fall from round to round, or training ends;
         None: every round raises it
-    most_in_a_row : with a tolerance, a candidate is passed over after so many rounds in a row
+    most_in_a_row : with a tolerance, a feature is passed over after so many rounds in a row,
+        upwards or downwards
     watch : looks at validation data and says when to stop
     show : gives the validation data the scores of some weights
     """
@@ -96,7 +97,6 @@ def adarank(
     done = Progress(round=0, rounds=rounds, watch=watch)
     share = query_weight / query_weight.sum()
     importance = _Importance(query_weight, update == "cumulative")
-    chosen: list[int] = []
 
     def weights(candidate: int, alpha: float) -> np.ndarray:
         own = candidates.features[candidate], candidates.signs[candidate] * alpha
@@ -105,7 +105,10 @@ def adarank(
     try:
         for round in range(rounds):
             last = done.values[-1] if done.values else -math.inf
-            tried = _tried(importance.share @ candidates.table, chosen, tolerance, most_in_a_row)
+            quality = importance.share @ candidates.table
+            if tolerance is not None:
+                quality = _without_tired(quality, candidates, done.features, most_in_a_row)
+            tried = _tried(quality, halving=tolerance is None)
             floor = last + RISE if tolerance is None else last - tolerance
             step = _first_above(floor, tried, share, lambda c, a: measured(weights(c, a)))
             if step is None:
@@ -113,7 +116,6 @@ def adarank(
             importance.update(step)
             show(weights(step.candidate, step.alpha))
             watch.record()
-            chosen.append(step.candidate)
             done.features.append(candidates.features[step.candidate])
             done.steps.append(candidates.signs[step.candidate] * step.alpha)
             done.values.append(float(share @ step.values))
@@ -152,16 +154,15 @@ class _Importance:
         self.share = weight / weight.sum()
 
 
-def _tried(
-    quality: np.ndarray, chosen: list[int], tolerance: float | None, most_in_a_row: int
-) -> Iterator[tuple[int, float]]:
+def _tried(quality: np.ndarray, halving: bool) -> Iterator[tuple[int, float]]:
     """Yield candidates and weights in the order in which a round tries them.
 
-    quality : sum of P E of every candidate, the P adding up to 1
+    quality : sum of P E of every candidate, the P adding up to 1; minus infinity: not to be tried
+    halving : whether weights are halved and further candidates tried; else the best one only
     """
-    if tolerance is not None:
-        best = _best(quality, chosen, most_in_a_row)
-        if best is not None:
+    if not halving:
+        best = int(np.argmax(quality))
+        if quality[best] > -math.inf:
             yield best, _alpha(quality[best])
         return
     for candidate in np.argsort(-quality, kind="stable"):
@@ -189,14 +190,14 @@ def _first_above(
     return None
 
 
-def _best(quality: np.ndarray, chosen: list[int], most_in_a_row: int) -> int | None:
-    """Return the best candidate that was not just chosen too often; None: there is no other."""
-    if len(chosen) >= most_in_a_row and len(set(chosen[-most_in_a_row:])) == 1:
-        if quality.size == 1:
-            return None
-        quality = quality.copy()
-        quality[chosen[-1]] = -np.inf
-    return int(np.argmax(quality))
+def _without_tired(
+    quality: np.ndarray, candidates: Candidates, chosen: list[int], most_in_a_row: int
+) -> np.ndarray:
+    """Return the quality of candidates, minus infinity for a feature just chosen too often."""
+    recent = chosen[-most_in_a_row:]
+    if len(recent) < most_in_a_row or len(set(recent)) > 1:
+        return quality
+    return np.where(np.asarray(candidates.features) == recent[0], -np.inf, quality)
 
 
 def _check_values(table: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """Wu, Burges, Svore and Gao 2010, Tables 2 to 4: models of one domain adapted to another.
 
 The paper's domains are a search engine's own. Each of its three tasks is run on generated domains
-that are as far apart as the paper's baselines say, with the paper's numbers of queries.
+that are as far apart as the paper's baselines say, with the paper's numbers of training queries.
 """
 
 from __future__ import annotations
@@ -152,6 +152,9 @@ def tables_2_to_4(study: Study) -> Findings:
         "the backgrounds and of the domain itself are LambdaRank nets, interpolated by Powell's "
         f"search on the validation queries; {SMART} adds trees to a background's net, on the "
         "domain's own data. Beside the paper's systems: trees alone, the same trees on nothing. "
+        "Not of the paper: 15 hidden units (ten there), Adam, NDCG@10 with truncation 15, a tenth "
+        "of a background held out for validation, 70 % of the rows per tree in Table 4 too, 2,000 "
+        "test queries (318 to 372 there), 40 documents per query and 50 features. "
         "The paper's figures are of its own data: the order and the gaps compare, not the level."
     ]
     for name, task in TASKS.items():

@@ -54,7 +54,8 @@ class AdaRank(LinearPredictor):
         six times at the most, until it does; then the next best feature is tried, and training ends
         when none is left. A number: no weight is halved, and training ends when a round lowers the
         training measure by so much; its feature is left out
-    most_in_a_row : with a tolerance, a feature is passed over after so many rounds in a row
+    most_in_a_row : with a tolerance, a feature is passed over after so many rounds in a row,
+        whichever direction it was taken in
     direction : ``"up"``: higher values of a feature are better, as in the paper; ``"both"``: lower
         ones may be, too
     scaling : of features, which makes their weights comparable: ``"standard"`` (mean 0 and
@@ -348,8 +349,8 @@ def _movable(train: QueryDataset, prepared: PreparedMeasure, owner: str) -> np.n
 
     The order of sums hangs on queries' keys: another order of the file changes no bit.
     """
-    labels, starts = train.grouped(train.y), train.query_ptr[:-1]
-    equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
+    gain, starts = prepared.gain, train.query_ptr[:-1]
+    equal = np.maximum.reduceat(gain, starts) == np.minimum.reduceat(gain, starts)
     kept = ~(prepared.is_fixed | equal)
     if train.query_weight is not None:
         kept &= train.query_weight > 0.0

@@ -342,11 +342,13 @@ class BoostedRanker(BoostedParameters):
     ) -> None:
         """Put what was learned into the attributes."""
         if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
+            why = "No threshold of a feature helps: check features and labels."
+            if "min_leaf" in self.get_params(deep=False):
+                why = f"A leaf has at least min_leaf={self.min_leaf} rows: lower it if rows are few."
             _log.warning(
-                "%s: no tree could be grown, so that the trees tell no documents apart. A leaf "
-                "has at least min_leaf=%s rows: lower it where there are few.",
+                "%s: no tree could be grown, so that the trees tell no documents apart. %s",
                 type(self).__name__,
-                self.min_leaf,
+                why,
             )
         self.__dict__.pop("pruning_", None)  # it was that of other trees
         self.history_ = done.watch.history
