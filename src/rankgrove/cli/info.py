@@ -111,8 +111,8 @@ def _record(curve: LearningCurve) -> dict[str, Any]:
 
     known = np.flatnonzero(~np.isnan(curve.y))
     x, y = curve.x[known], curve.y[known]
-    kept = np.flatnonzero(x == curve.best) if curve.best is not None else []
-    at = int(kept[0]) if len(kept) else -1
+    kept = np.flatnonzero(x == (np.nan if curve.best is None else curve.best))
+    at = int(kept[0]) if kept.size else -1
     return {
         "data": curve.data,
         "measure": curve.measure,

@@ -178,13 +178,13 @@ def survey(
         if callback is not None:
             callback(name, None)
         try:
-            one = _surveyed(name, study, parts, judged, names, convention)
+            line = _surveyed(name, study, parts, judged, names, convention)
         except RankgroveError as error:
             failed[name] = str(error)
             continue
-        found.append(one)
+        found.append(line)
         if callback is not None:
-            callback(name, one)
+            callback(name, line)
     if not found:
         raise DataError(f"survey: no ranker could be trained. {next(iter(failed.values()))}")
     first = str(names[0])
