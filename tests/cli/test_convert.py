@@ -132,3 +132,38 @@ def test_mistakes(folder, words, message):
     _, complaints = run("convert", *words.split(), cwd=folder, status=2)
     assert message in complaints
     assert complaints.count("\n") == 1
+
+
+def test_a_bag_is_converted_by_the_mean_of_its_models(folder):
+    base = rg.LambdaMART(n_trees=3, min_leaf=3)
+    rg.BaggedRanker(base, n_models=2).fit(rg.read_letor(folder / "train.txt")).save(
+        folder / "bag.rg"
+    )
+    _, complaints = run("convert", "bag.rg", "bag.txt", cwd=folder, status=2)
+    assert "--combine mean" in complaints
+    _, complaints = run_apart("convert", "bag.rg", "bag.txt", "--combine", "mean", cwd=folder)
+    assert "plain mean of the bag's 2 models" in complaints
+    assert lgb.Booster(model_file=folder / "bag.txt").num_trees() == 6
+
+
+def test_a_dump_of_xgboost_is_converted(folder):
+    booster = xgb.Booster(model_file=folder / "xgb.json")
+    booster.feature_names = ["title", "body", "age", "clicks", "links"]
+    booster.dump_model(folder / "dump.json", dump_format="json")
+    _, complaints = run("convert", "dump.json", "dump.rg", cwd=folder, status=2)
+    assert "--features names.txt" in complaints
+    words = "convert dump.json dump.rg --features names.txt"
+    _, complaints = run_apart(*words.split(), cwd=folder)
+    assert "does not hold the base score" in complaints
+    _, complaints = run_apart(*words.split(), "--base-score", "0.5", cwd=folder)
+    assert "base score" not in complaints
+    assert rg.load(folder / "dump.rg").ensemble_.base == 0.5
+
+
+def test_a_model_that_saw_no_missing_value_goes_to_solr_at_once(folder):
+    run(
+        *"train train.txt --set n_trees=3 --set min_leaf=3 --model own.rg --quiet".split(),
+        cwd=folder,
+    )
+    _, complaints = run_apart("convert", "own.rg", "own.json", "--to", "solr", cwd=folder)
+    assert "No value was missing in training" in complaints

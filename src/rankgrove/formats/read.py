@@ -101,7 +101,8 @@ def read_foreign(
                 return read_dump(_document(data), features, base_score)
             return _READERS[kind](data)
     except ModelFileError as error:
-        raise ModelFileError(f"{target}: {error}") from None
+        cut = re.sub(r"(\S{80})\S+", r"\1...", str(error))  # a damaged name may be of any length
+        raise ModelFileError(f"{target}: {cut}") from None
     except OSError as error:
         raise ModelFileError(f"{target} cannot be read: {error.strerror}.") from None
     except _DAMAGE as error:
