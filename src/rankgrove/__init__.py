@@ -9,6 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from rankgrove._version import __version__
+from rankgrove.compiling import find_cache_folder
+
+find_cache_folder()
 
 # Public name -> the module that defines it.
 _HOME = {

@@ -1,7 +1,11 @@
-"""Writing files so that nothing is lost: to a temporary name first, then moved into place."""
+"""Files: why one cannot be read or written, and writing so that nothing is lost.
+
+What is written goes to a temporary name first, and is then moved into place.
+"""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import secrets
@@ -10,7 +14,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, RankgroveError
+
+# What the system's own words leave open.
+_WORDS = {
+    errno.ENOENT: "there is no such file",
+    errno.ENOTDIR: "a part of its path is a file, not a folder",
+    errno.EISDIR: "it is a folder",
+    errno.ELOOP: "it is a symbolic link that leads back to itself",
+    errno.ENAMETOOLONG: "its name is too long",
+    errno.EACCES: "permission denied; ask who owns it for the right, or copy it",
+}
+
+
+def why(error: OSError) -> str:
+    """Return in words why the system refused a file."""
+    return _WORDS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Return where a path leads; one that leads nowhere, or in a circle, as far as it does."""
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def told_errors(
+    path: str | os.PathLike[str],
+    done: str = "read",
+    kind: type[RankgroveError] = DataError,
+) -> Iterator[None]:
+    """Turn the system's errors about a file into ours: ``PATH cannot be read: ...``."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, RankgroveError):
+            raise
+        raise kind(f"{path} cannot be {done}: {why(error)}.") from None
 
 
 @contextmanager
@@ -29,7 +68,10 @@ def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> 
         with _opened(given, given, "wb") as raw, _packed(raw, packs) as out:
             yield out
         return
-    target = Path(os.path.realpath(given))
+    target = real_path(given)
+    with told_errors(given, "written"):
+        if target.is_symlink():  # only one that leads in a circle is left
+            os.stat(given)
     draft = target.with_name(f".rg-{secrets.token_hex(8)}.part")
     # Not tempfile: its files are closed to others, whatever the user's umask says.
     raw = _opened(draft, given, "xb")
@@ -46,10 +88,8 @@ def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> 
 
 
 def _opened(path: Path, given: Path, mode: str) -> BinaryIO:
-    try:
+    with told_errors(given, "written"):
         return cast(BinaryIO, open(path, mode))
-    except OSError as error:
-        raise DataError(f"{given} cannot be written: {error.strerror}.") from None
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.files import real_path
 
 
 def refuse(name: str, owner: str, rule: str, value: object) -> NoReturn:
@@ -83,7 +84,9 @@ def check_output_file(name: str, owner: str, value: Any) -> Path:
     path = Path(value)
     if path.is_dir():
         refuse(name, owner, "the path of a file, and this is a folder", str(value))
-    folder = Path(os.path.realpath(path)).parent
+    if real_path(path).is_symlink():
+        refuse(name, owner, "the path of a file, and this link leads back to itself", str(value))
+    folder = real_path(path).parent
     if not folder.is_dir():
         refuse(name, owner, "in a folder that exists: make it first", str(value))
     if not os.access(folder, os.W_OK):

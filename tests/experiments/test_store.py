@@ -35,6 +35,26 @@ def test_a_line_cut_short_is_dropped_and_the_rest_kept(tmp_path, cut):
     assert len(ResultStore(path, ABOUT)) == 2
 
 
+def test_every_changed_byte_is_noticed(tmp_path):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path, ABOUT)
+    store.put("a", 0.25)
+    store.put("b", "text")
+    whole = path.read_bytes()
+    for place in range(len(whole) - 1):  # without the last line feed the last line is cut short
+        broken = bytearray(whole)
+        broken[place] ^= 1
+        path.write_bytes(broken)
+        with pytest.raises(rg.DataError, match=r"results\.jsonl"):
+            ResultStore(path, ABOUT)
+
+
+def test_a_file_of_an_older_version_is_read(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"about": {"study": "s", "scale": "small"}}\n{"key": "a", "value": 1}\n')
+    assert ResultStore(path, ABOUT)["a"] == 1
+
+
 def test_results_of_something_else_are_refused(tmp_path):
     path = tmp_path / "results.jsonl"
     ResultStore(path, ABOUT).put("a", 1)

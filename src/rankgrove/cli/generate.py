@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rankgrove.errors import ParameterError
+from rankgrove.files import real_path
 
 
 class Kind(StrEnum):
@@ -77,7 +78,7 @@ def generate(
     if kind is Kind.domains:
         if target_out is None:
             raise ParameterError("domains writes two files: give --target-out too.")
-        if target_out.resolve() == out.resolve():
+        if real_path(target_out) == real_path(out):
             raise ParameterError(
                 f"domains writes two files, and both --out and --target-out are {out}: "
                 "give each its own name."

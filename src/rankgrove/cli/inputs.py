@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ import typer
 
 from rankgrove.data.file_kinds import is_table
 from rankgrove.errors import MissingFileError, ParameterError, ParseError
+from rankgrove.files import why
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,8 +159,12 @@ def named_files(given: Sequence[str], *, without: str = "") -> dict[str, Path]:
 
 def check_exists(path: Path) -> None:
     """Refuse a file that is not there before any work is done."""
-    if not path.exists():
-        raise MissingFileError(path)
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise MissingFileError(path) from None
+    except OSError as error:
+        raise ParseError(path, None, f"{why(error)}.") from None
 
 
 def models_and_data(command: str, files: Iterable[Path]) -> tuple[list[Path], list[Path]]:

@@ -30,6 +30,7 @@ from rankgrove.cli.survey import survey
 from rankgrove.cli.train import train
 from rankgrove.cli.tune import tune
 from rankgrove.errors import RankgroveError
+from rankgrove.files import why
 
 app = typer.Typer(
     name="rankgrove",
@@ -75,7 +76,7 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _end(f"error: {error.filename or 'output'}: {error.strerror or error}", 2)
+        _end(f"error: {error.filename or 'output'}: {why(error)}", 2)
     except MemoryError:
         _end("error: not enough memory for this data; try fewer queries or features.", 2)
 

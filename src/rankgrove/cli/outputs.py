@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rankgrove.errors import ParameterError
+from rankgrove.files import real_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,15 +22,15 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
 
     `outputs` are files by the option that names them.
     """
-    seen = {path.resolve(): "a file that is read" for path in inputs if path is not None}
+    seen = {real_path(path): "a file that is read" for path in inputs if path is not None}
     for option, path in outputs.items():
         if path is None:
             continue
-        if path.resolve() in seen:
+        if real_path(path) in seen:
             raise ParameterError(
-                f"{option} {path} would overwrite {seen[path.resolve()]}: give it another name."
+                f"{option} {path} would overwrite {seen[real_path(path)]}: give it another name."
             )
-        seen[path.resolve()] = f"the file of {option}"
+        seen[real_path(path)] = f"the file of {option}"
 
 
 def check_writable(

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankgrove.data._letor_kernels import END, N_STATE, START
 from rankgrove.errors import MissingFileError, ParameterError, ParseError
+from rankgrove.files import why
 from rankgrove.validation import counted
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -115,7 +116,9 @@ def read_bytes(path: Path) -> mmap.mmap | bytearray:
         raise MissingFileError(path) from None
     except IsADirectoryError:
         raise ParseError(path, None, "this is a folder. Expected a file: name one in it.") from None
-    except (OSError, ValueError) as problem:
+    except OSError as problem:
+        raise ParseError(path, None, f"the file cannot be read: {why(problem)}.") from None
+    except ValueError as problem:  # a name with a byte 0
         if isinstance(problem, ParseError):
             raise
         raise ParseError(path, None, f"the file cannot be read: {problem}.") from None

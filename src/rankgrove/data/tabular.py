@@ -19,6 +19,7 @@ import numpy as np
 from rankgrove.data.inputs import is_null, plain_ids
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
+from rankgrove.files import why
 from rankgrove.validation import counted, nearest
 
 _TABLE_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -26,6 +27,8 @@ _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "null", "nan", "-nan"}
 _DOCID = "docid"  # the column taken for document ids where no other is named
 _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
+# What a damaged table may raise, pyarrow's own errors apart.
+_DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
 
 
 class _CellError(DataError):
@@ -152,6 +155,12 @@ def read_table(
     except DataError as error:
         line = _line_of_row(path, error.row) if isinstance(error, _CellError) else None
         raise ParseError(path, line, str(error)) from error
+    except Exception as error:
+        import pyarrow
+
+        if isinstance(error, (pyarrow.ArrowException, *_DAMAGE)):  # seen as columns are looked at
+            raise _unreadable(path, error) from error
+        raise
 
 
 def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) -> Any:
@@ -186,13 +195,19 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
             return pyarrow.csv.read_csv(str(path), alone, parse, convert)
     except FileNotFoundError:
         raise MissingFileError(path) from None
-    except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        reason = str(error).strip().split("\n")[0].rstrip(".")
-        line = None
-        if found := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
-            line = _line_of_row(path, int(found[1]) - 2)
-            reason = reason.replace(found[0], "")
-        raise ParseError(path, line, f"the table cannot be read: {reason}.") from error
+    except (pyarrow.ArrowException, *_DAMAGE) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: BaseException) -> ParseError:
+    """Return the error for a table that pyarrow cannot make sense of, with the line if it says."""
+    reason = why(error) if isinstance(error, OSError) and error.errno else str(error)
+    reason = reason.strip().split("\n")[0].rstrip(".")
+    line = None
+    if found := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
+        line = _line_of_row(path, int(found[1]) - 2)
+        reason = reason.replace(found[0], "")
+    return ParseError(path, line, f"the table cannot be read: {reason}.")
 
 
 # -- CSV and TSV ------------------------------------------------------------------------------

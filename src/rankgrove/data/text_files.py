@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 
 from rankgrove.errors import MissingFileError, ParseError
+from rankgrove.files import why
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -19,7 +20,7 @@ def read_text_bytes(path: str | Path) -> bytes:
     except FileNotFoundError:
         raise MissingFileError(path) from None
     except OSError as error:
-        raise ParseError(path, None, f"the file cannot be read: {error.strerror}.") from error
+        raise ParseError(path, None, f"the file cannot be read: {why(error)}.") from error
     if blob.startswith(_GZIP_MAGIC):
         try:
             blob = gzip.decompress(blob)

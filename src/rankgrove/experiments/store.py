@@ -1,20 +1,24 @@
 """Results kept as they come: an append-only file that survives a kill.
 
-One JSON record a line, the first of which says what the results are of. A line that a kill cut
-short is dropped; what was finished is never computed again.
+One JSON record a line, the first of which says what the results are of; every line ends with its
+own checksum. A line that a kill cut short is dropped; what was finished is never computed again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rankgrove.errors import DataError
+from rankgrove.files import told_errors
 
 MOST_SHOWN = 200  # characters of what differs
+_CHECKSUM = re.compile(rb', "crc": "([0-9a-f]{8})"}$')
 
 
 class ResultStore:
@@ -58,11 +62,14 @@ class ResultStore:
             self._append(self.path, line)
 
     def _open(self, path: Path) -> None:
-        if not path.exists() or path.stat().st_size == 0:
+        with told_errors(path):
+            is_new = not path.exists() or path.stat().st_size == 0
+        if is_new:
             self._append(path, json.dumps({"about": self._about}))
             return
-        whole, records = _read(path)
-        if not records or "about" not in records[0]:
+        with told_errors(path):
+            whole, records = _read(path)
+        if not records or not isinstance(records[0].get("about"), dict):
             raise DataError(f"{path} is not a file of results: give another name.")
         for name in sorted({*self._about, *records[0]["about"]}):
             before, value = records[0]["about"].get(name), self._about.get(name)
@@ -79,25 +86,48 @@ class ResultStore:
 
     @staticmethod
     def _append(path: Path, line: str) -> None:
-        with open(path, "ab") as out:
-            out.write(line.encode() + b"\n")
+        text = line.encode()
+        with told_errors(path, "written"), open(path, "ab") as out:
+            out.write(text[:-1] + b', "crc": "%08x"}\n' % zlib.crc32(text))
             out.flush()
             os.fsync(out.fileno())
 
 
 def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
     """Return how many bytes are whole lines, and their records."""
-    records = []
+    records: list[dict[str, Any]] = []
+    has_checksums: bool | None = None  # those of older versions have none
     whole = 0
     for line in path.read_bytes().splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break
-        try:
-            records.append(json.loads(line))
-        except ValueError:
+        text = line[:-1]
+        found = _CHECKSUM.search(text)
+        if found is not None:
+            text = text[: found.start()] + b"}"
+        sound = has_checksums in (None, found is not None)
+        if found is not None and int(found[1], 16) != zlib.crc32(text):
+            sound = False
+        record = _parsed(text) if sound else None
+        if record is None or not (records or "about" in record) or (records and _lacks(record)):
             raise DataError(
                 f"{path}:{len(records) + 1}: not a line of results. The file is damaged, or not "
-                "a file of results."
-            ) from None
+                "a file of results: remove the line, and its result is computed again; or give "
+                "another file."
+            )
+        has_checksums = found is not None
+        records.append(record)
         whole += len(line)
     return whole, records
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _lacks(record: dict[str, Any]) -> bool:
+    return not isinstance(record.get("key"), str) or "value" not in record

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import ModelFileError
+from rankgrove.files import told_errors, why
 from rankgrove.formats.foreign import Foreign, ForeignWeights
 
 HEAD = 4096  # bytes that tell what a file is
@@ -36,7 +37,7 @@ _NAMED = {
 
 def kind_of(path: str | Path) -> str | None:
     """Return what model a file seems to hold: ``"rankgrove"``, or the name of a reader, or None."""
-    with Path(path).open("rb") as file:
+    with told_errors(path, kind=ModelFileError), Path(path).open("rb") as file:
         head = file.read(HEAD)
     if head.startswith(b"PK\x03\x04"):
         return "rankgrove"
@@ -104,7 +105,7 @@ def read_foreign(
         cut = re.sub(r"(\S{80})\S+", r"\1...", str(error))  # a damaged name may be of any length
         raise ModelFileError(f"{target}: {cut}") from None
     except OSError as error:
-        raise ModelFileError(f"{target} cannot be read: {error.strerror}.") from None
+        raise ModelFileError(f"{target} cannot be read: {why(error)}.") from None
     except _DAMAGE as error:
         raise ModelFileError(f"{target} is damaged: {_what(error)}. Save it again.") from None
 

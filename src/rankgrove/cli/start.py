@@ -1,0 +1,17 @@
+"""The command itself: an install whose files this user may not read is told in one line too."""
+
+from __future__ import annotations
+
+import sys
+
+
+def run() -> None:
+    """Load the command line, and run it."""
+    try:
+        from rankgrove.cli import main
+    except OSError as error:
+        from rankgrove.files import why
+
+        print(f"error: rankgrove cannot be loaded: {error.filename}: {why(error)}", file=sys.stderr)
+        sys.exit(2)
+    main.run()
