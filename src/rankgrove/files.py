@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from rankgrove.errors import DataError, RankgroveError
+from rankgrove.errors import DataError, MissingFileError, RankgroveError
 
 # What the system's own words leave open.
 _WORDS = {
@@ -49,6 +49,8 @@ def told_errors(
     except OSError as error:
         if isinstance(error, RankgroveError):
             raise
+        if isinstance(error, FileNotFoundError) and done == "read":
+            raise MissingFileError(path) from None
         raise kind(f"{path} cannot be {done}: {why(error)}.") from None
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from rankgrove.adapt.target import TargetRows
 from rankgrove.adapt.trada import Adapted
 from rankgrove.adapt.walking import SourceStatistics
+from rankgrove.errors import ModelFileError
 from rankgrove.files import write_atomically
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.store import needed
@@ -80,8 +81,25 @@ class AdaptationReport:
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], feature_names: Sequence[str]
     ) -> AdaptationReport:
-        """Build from the arrays of a model file."""
-        return cls(**needed(arrays, _ARRAYS), feature_names=tuple(feature_names))
+        """Build from the arrays of a model file; what does not fit together is refused."""
+        made = cls(**needed(arrays, _ARRAYS), feature_names=tuple(feature_names))
+        n_nodes, n_features = made.feature.size, len(made.feature_names)
+        n_leaves = made.response_before.size - n_nodes
+        shapes = {
+            **dict.fromkeys(("reached", "response_before", "response_after"), n_nodes + n_leaves),
+            "threshold_after": n_nodes,
+            "spread": n_features,
+        }
+        for name, n in shapes.items():
+            if getattr(made, name).shape != (n,):
+                raise ModelFileError(f"The report's array {name!r} does not fit its trees.")
+        trees = {name: arrays[name] for name in _ARRAYS[:5]}
+        trees["threshold"] = made.threshold_before
+        trees["missing_left"] = np.zeros(n_nodes, np.bool_)
+        trees |= {"gain": np.zeros(n_nodes), "value": np.zeros(n_leaves), "base": np.array(0.0)}
+        trees |= {"n_features": np.array(n_features), "n_columns": np.array(1)}
+        Ensemble.from_arrays(trees)  # it refuses what does not fit
+        return made
 
     # -- the whole, by tree, by feature -----------------------------------------------------------
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rankgrove.boosting.loop import Progress
+from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.training.checkpoint import Checkpoint
@@ -38,12 +39,18 @@ class TreeCheckpoint(Checkpoint):
         content = {"history": progress.watch.history, "steps": progress.steps}
         self.write_state(content, trees.to_arrays())
 
-    def read(self) -> tuple[list[Tree], list[float], History] | None:
+    def read(self, history: History) -> tuple[list[Tree], list[float], History] | None:
         """Return the trees, their weights and the history so far, or None: no checkpoint yet."""
-        found = self.read_state()
+        found = self.read_state(history)
         if found is None:
             return None
         content, arrays = found
-        ensemble = Ensemble.from_arrays(arrays)
+        with self.reading():
+            ensemble = Ensemble.from_arrays(arrays)
+            if ensemble.n_features != self.n_features:
+                raise ValueError(f"trees of {ensemble.n_features} features")
+            steps = sense.numbers(content["steps"], "the steps").tolist()
+            if len(steps) != ensemble.n_trees:
+                raise ValueError(f"{len(steps)} steps along {ensemble.n_trees} trees")
         trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
-        return trees, content["steps"], content["history"]
+        return trees, steps, content["history"]

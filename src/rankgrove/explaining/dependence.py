@@ -16,7 +16,7 @@ from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.linear_model import LinearPredictor
-from rankgrove.rankers.nested import members
+from rankgrove.rankers.restoring import members
 from rankgrove.validation import check_integer, counted, refuse
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept

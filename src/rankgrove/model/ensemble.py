@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import DataError, ModelFileError
+from rankgrove.model import sense
 from rankgrove.model.store import needed
 from rankgrove.model.tree import Tree
 from rankgrove.validation import check_integer, counted
@@ -209,36 +210,31 @@ class Ensemble:
         arrays = {**older, **arrays}
         values = needed(arrays, (f.name for f in fields(cls)))
         try:
-            values["n_features"] = int(values["n_features"])
-            values["base"] = float(values["base"])
-            values["n_columns"] = int(values["n_columns"])
+            for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
+                sense.typed(values[name], _TYPES.get(name, np.float64), f"the array {name!r}")
+            values["n_features"] = sense.whole(values["n_features"], "n_features")
+            values["base"] = sense.number(values["base"], "base")
+            values["n_columns"] = sense.whole(values["n_columns"], "n_columns", low=1)
             values["single"] = bool(values["single"])
             made = cls(**values)
             made.check()
-        except (ValueError, TypeError, IndexError) as error:
+        except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise ModelFileError(f"The trees of the model file do not fit: {error}") from None
         return made
 
     def check(self) -> None:
-        """Raise ValueError unless every walk down every tree ends in a leaf."""
+        """Raise ValueError unless every walk down every tree ends in a leaf that has a value."""
         if self.n_columns < 1 or self.n_trees % self.n_columns:
             raise ValueError(f"{self.n_trees} trees do not fit {self.n_columns} columns.")
+        for names, ptr in ((NODE_FIELDS, self.node_ptr), (LEAF_FIELDS, self.leaf_ptr)):
+            n = getattr(self, names[0]).size
+            if any(getattr(self, name).shape != (n,) for name in names):
+                raise ValueError("arrays of unequal length.")
+            sense.borders(ptr, n, "trees")
         n_nodes, n_leaves = np.diff(self.node_ptr), np.diff(self.leaf_ptr)
-        lengths_fit = all(
-            getattr(self, name).shape == (self.node_ptr[-1],) for name in NODE_FIELDS
-        ) and all(getattr(self, name).shape == (self.leaf_ptr[-1],) for name in LEAF_FIELDS)
-        if not lengths_fit or self.node_ptr[0] or self.leaf_ptr[0] or np.any(n_nodes < 0):
-            raise ValueError("arrays of unequal length.")
-        if np.any(n_leaves != n_nodes + 1):
+        if n_leaves.size != n_nodes.size or np.any(n_leaves != n_nodes + 1):
             raise ValueError("a tree must have one leaf more than it has nodes.")
-        if (
-            self.feature.size
-            and not 0 <= self.feature.min() <= self.feature.max() < self.n_features
-        ):
-            raise ValueError("a split on a feature that does not exist.")
-        finite = np.isfinite(self.value).all() and np.isfinite(self.base)
-        if np.isnan(self.threshold).any() or not finite:
-            raise ValueError("a threshold or a leaf value that is no number.")
+        self._check_numbers()
         tree = np.repeat(np.arange(self.n_trees), n_nodes)
         own = np.arange(self.feature.size) - self.node_ptr[tree]
         seen = []
@@ -253,6 +249,21 @@ class Ensemble:
             seen.append(np.where(inner, at, self.feature.size + at))
         if np.unique(np.concatenate(seen)).size != 2 * self.feature.size:
             raise ValueError("two parents of one child.")
+
+    def _check_numbers(self) -> None:
+        """Raise ValueError for features that do not exist, and for what is no score."""
+        if (
+            self.feature.size
+            and not 0 <= self.feature.min() <= self.feature.max() < self.n_features
+        ):
+            raise ValueError("a split on a feature that does not exist.")
+        finite = np.isfinite(self.value).all() and np.isfinite(self.base)
+        if np.isnan(self.threshold).any() or not finite:
+            raise ValueError("a threshold or a leaf value that is no number.")
+        highest = np.maximum.reduceat(np.abs(self.value), self.leaf_ptr[:-1]) if self.n_trees else 0
+        limit = float(np.finfo(np.float32).max) if self.single else sense.LARGEST
+        if not abs(self.base) + np.sum(highest) <= limit:
+            raise ValueError(f"scores that can be beyond {limit:g}.")
 
 
 def floor_float32(values: np.ndarray) -> np.ndarray:

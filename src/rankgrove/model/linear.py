@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import ModelFileError
+from rankgrove.model import sense
 from rankgrove.model.store import needed
 
 # How features are scaled: as they are; by mean and deviation of the training data; to [0, 1]
@@ -106,20 +107,23 @@ class Linear:
         """Build from named arrays; what does not fit together is refused."""
         values = needed(arrays, (f.name for f in fields(cls)))
         try:
-            values["n_features"] = int(values["n_features"])
-            values["intercept"] = float(values["intercept"])
-            values["scaling"] = SCALINGS[int(values["scaling"])]
+            for name in ("weights", "shift", "scale", "thresholds", "threshold_ptr"):
+                sense.typed(values[name], _TYPES.get(name, np.float64), f"the array {name!r}")
+            values["n_features"] = sense.whole(values["n_features"], "n_features")
+            values["intercept"] = sense.number(values["intercept"], "intercept")
+            code = sense.whole(values["scaling"], "scaling", high=len(SCALINGS) - 1)
+            values["scaling"] = SCALINGS[code]
             made = cls(**values)
             made.check()
-        except (ValueError, TypeError, IndexError) as error:
+        except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise ModelFileError(f"The weights of the model file do not fit: {error}") from None
         return made
 
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together."""
-        for name in ("weights", "shift", "scale", "intercept"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} that are no numbers.")
+        for name in ("weights", "shift", "scale"):
+            sense.numbers(getattr(self, name), name)
+        sense.number(self.intercept, "intercept")
         if self.shift.shape != (self.n_features,) or self.scale.shape != (self.n_features,):
             raise ValueError("one shift and one scale a feature are needed.")
         if np.any(self.scale < 0.0):
@@ -127,11 +131,14 @@ class Linear:
         if not self.has_thresholds:
             if self.weights.shape != (self.n_features,) or self.thresholds.size:
                 raise ValueError("one weight a feature is needed.")
+            with np.errstate(all="ignore"):
+                weights, intercept = self.raw_weights()
+            sense.numbers(np.append(weights, intercept), "weights of features as they are")
             return
-        ends = self.threshold_ptr
-        if ends.shape != (self.n_features + 1,) or ends[0] != 0 or np.any(np.diff(ends) < 0):
+        if self.threshold_ptr.size != self.n_features + 1:
             raise ValueError("the borders of thresholds.")
-        if self.weights.shape != (ends[-1],) or self.thresholds.shape != (ends[-1],):
+        sense.borders(self.threshold_ptr, self.thresholds.size, "thresholds")
+        if self.weights.shape != self.thresholds.shape:
             raise ValueError("one weight a threshold is needed.")
         if not all(np.all(np.diff(own) > 0) for own, _ in self.by_feature()):
             raise ValueError("thresholds that do not ascend.")

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankgrove import parallel
 from rankgrove.errors import DataError, ModelFileError
+from rankgrove.model import sense
 from rankgrove.validation import check_choice, counted
 
 if TYPE_CHECKING:
@@ -159,6 +160,8 @@ class Network:
             if arrays[name].dtype != np.float64:
                 raise ModelFileError(f"the net's array {name!r} must be of float64.")
         try:
+            for name in ("flat", "mean", "scale"):
+                sense.numbers(arrays[name], f"the net's array {name!r}")
             return cls(
                 tuple(sizes.tolist()),
                 arrays["flat"],
@@ -166,7 +169,7 @@ class Network:
                 arrays["scale"],
                 ACTIVATIONS[code[0]],
             )
-        except DataError as error:
+        except ValueError as error:
             raise ModelFileError(str(error)) from None
 
 

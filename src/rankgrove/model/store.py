@@ -9,6 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
+import math
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -18,14 +22,19 @@ from typing import Any
 import numpy as np
 
 from rankgrove._version import __version__
-from rankgrove.errors import MissingFileError, ModelFileError
-from rankgrove.files import atomic_output
+from rankgrove.errors import ModelFileError
+from rankgrove.files import atomic_output, told_errors
+from rankgrove.model.sense import table
 
 FORMAT = "rankgrove model"
 FORMAT_VERSION = 1
 _HEADER = "header.json"
-# What reading a damaged zip, header or array may raise, BadZipFile apart.
-_DAMAGE = (KeyError, TypeError, ValueError, EOFError, NotImplementedError, OSError, zlib.error)
+# What reading a damaged zip, header or array, or building a model of one, may raise.
+DAMAGE = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+    lzma.LZMAError, struct.error, tokenize.TokenError, zlib.error,
+)  # fmt: skip
 _REMEDY = "copy it again, or train again."
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # zip files have no earlier time
 
@@ -54,10 +63,10 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
     target = Path(path)
     if target.is_dir():
         raise ModelFileError(f"{target} is a folder: give the name of a model file.")
-    if not target.exists():
-        raise MissingFileError(target)
+    with told_errors(target, kind=ModelFileError):
+        file = target.open("rb")
     try:
-        with zipfile.ZipFile(target) as archive:
+        with file, zipfile.ZipFile(file) as archive:
             if _HEADER not in archive.namelist():
                 raise ModelFileError(f"{target} is a zip file, but not a rankgrove model.")
             header = json.loads(archive.read(_HEADER))
@@ -70,17 +79,21 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
                 )
             arrays = {
                 name: _array(target, name, archive.read(f"{name}.npy"), checksum)
-                for name, checksum in header["checksums"].items()
+                for name, checksum in table(header["checksums"], "the checksums").items()
             }
-        return str(header["kind"]), dict(header["content"]), arrays
+        return str(header["kind"]), table(header["content"], "the content"), arrays
     except ModelFileError:
         raise
-    except PermissionError as error:
-        raise ModelFileError(f"{target} cannot be read: {error.strerror}.") from None
     except zipfile.BadZipFile as error:
         raise ModelFileError(f"{target} {_no_zip(target, error)}") from None
-    except _DAMAGE as error:
-        raise ModelFileError(f"{target} is damaged ({error}): {_REMEDY}") from None
+    except DAMAGE as error:
+        raise ModelFileError(f"{target} is damaged ({said(error)}): {_REMEDY}") from None
+
+
+def said(error: BaseException) -> str:
+    """Return what an inner error says in one short line."""
+    text = " ".join(str(error).split())[:200]
+    return text.rstrip(".:") or type(error).__name__
 
 
 def needed(arrays: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, Any]:
@@ -114,7 +127,28 @@ def _npy(array: np.ndarray) -> bytes:
 def _array(path: Path, name: str, blob: bytes, checksum: str) -> np.ndarray:
     if _digest(blob) != checksum:
         raise ModelFileError(f"{path} is damaged: the array {name!r} fails its checksum.")
-    return np.asarray(np.load(io.BytesIO(blob), allow_pickle=False))
+    try:
+        return _values(blob)
+    except DAMAGE as error:
+        raise ModelFileError(
+            f"{path} is damaged: the array {name!r} has a header that cannot be ({said(error)}). "
+            f"{_REMEDY[0].upper()}{_REMEDY[1:]}"
+        ) from None
+
+
+def _values(blob: bytes) -> np.ndarray:
+    """Return the array of ``.npy`` bytes; its shape is believed only where the bytes are there."""
+    file = io.BytesIO(blob)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("another version of npy")
+    shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+        raise ValueError(f"values of the type {dtype} in the shape {shape}")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes != len(blob) - file.tell():
+        raise ValueError(f"{len(blob) - file.tell():,} bytes, and its shape needs {n_bytes:,}")
+    order: Any = "F" if by_column else "C"
+    return np.ndarray(shape, dtype, blob, file.tell(), order=order).copy()
 
 
 def _digest(blob: bytes) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.model import sense
 from rankgrove.model.mlp import ACTIVATIONS, Network, factors, filled_widths, gathered, spread
 from rankgrove.nets.inputs import Inputs, State, Step, Task
 from rankgrove.random import derive_seed, generator, mix64
@@ -239,15 +240,27 @@ class NetCheckpoint(Checkpoint):
         content = {"epoch": progress.round, "history": progress.watch.history}
         self.write_state(content, progress.trained.to_arrays())
 
-    def read(self, n_epochs: int) -> tuple[Trained, int, History] | None:
-        """Return the state, the number of epochs and the history, or None: no checkpoint yet."""
-        found = self.read_state()
+    def read(
+        self, n_epochs: int, network: Network, history: History
+    ) -> tuple[Trained, int, History] | None:
+        """Return the state, the number of epochs and the history, or None: no checkpoint yet.
+
+        The state is one of `network`; `history` has the names of what is watched.
+        """
+        found = self.read_state(history)
         if found is None:
             return None
         content, arrays = found
-        if content["epoch"] > n_epochs:
+        with self.reading():
+            epoch = sense.whole(content["epoch"], "the epoch")
+            for name, array in Trained.from_network(network).to_arrays().items():
+                sense.numbers(sense.typed(arrays[name], np.float64, name), name)
+                if arrays[name].dtype != array.dtype or arrays[name].shape != array.shape:
+                    raise ValueError(f"the array {name!r} does not fit the net")
+            trained = Trained(**arrays)
+        if epoch > n_epochs:
             raise DataError(
-                f"{self.path} holds {content['epoch']} epochs, and n_epochs is {n_epochs}: a net "
+                f"{self.path} holds {epoch} epochs, and n_epochs is {n_epochs}: a net "
                 "cannot go back. Give at least as many, or remove the file."
             )
-        return Trained(**arrays), int(content["epoch"]), content["history"]
+        return trained, epoch, content["history"]

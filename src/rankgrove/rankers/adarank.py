@@ -11,7 +11,7 @@ from rankgrove.boosting.adarank import UPDATES, Callback, Candidates, Progress, 
 from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.scaling import mean_and_deviation
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure, PreparedMeasure, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import SCALINGS, Linear
@@ -316,6 +316,8 @@ class AdaRank(LinearPredictor):
         self._take(content)
         self.rounds_ = [(int(j), float(a), float(v)) for j, a, v in content["rounds"]]
         self.linear_ = Linear.from_arrays(arrays)
+        if any(not 0 <= j < self.linear_.n_features for j, _, _ in self.rounds_):
+            raise ModelFileError("A round of AdaRank took a feature that does not exist.")
 
 
 class _Rows:

@@ -361,8 +361,11 @@ class BaggedRanker(Ranker):
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
         self.out_of_bag_scores_ = None
-        if not self.models_ or self.weights_.shape != (len(self.models_),):
+        fits = self.models_ and self.weights_.shape == (len(self.models_),)
+        if not fits or self.weights_.min() < 0.0 or not self.weights_.sum() > 0.0:
             raise ModelFileError("The weights of the bag do not fit its models.")
+        if self.combine not in COMBINE:
+            raise ModelFileError(f"The bag combines by {self.combine!r}, which is not known here.")
         self.base = untrained(content["base"]["kind"], content["base"]["parameters"])
 
 

@@ -78,7 +78,7 @@ def resume(
     n_threads: int | None,
 ) -> tuple[list[Tree], list[float]]:
     """Return a checkpoint's trees and weights; bring scores and history to where they end."""
-    found = saver.read() if saver is not None else None
+    found = saver.read(watch.history) if saver is not None else None
     if found is None:
         return [], []
     n_columns = len(scores)

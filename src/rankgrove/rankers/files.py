@@ -285,7 +285,7 @@ def _go_on(
     saver: TreeCheckpoint | None, rows: ClusterTraining, watch: Watch, most_rounds: int
 ) -> tuple[list[Tree], list[float]]:
     """Return a checkpoint's trees and weights; bring scores and history to where they end."""
-    found = saver.read() if saver is not None else None
+    found = saver.read(watch.history) if saver is not None else None
     if found is None:
         return [], []
     trees, steps, history = found

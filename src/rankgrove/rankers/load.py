@@ -35,7 +35,8 @@ from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
     svm_acc,
     trada,
 )
-from rankgrove.rankers.base import KINDS, Ranker, class_of
+from rankgrove.rankers.base import KINDS, Ranker
+from rankgrove.rankers.restoring import restored
 
 OTHERS = (
     "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or "
@@ -96,8 +97,6 @@ def load(
         return foreign.ranker_of(model)
     kind, content, arrays = read_model(path)
     try:
-        return class_of(kind).restore(content, arrays)
+        return restored(kind, content, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged: {error!r}.") from None

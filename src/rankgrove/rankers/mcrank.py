@@ -165,6 +165,8 @@ class McRank(BoostedRanker):
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._restore(content, arrays)
         self.classes_ = np.array(content["classes"], np.float64)
+        if self.form not in FORMS:
+            raise ModelFileError(f"The form {self.form!r} is not known here.")
         columns = self.classes_.size - (self.form == "ordinal")
         if self.ensemble_.n_columns != columns:
             raise ModelFileError(

@@ -13,7 +13,9 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
-from rankgrove.rankers.base import Ranker, class_of
+from rankgrove.model.sense import table
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.restoring import restored
 from rankgrove.validation import counted, refuse
 
 
@@ -27,14 +29,7 @@ def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) ->
     """Build the ranker that :func:`pack` packed."""
     own = f"{name}/"
     inner = {key.removeprefix(own): a for key, a in arrays.items() if key.startswith(own)}
-    return class_of(content["kind"]).restore(content, inner)
-
-
-def members(ranker: Any) -> list[Any]:
-    """Return what a trained ranker holds: a bag's models, a combination's rankers, a submodel."""
-    held = [*getattr(ranker, "models_", ()), *getattr(ranker, "rankers_", ())]
-    submodel = getattr(ranker, "submodel_", None)
-    return held if submodel is None else [*held, submodel]
+    return restored(str(table(content, f"the {name}")["kind"]), content, inner)
 
 
 def pack_members(

@@ -301,7 +301,7 @@ class NetRanker(Ranker):
             inputs.scale,
             self.random_state,
         )
-        found = saver.read(self.n_epochs) if saver is not None else None
+        found = saver.read(self.n_epochs, network, watch.history) if saver is not None else None
         trained, done, watch.history = found or (None, 0, watch.history)
         bar = ProgressBar(type(self).__name__, "epochs") if self.progress else None
         wanted: list[Callback] = [*([saver] if saver else []), *([bar] if bar else [])]

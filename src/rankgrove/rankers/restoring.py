@@ -1,0 +1,194 @@
+"""Rankers built from what a file says of them, every word of it checked.
+
+Whatever one ranker holds, a bag's models, a submodel, was built here before it: so everything is
+checked at every depth, and how it fits the ranker around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ModelFileError
+from rankgrove.model import sense
+from rankgrove.model.store import DAMAGE, said
+from rankgrove.rankers.base import OF_THE_RUN, Ranker, class_of
+from rankgrove.validation import counted
+
+
+def restored(kind: str, content: Any, arrays: dict[str, np.ndarray]) -> Ranker:
+    """Return the trained ranker of a kind that a file's content and arrays describe."""
+    try:
+        return _checked(class_of(kind), sense.table(content, "the content"), arrays)
+    except ModelFileError:
+        raise
+    except DAMAGE as error:
+        what = f"{kind!r} is damaged: {type(error).__name__}, {said(error)}."
+        raise ModelFileError(f"what the file says of a {what}") from None
+
+
+def members(ranker: Any) -> list[Any]:
+    """Return what a trained ranker holds: a bag's models, a combination's rankers, a submodel."""
+    held = [*getattr(ranker, "models_", ()), *getattr(ranker, "rankers_", ())]
+    submodel = getattr(ranker, "submodel_", None)
+    return held if submodel is None else [*held, submodel]
+
+
+def _checked(
+    ranker_class: type[Ranker], content: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> Ranker:
+    parameters = sense.table(content["parameters"], "the parameters")
+    n_features = sense.whole(content["n_features"], "n_features")
+    if "feature_names" in content:
+        names = sense.texts(content["feature_names"], "the names of features")
+        if len(names) != n_features:
+            raise ValueError(f"{counted(n_features, 'feature')}, and {len(names)} names of them.")
+    for word, check in _WORDS.items():
+        if word in content:
+            check(content[word], word)
+    best = content.get("best_round") or content.get("best_epoch") or 0
+    for measures in content.get("history", {}).values():
+        if any(len(values) < best for values in measures.values()):
+            raise ValueError(f"a history that ends before its best round, {best}.")
+    # how to run is the caller's to say: a file could name a checkpoint to write to
+    own = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
+    ranker = ranker_class.restore({**content, "parameters": own}, arrays)
+    _check_model(ranker)
+    for one in members(ranker):
+        _check_member(one, ranker)
+    return ranker
+
+
+# -- the words of a file ---------------------------------------------------------------------------
+
+
+def _number_or_none(value: Any, word: str) -> None:
+    if value is not None:
+        sense.number(value, word)
+
+
+def _round_or_none(value: Any, word: str) -> None:
+    if value is not None:
+        sense.whole(value, word)
+
+
+def _flag(value: Any, word: str) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{word} must be true or false.")
+
+
+def _pruning(value: Any, word: str) -> None:
+    for n_trees in sense.table(value, word)["trees"]:
+        sense.whole(n_trees, "the trees of a pass")
+    for values in sense.table(value["values"], word).values():
+        sense.numbers(values, "the values of the passes")
+
+
+def _rounds(value: Any, word: str) -> None:
+    if not isinstance(value, list):
+        sense.whole(value, word)
+        return
+    for one in value:
+        if sense.numbers(one, word).size != 3:
+            raise ValueError(f"{word} must be feature, weight and value of every one.")
+
+
+def _objective(value: Any, word: str) -> None:
+    if value is not None and not isinstance(value, str):
+        sense.numbers(value, word)
+
+
+def _solution(value: Any, word: str) -> None:
+    sense.number(sense.table(value, word)["C"], "C")
+    for one in value.values():
+        if not isinstance(one, str | int | float | None):
+            raise ValueError(f"{word} must hold plain values.")
+
+
+def _solutions(value: Any, word: str) -> None:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{word} must be a list.")
+    for one in value:
+        _solution(one, word)
+
+
+def _skipped(value: Any, word: str) -> None:
+    for n_queries in sense.table(value, word).values():
+        sense.whole(n_queries, word)
+
+
+def _submodel(value: Any, word: str) -> None:
+    if value is not None and value != "base_score":
+        sense.table(value, word)
+
+
+# They mean the same in every kind that has them.
+_WORDS: dict[str, Callable[[Any, str], Any]] = {
+    "history": sense.history,
+    "start_values": lambda value, word: sense.history(value, word, of_rounds=False),
+    "best_round": _round_or_none,
+    "best_epoch": _round_or_none,
+    "epochs": sense.whole,
+    "interrupted": _flag,
+    "least_features": _flag,
+    "steps": sense.numbers,
+    "weights": sense.numbers,
+    "classes": sense.numbers,
+    "out_of_bag": _number_or_none,
+    "submodel": _submodel,
+    "submodel_weight": sense.number,
+    "value": sense.number,
+    "C": sense.number,
+    "rounds": _rounds,
+    "objective": _objective,
+    "solution": _solution,
+    "solutions": _solutions,
+    "skipped": _skipped,
+    "pruning": _pruning,
+}
+
+
+# -- the model -------------------------------------------------------------------------------------
+
+
+def _check_model(ranker: Ranker) -> None:
+    """Refuse a model of other features than the ranker's, or of more scores a row than one."""
+    network = None if hasattr(ranker, "rankers_") else getattr(ranker, "network_", None)
+    ensemble = getattr(ranker, "ensemble_", None)
+    for model in (ensemble, getattr(ranker, "linear_", None), network):
+        if model is not None and model.n_features != ranker.n_features_in_:
+            raise ValueError(
+                f"a model of {counted(model.n_features, 'feature')} in a ranker of "
+                f"{ranker.n_features_in_}."
+            )
+    if hasattr(ranker, "solutions_"):
+        tried = [one["C"] for one in ranker.solutions_]
+        lengths = {len(v) for one in ranker.history_.values() for v in one.values()}
+        if ranker.C_ not in tried or not lengths <= {len(tried)}:
+            raise ValueError("C is none of those that were tried, or their history is not whole.")
+    if ensemble is None:
+        return
+    shown = max(0, ensemble.n_rounds - getattr(ranker, "_n_before", 0))
+    for measures in getattr(ranker, "history_", {}).values():
+        if any(len(values) < shown for values in measures.values()):
+            raise ValueError("a history of fewer rounds than there are.")
+    if len(getattr(ranker, "steps_", ())) != ensemble.n_trees:
+        raise ValueError(f"{counted(ensemble.n_trees, 'tree')} with other numbers of steps.")
+    if ensemble.n_columns > 1 and not (hasattr(ranker, "classes_") or hasattr(ranker, "source_")):
+        raise ValueError(f"{ensemble.n_columns} scores a row, where there must be one.")
+
+
+def _check_member(member: Any, around: Ranker) -> None:
+    """Refuse a ranker that takes other features than the one that holds it."""
+    if isinstance(member, str):  # scores that come with the data
+        return
+    fewer = getattr(member, "least_features_", False) and (
+        member.n_features_in_ <= around.n_features_in_
+    )
+    if member.n_features_in_ != around.n_features_in_ and not fewer:
+        raise ValueError(
+            f"a {type(member).__name__} of {counted(member.n_features_in_, 'feature')} in a "
+            f"{type(around).__name__} of {around.n_features_in_}."
+        )
