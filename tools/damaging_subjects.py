@@ -1,0 +1,241 @@
+"""The files that ``tools.damage`` changes: small ones of every kind that is written or read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rankgrove as rg
+from rankgrove.experiments.store import ResultStore
+
+N_FEATURES = 6
+
+
+class Absurd(Exception):
+    """Scores that are none."""
+
+
+@dataclass
+class Subject:
+    """A file, and how it is used.
+
+    Attributes
+    ----------
+    name : its kind
+    blob : the file
+    use : reads a file of that kind; what it returns is equal for files that say the same
+    suffix : how the name of such a file ends
+    has_checksums : damage is noticed
+    """
+
+    name: str
+    blob: bytes
+    use: Callable[[Path], Any]
+    suffix: str
+    has_checksums: bool
+    result: Any = None
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it has the form of a model file."""
+        return self.name.startswith(("model", "checkpoint"))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text."""
+        return self.name.startswith("text")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a binary table."""
+        return self.name.startswith("table")
+
+
+def some_data(n_queries: int = 12) -> rg.QueryDataset:
+    """Return the data that models are trained on and score."""
+    return rg.make_web(n_queries, n_docs=8, n_features=N_FEATURES, seed=3)
+
+
+def make_models(folder: Path) -> dict[str, Path]:
+    """Write one small model of every kind, and return the files by kind."""
+    data = some_data()
+    trees: dict[str, Any] = {"n_leaves": 4, "min_leaf": 2, "n_threads": 1}
+    lambdamart = rg.LambdaMART(n_trees=4, **trees).fit(data, valid=some_data(6))
+    mart = rg.MART(n_trees=3, **trees).fit(data)
+    net = rg.LambdaRank(hidden=3, n_epochs=2, n_threads=1).fit(data)
+    bag = rg.BaggedRanker(rg.LambdaMART(n_trees=2, **trees), n_models=3, n_threads=1).fit(data)
+    both = rg.CombinedRanker([lambdamart, mart]).fit(data)
+    stack = rg.StackedRanker([lambdamart, net], n_epochs=2, n_threads=1).fit(data)
+    submodel = rg.LambdaMART(n_trees=2, submodel=mart, **trees).fit(data)
+    linear = {"n_threads": 1}
+    rg.convert(lambdamart, folder / "lightgbm.txt", "lightgbm")
+    rankers = {
+        "lambdamart": lambdamart,
+        "mart": mart,
+        "mcrank": rg.McRank(n_trees=2, **trees).fit(data),
+        "lambdarank": net,
+        "ranknet": rg.RankNet(hidden=(3, 2), n_epochs=1, n_threads=1).fit(data),
+        "listnet": rg.ListNet(n_threads=1).fit(data),
+        "boltzrank": rg.BoltzRank(n_epochs=1, n_threads=1).fit(data),
+        "bag": bag,
+        "bag-borda": rg.BaggedRanker(
+            rg.LambdaMART(n_trees=2, **trees), n_models=2, combine="borda", n_threads=1
+        ).fit(data),
+        "bag-pruned": rg.prune(bag, data, tolerance=0.5).ranker,
+        "combination": both,
+        "stacked": stack,
+        "trees": rg.load(folder / "lightgbm.txt"),
+        "submodel": submodel,
+        "nested": rg.CombinedRanker([rg.CombinedRanker([bag, submodel]).fit(data), stack]).fit(
+            data
+        ),
+        "trada": rg.Trada(lambdamart, beta=1.0, n_threads=1).fit(data),
+        "pruned": rg.prune(lambdamart, data, tolerance=0.5).ranker,
+        "randomforest": rg.RandomForest(n_trees=3, n_threads=1).fit(data),
+        "gbrank": rg.GBRank(n_trees=2, n_threads=1).fit(data),
+        "rankboost": rg.RankBoost(n_trees=3, n_threads=1).fit(data),
+        "frank": rg.FRank(n_trees=3, n_threads=1).fit(data),
+        "adarank": rg.AdaRank(n_rounds=5, n_threads=1).fit(data),
+        "svm-map": rg.SVMMap(C=1.0, **linear).fit(data),
+        "svm-thresholds": rg.SVMMap(C=1.0, thresholds=4, **linear).fit(data),
+        "ranksvm": rg.RankSVM(C=1.0, **linear).fit(data),
+        "coordinate-ascent": rg.CoordinateAscent(n_threads=1).fit(data),
+        "smoothrank": rg.SmoothRank(n_threads=1).fit(data),
+        "crr": rg.CRR(n_threads=1).fit(data),
+    }
+    paths = {name: folder / f"{name}.rg" for name in rankers}
+    for name, ranker in rankers.items():
+        ranker.save(paths[name])
+    return paths
+
+
+def _digest(*arrays: Any) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _use_model(data: rg.QueryDataset) -> Callable[[Path], str]:
+    def use(path: Path) -> str:
+        model = rg.load(path)
+        scores = model.predict(data, n_threads=1)
+        if scores.shape != (data.n_rows,) or not np.isfinite(scores).all():
+            raise Absurd(f"scores of shape {scores.shape}, {scores.ravel()[:3]}")
+        model.predict_top(data, 3, n_threads=1)
+        str(model), model.get_params(), model.to_state()
+        if hasattr(model, "summary"):
+            model.summary()
+        if model._one_ensemble() is not None:
+            model.scorer().predict(data.X)
+            model.feature_importances_ if hasattr(model, "feature_importances_") else None
+        return _digest(scores)
+
+    return use
+
+
+def _checkpointed(make: Callable[[Path, int], Any]) -> tuple[bytes, Callable[[Path], str]]:
+    """Return a checkpoint of half a run, and what going on from one gives."""
+    data = some_data()
+
+    def use(path: Path) -> str:
+        return _digest(make(path, 4).fit(data).predict(data, n_threads=1))
+
+    place = Path(os.environ.get("TMPDIR", "/tmp"), f"rg-damage-{os.getpid()}.rg")
+    make(place, 2).fit(data)
+    blob = place.read_bytes()
+    place.unlink()
+    return blob, use
+
+
+def _use_dataset(read: Callable[[Path], rg.QueryDataset]) -> Callable[[Path], str]:
+    def use(path: Path) -> str:
+        data = read(path)
+        docid = [] if data.docid is None else data.docid.tolist()
+        return _digest(data.X, data.y, data.query_of_row) + str([*data.query_ids.tolist(), *docid])
+
+    return use
+
+
+def _use_cache(text: Path) -> Callable[[Path], str]:
+    def use(path: Path) -> str:
+        beside = text.with_name(f"{text.name}.rgcache")
+        if path != beside:
+            beside.write_bytes(path.read_bytes())
+        return _use_dataset(lambda _: rg.read_letor(text, cache=True, n_threads=1))(path)
+
+    return use
+
+
+def _use_store(path: Path) -> str:
+    store = ResultStore(path, {"study": "damage"})
+    # a line cut short by a kill is dropped, and its result computed again
+    return json.dumps([store[f"r{i}"] if f"r{i}" in store else {"x": i / 3} for i in range(8)])
+
+
+def make_subjects(folder: Path) -> list[Subject]:
+    """Make all files, and see what they give while they are whole."""
+    data = some_data(5)
+    subjects = [
+        Subject(f"model:{name}", path.read_bytes(), _use_model(data), ".rg", True)
+        for name, path in make_models(folder).items()
+    ]
+    trees = {"n_leaves": 4, "min_leaf": 2, "n_threads": 1, "checkpoint_every": 1}
+    runs: dict[str, Callable[[Path, int], Any]] = {
+        "checkpoint:trees": lambda path, n: rg.LambdaMART(n_trees=n, checkpoint=path, **trees),
+        "checkpoint:net": lambda path, n: rg.LambdaRank(
+            hidden=2, n_epochs=n, n_threads=1, checkpoint=path, checkpoint_every=1
+        ),
+    }
+    for name, make in runs.items():
+        blob, use = _checkpointed(make)
+        subjects.append(Subject(name, blob, use, ".rg", True))
+    subjects += _data_subjects(folder, data)
+    for subject in subjects:
+        path = folder / f"whole{subject.suffix}"
+        path.write_bytes(subject.blob)
+        subject.result = subject.use(path)
+    return subjects
+
+
+def _data_subjects(folder: Path, data: rg.QueryDataset) -> list[Subject]:
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    text, store = folder / "data.txt", folder / "results.jsonl"
+    rg.write_letor(data, text)
+    os.utime(text, (1e9, 1e9))
+    rg.read_letor(text, cache=True)
+    results = ResultStore(store, {"study": "damage"})
+    for i in range(8):
+        results.put(f"r{i}", {"x": i / 3})
+    columns = {"qid": data.query_ids[data.query_of_row], "label": data.y}
+    columns |= {f"f{j}": data.X[:, j] for j in range(N_FEATURES)}
+    table = pyarrow.table(columns)
+    pyarrow.csv.write_csv(table, folder / "data.csv")
+    pyarrow.parquet.write_table(table, folder / "data.parquet")
+    rows = list(zip(data.query_of_row.tolist(), range(data.n_rows), strict=True))
+    run = "".join(f"q{q} Q0 d{d} {d + 1} {-d} tag\n" for q, d in rows)
+    qrels = "".join(f"q{q} 0 d{d} {d % 3}\n" for q, d in rows)
+    cache = folder / "data.txt.rgcache"
+    letor = _use_dataset(lambda path: rg.read_letor(path, n_threads=1))
+    tabular = _use_dataset(rg.read_table)
+    return [
+        Subject("cache:letor", cache.read_bytes(), _use_cache(text), ".rgcache", True),
+        Subject("store:results", store.read_bytes(), _use_store, ".jsonl", True),
+        Subject("text:letor", text.read_bytes(), letor, ".txt", False),
+        Subject("text:csv", (folder / "data.csv").read_bytes(), tabular, ".csv", False),
+        Subject("text:run", run.encode(), lambda p: str(rg.read_run(p)), ".run", False),
+        Subject("text:qrels", qrels.encode(), lambda p: str(rg.read_qrels(p)), ".qrels", False),
+        Subject(
+            "table:parquet", (folder / "data.parquet").read_bytes(), tabular, ".parquet", False
+        ),
+    ]
