@@ -43,7 +43,7 @@ NAVIGATION = {
         "combining",
         "bagging",
     ],
-    "Measures, data, scale": ["measures", "data", "scale"],
+    "Measures, data, scale": ["measures", "data", "scale", "robustness"],
     "After training": ["report", "explaining", "formats", "scoring", "serving"],
     "Proof": ["results", "papers", "benchmarks"],
     "Inside": ["design", "contributing", "changelog"],

@@ -101,7 +101,7 @@ def test_it_is_frozen_and_travels_as_arrays():
     ("change", "message"),
     [
         ({"weights": np.ones(8)}, "one weight a feature"),
-        ({"weights": np.full(9, np.nan)}, "no numbers"),
+        ({"weights": np.full(9, np.nan)}, "finite numbers"),
         ({"shift": np.ones(2)}, "one shift and one scale"),
         ({"scale": -np.ones(9)}, "negative scale"),
         ({"scaling": np.array(17)}, "do not fit"),

@@ -216,3 +216,13 @@ def test_bad_parameters(sets, options, message):
     given = {"base": rg.LambdaMART(n_trees=2)} | options
     with pytest.raises(rg.ParameterError, match=message):
         rg.BaggedRanker(**given).fit(sets[0])
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"seed": 1}'])
+def test_a_damaged_folder_is_refused(sets, tmp_path, content):
+    train = sets[0]
+    bag = rg.BaggedRanker(rg.LambdaMART(n_trees=1), n_models=1, checkpoint=tmp_path / "bag")
+    bag.fit(train)
+    (tmp_path / "bag" / "bag.json").write_bytes(content)
+    with pytest.raises(rg.DataError, match=r"is damaged|belongs to another bag"):
+        bag.fit(train)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankgrove.errors import MissingFileError, ParameterError, ParseError
-from rankgrove.files import write_atomically
+from rankgrove.files import why, write_atomically
 
 if TYPE_CHECKING:
     from rankgrove.cli.options import Normalisation, Reading
@@ -94,7 +94,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise MissingFileError(path) from None
     except OSError as error:
-        raise ParseError(path, None, f"the file cannot be read: {error.strerror}.") from None
+        raise ParseError(path, None, f"the file cannot be read: {why(error)}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParseError(path, None, f"not a TOML file: {error}.") from None
 

@@ -103,7 +103,7 @@ class Binner:
             if columns.size > MOST_SPARSE_COLUMNS:
                 raise DataError(
                     f"Trees can be grown on at most {MOST_SPARSE_COLUMNS:,} features that are not "
-                    f"0 everywhere: counts of each take 2 KB a leaf. The data has {columns.size:,}. "
+                    f"0 everywhere: each takes 2 KB a leaf. The data has {columns.size:,}. "
                     "Leave the rarest out, or train a linear model or a net."
                 )
             seen = _narrowed(features, columns)

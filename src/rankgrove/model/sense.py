@@ -40,7 +40,7 @@ def numbers(array: Any, what: str) -> np.ndarray:
         raise ValueError(f"{what} must be a list of numbers.")
     found = found.astype(np.float64)
     if not (np.abs(found) <= LARGEST).all():
-        raise ValueError(f"{what} must be numbers within {LARGEST:g}.")
+        raise ValueError(f"{what} must be finite numbers within {LARGEST:g}.")
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rankgrove.errors import DataError, ModelFileError
-from rankgrove.files import write_atomically
+from rankgrove.files import told_errors, write_atomically
 from rankgrove.rankers.base import Ranker
 from rankgrove.validation import check_output_file
 
@@ -26,7 +26,8 @@ class BagFolder:
         self.path = Path(path)
         if self.path.exists() and not self.path.is_dir():
             raise DataError(f"'checkpoint' must be a folder for a bag's models. {path} is a file.")
-        self.path.mkdir(parents=True, exist_ok=True)
+        with told_errors(path, "made"):
+            self.path.mkdir(parents=True, exist_ok=True)
         about, told = self.path / "bag.json", json.loads(json.dumps(dict(run)))
         check_output_file("checkpoint", "BaggedRanker", about)
         if not about.exists():
@@ -34,7 +35,7 @@ class BagFolder:
                 raise DataError(f"{path} holds other files: give 'checkpoint' an empty folder.")
             write_atomically(about, json.dumps(told, indent=1))
             return
-        before = json.loads(about.read_text())
+        before = _read(about)
         for name in sorted({*told, *before}):
             if before.get(name) != told.get(name):
                 raise DataError(
@@ -62,3 +63,15 @@ class BagFolder:
 
     def _file(self, model: int) -> Path:
         return self.path / f"model-{model:04d}.rg"
+
+
+def _read(about: Path) -> dict[str, Any]:
+    """Return what the models of a folder belong to."""
+    try:
+        with told_errors(about):
+            before = json.loads(about.read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        before = None
+    if not isinstance(before, dict):
+        raise DataError(f"{about} is damaged. Remove the folder, or give another one.")
+    return before

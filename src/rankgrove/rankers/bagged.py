@@ -20,6 +20,7 @@ from rankgrove.errors import DataError, ModelFileError, ParameterError
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers.bag_folder import BagFolder
@@ -364,6 +365,7 @@ class BaggedRanker(Ranker):
         fits = self.models_ and self.weights_.shape == (len(self.models_),)
         if not fits or self.weights_.min() < 0.0 or not self.weights_.sum() > 0.0:
             raise ModelFileError("The weights of the bag do not fit its models.")
+        sense.number(self.query_fraction, "query_fraction")
         if self.combine not in COMBINE:
             raise ModelFileError(f"The bag combines by {self.combine!r}, which is not known here.")
         self.base = untrained(content["base"]["kind"], content["base"]["parameters"])
