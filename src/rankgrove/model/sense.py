@@ -7,7 +7,6 @@ kernels are handed, indices above all, is checked after reading, whoever wrote i
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,8 @@ def number(value: Any, what: str) -> float:
     """Return a number of a file that is not beyond reason; `value` may be an array of one."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu":
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, Real) or not abs(value) <= LARGEST:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= LARGEST:
         raise ValueError(f"{what} must be a number within {LARGEST:g}, not {_shown(value)}.")
     return float(value)
 
@@ -83,7 +83,7 @@ def history(value: Any, what: str, of_rounds: bool = True) -> None:
 
 def _is_value(value: Any) -> bool:
     """Whether it is a measure's value: NaN is one."""
-    plain = isinstance(value, Real) and not isinstance(value, bool)
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
     return plain and not math.isinf(value)
 
 
