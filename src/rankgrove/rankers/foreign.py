@@ -11,6 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
+from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.store import needed
@@ -328,4 +329,5 @@ class WeightRanker(LinearPredictor):
             raise ModelFileError("The weights do not fit the features: it is damaged.")
         if feature.size and not 0 <= feature.min() <= feature.max() < self.n_features_in_:
             raise ModelFileError("A weight of a feature that does not exist: it is damaged.")
-        self._take_terms(feature, weight, float(content["intercept"]))
+        intercept = sense.number(content["intercept"], "intercept")
+        self._take_terms(feature, sense.numbers(weight, "weights"), intercept)
