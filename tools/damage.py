@@ -134,7 +134,7 @@ def main() -> int:
     wanted = tuple(options.kind or [""])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subjects = [one for one in make_subjects(folder) if one.name.startswith(wanted)]
+        subjects = make_subjects(folder, wanted)
         if options.only is not None:
             return _again(subjects[0], options.seed, options.only, folder)
         return _table(subjects, options.seed, options.cases // len(subjects), folder)
