@@ -18,7 +18,7 @@ MissingExtraError MissingFileError ModelFileError OptimalCombination ParameterEr
 PartialDependence PreparedRanker PrunedRanker Qrels QueryDataset QueryKFold RandomForest RankBoost
 RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc
 SmoothRank StackedRanker StructuralSVM Survey ThresholdFeatures Trada TreeRanker Tuning
-UnknownParameterError Variance WeightRanker __version__ adapt_with check_local_optimum
+UnknownParameterError Variance WeightRanker __version__ adapt_with agreement check_local_optimum
 combined_data compare convert cross_validate dataset_from_runs evaluate explain hold_out
 interpolate is_gradient k_fold letor_folds load make_artificial make_domains make_web measure
 optimal_combination partial_dependence plot prune random_trials read_letor read_qrels read_run

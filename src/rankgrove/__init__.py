@@ -46,6 +46,7 @@ _HOME = {
     "register_measure": "measures.custom",
     "Evaluation": "evaluation.evaluate",
     "evaluate": "evaluation.evaluate",
+    "agreement": "evaluation.agreement",
     "Comparison": "evaluation.compare",
     "Comparisons": "evaluation.compare",
     "compare": "evaluation.compare",
@@ -147,6 +148,7 @@ if TYPE_CHECKING:
     from rankgrove.errors import ParseError as ParseError
     from rankgrove.errors import RankgroveError as RankgroveError
     from rankgrove.errors import UnknownParameterError as UnknownParameterError
+    from rankgrove.evaluation.agreement import agreement as agreement
     from rankgrove.evaluation.compare import Comparison as Comparison
     from rankgrove.evaluation.compare import Comparisons as Comparisons
     from rankgrove.evaluation.compare import compare as compare

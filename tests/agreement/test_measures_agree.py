@@ -7,6 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rankgrove as rg
 
@@ -21,7 +23,7 @@ def judged():
         run[str(101 + q)] = {
             d: float(s) for d, s in zip(documents[:50], rng.integers(0, 30, 50), strict=True)
         }
-        grades = rng.choice([-1, 0, 1, 2, 3], 60, p=[0.05, 0.6, 0.2, 0.1, 0.05])
+        grades = rng.choice([-2, -1, 0, 1, 2, 3], 60, p=[0.05, 0.05, 0.55, 0.2, 0.1, 0.05])
         qrels[str(101 + q)] = {d: int(g) for d, g in zip(documents[10:70], grades, strict=True)}
     qrels["104"] = dict.fromkeys(qrels["104"], 0)  # nothing relevant
     return run, qrels
@@ -47,6 +49,11 @@ NAMES = {
     "ndcg": "ndcg",
     "ndcg@10": "ndcg_cut_10",
     "map@10": "map_cut_10",
+    "rprec": "Rprec",
+    "success@5": "success_5",
+    "bpref": "bpref",
+    "infap": "infAP",
+    "gmap": "gm_map",
 }
 
 
@@ -56,18 +63,22 @@ def test_pytrec_eval(judged):
     run, qrels = judged
     evaluator = pytrec_eval.RelevanceEvaluator(
         dict(qrels),
-        {"map", "recip_rank", "P.10,200", "recall.15", "ndcg", "ndcg_cut.10", "map_cut.10"},
+        {"map", "recip_rank", "P.10,200", "recall.15", "ndcg", "ndcg_cut.10", "map_cut.10"}
+        | {"Rprec", "success.5", "bpref", "infAP", "gm_map"},
     )
     theirs = evaluator.evaluate(dict(run))
     ours = rg.evaluate(run, qrels, list(NAMES), convention="trec")
     for name, trec_name in NAMES.items():
         expected = [theirs[qid][trec_name] for qid in ours.query_ids]
         np.testing.assert_allclose(ours.per_query[name], expected, atol=1e-12, err_msg=name)
+    logs = [theirs[qid]["gm_map"] for qid in ours.query_ids]
+    aggregated = pytrec_eval.compute_aggregated_measure("gm_map", logs)
+    assert ours.mean["gmap"] == pytest.approx(aggregated, rel=1e-12)
 
 
 def test_ir_measures(judged):
     import ir_measures
-    from ir_measures import AP, ERR, RR, P, nDCG
+    from ir_measures import AP, ERR, RR, Bpref, Judged, P, Rprec, Success, infAP, nDCG
 
     run, qrels = judged
     qrels = rg.Qrels({q: {d: max(g, 0) for d, g in docs.items()} for q, docs in qrels.items()})
@@ -77,6 +88,12 @@ def test_ir_measures(judged):
         "p@5": P @ 5,
         "mrr": RR,
         "ndcg@10": nDCG @ 10,
+        "bpref": Bpref,
+        "rprec": Rprec,
+        "success@1": Success @ 1,
+        "judged@10": Judged @ 10,
+        "judged@60": Judged @ 60,
+        "infap": infAP,
     }
     if shutil.which("perl"):
         wanted |= {
@@ -110,11 +127,19 @@ def test_ranx(judged):
         "recall@5": "recall@5",
         "ndcg@10": "ndcg@10",
         "ndcg@10[trec,gain=exp2]": "ndcg_burges@10",
+        "success@3": "hit_rate@3",
+        "f1@10": "f1@10",
+        "rprec": "r-precision",
     }
     theirs = ranx.evaluate(ranx.Qrels(dict(qrels)), ranx.Run(dict(distinct)), list(names.values()))
     ours = rg.evaluate(distinct, qrels, list(names), convention="trec")
     for name, ranx_name in names.items():
         assert ours.mean[name] == pytest.approx(theirs[ranx_name], abs=1e-12), name
+    # ranx multiplies rank-biased precision by the grades
+    binary = {q: {d: min(g, 1) for d, g in docs.items()} for q, docs in qrels.items()}
+    for name, ranx_name in {"rbp": "rbp.80", "rbp[p=.5]": "rbp.50"}.items():
+        theirs = ranx.evaluate(ranx.Qrels(binary), ranx.Run(dict(distinct)), ranx_name)
+        assert rg.evaluate(distinct, qrels, name, "trec").mean[name] == pytest.approx(theirs)
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +173,69 @@ def test_scikit_learn(scored):
             assert ours.per_query["auc"][q] == pytest.approx(roc_auc_score(relevant, s), abs=1e-12)
         else:
             assert np.isnan(ours.per_query["auc"][q])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=2, max_size=12).filter(
+        lambda rows: 0 < sum(label > 0 for label, _ in rows) < len(rows)
+    )
+)
+def test_scikit_learn_with_ties(rows):
+    from sklearn.metrics import (
+        average_precision_score,
+        label_ranking_average_precision_score,
+        ndcg_score,
+        roc_auc_score,
+    )
+
+    y, s = np.array(rows).T
+    relevant = (y >= 1).astype(int)
+    value = {
+        name: rg.measure(name, "sklearn").query_value(y, s) for name in ("map", "ndcg@3", "auc")
+    }
+    assert value["map"] == pytest.approx(average_precision_score(relevant, s), abs=1e-12)
+    assert value["map"] == pytest.approx(
+        label_ranking_average_precision_score([relevant], [s]), abs=1e-12
+    )
+    assert value["ndcg@3"] == pytest.approx(ndcg_score([y], [s], k=3), abs=1e-12)
+    assert value["auc"] == pytest.approx(roc_auc_score(relevant, s), abs=1e-12)
+
+
+def test_scikit_learn_where_nothing_is_relevant():
+    assert rg.measure("map", "sklearn").query_value([0, 0], [1, 2]) == 0.0
+    assert rg.measure("map", "sklearn").query_value([1, 0], [0, 0]) == 0.5
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=2, max_size=14))
+def test_scipy_correlations(rows):
+    from scipy import stats
+
+    y, s = np.array(rows).T
+    for name, theirs in (("kendall", stats.kendalltau), ("spearman", stats.spearmanr)):
+        value = rg.measure(name).query_value(y, s)
+        if len(set(y)) == 1:
+            assert np.isnan(value)
+        elif len(set(s)) == 1:
+            assert value == 0.0
+        else:
+            assert value == pytest.approx(theirs(y, s).statistic, abs=1e-12)
+
+
+def test_ranklib():
+    # facts of its scorers: P@k divides by the documents there are, ERR is over 16, all else is 0
+    # where nothing is relevant, the whole list counts for MAP, equal scores keep their order
+    value = {
+        name: rg.measure(name, "ranklib").query_value([0, 2, 1], [1.0, 1.0, 0.5])
+        for name in ("p@10", "p@2", "map", "mrr@10", "err@10", "ndcg@2")
+    }
+    assert value["p@10"] == pytest.approx(2 / 3)
+    assert value["p@2"] == 0.5
+    assert value["map"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert value["mrr@10"] == 0.5
+    assert value["err@10"] == pytest.approx(3 / 16 / 2 + (13 / 16) * (1 / 16) / 3)
+    assert value["ndcg@2"] == pytest.approx((3 / np.log2(3)) / (3 + 1 / np.log2(3)))
+    for name in ("p@10", "map", "mrr", "err@10", "ndcg@10"):
+        assert rg.measure(name, "ranklib").query_value([0, 0], [1, 2]) == 0.0
 
 
 def test_lightgbm(scored):

@@ -17,7 +17,8 @@ from rankgrove.measures.conventions import CONVENTIONS
 from tests.reference import measures as naive
 
 BUILT_IN = ["ndcg", "dcg", "err", "map", "mrr", "p", "recall", "meanndcg", "auc", "pairs"]
-BUILT_IN += ["accuracy"]
+BUILT_IN += ["accuracy", "gmap", "rprec", "success", "f1", "rbp", "pfound", "bpref", "infap"]
+BUILT_IN += ["judged", "kendall", "spearman"]
 rg.measure("map")  # loads the built-in measures
 
 
@@ -26,7 +27,7 @@ def measures(draw):
     name = draw(st.sampled_from(BUILT_IN))
     cls = REGISTRY[name]
     own = set(cls.__dataclass_fields__)
-    values = {"ties": draw(st.sampled_from(["expected", "stable", "worst"]))}
+    values = {"ties": draw(st.sampled_from(cls.tie_rules))}
     values["empty"] = draw(st.sampled_from(["drop", "drop-equal"]) | st.floats(0, 1))
     optional = {
         "gain": st.sampled_from(["exp2", "identity"])
@@ -35,7 +36,9 @@ def measures(draw):
         "relevant": st.floats(-3, 10),
         "max_grade": st.none() | st.floats(0.5, 30),
         "short": st.sampled_from(["keep", "zero"]),
-        "denominator": st.sampled_from(["all", "cutoff"]),
+        "denominator": st.sampled_from(["cutoff", "documents" if name == "p" else "all"]),
+        "p": st.floats(0, 0.999),
+        "decay": st.floats(0, 1),
     }
     for key, strategy in optional.items():
         if key in own:
@@ -96,6 +99,11 @@ def test_names():
         ("ndcg[ties=random]", "one of 'stable', 'worst', 'expected'"),
         ("ndcg[relevant=1]", "no parameter 'relevant'"),
         ("ndcg[empty=often]", "one of 'drop', 'drop-equal'"),
+        ("rbp[p=1]", "below 1"),
+        ("pfound[decay=2]", "between 0 and 1"),
+        ("kendall[ties=stable]", "one of 'together'"),
+        ("ndcg[ties=together]", "one of 'stable', 'worst', 'expected'"),
+        ("judge@5", "did you mean 'judged'"),
         ("", "not a measure's name"),
         (7, "is a name such as"),
     ],

@@ -93,3 +93,61 @@ def best_accuracy(labels, relevant=1):
         (sum(hits[:cut]) + sum(not hit for hit in hits[cut:])) / len(hits)
         for cut in range(len(hits) + 1)
     )
+
+
+def r_precision(labels, relevant=1):
+    total = sum(l >= relevant for l in labels)
+    return precision(labels, total, relevant) if total else None
+
+
+def success(labels, k, relevant=1):
+    return float(any(l >= relevant for l in labels[:k])) if max(labels) >= relevant else None
+
+
+def f1(labels, k, relevant=1):
+    if max(labels) < relevant:
+        return None
+    p, r = precision(labels, k, relevant), recall(labels, k, relevant)
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+def rank_biased_precision(labels, p, k=None, relevant=1):
+    if max(labels) < relevant:
+        return None
+    return (1 - p) * sum(p**r for r, l in enumerate(labels[:k]) if l >= relevant)
+
+
+def pfound(labels, chance, decay, k=None):
+    """Yandex's measure: look, and go on unless satisfied or tired."""
+    look, found = 1.0, 0.0
+    for l in labels[:k]:
+        found += look * chance(l)
+        look *= (1 - chance(l)) * decay
+    return found if any(chance(l) for l in labels) else None
+
+
+def bpref(labels, relevant=1):
+    """Of a query whose documents are all judged."""
+    good = [l >= relevant for l in labels]
+    if not any(good):
+        return None
+    bound = min(sum(good), len(good) - sum(good))
+    counts = [
+        1 - min(good[:r].count(False), sum(good)) / bound if bound else 1.0
+        for r in range(len(good))
+        if good[r]
+    ]
+    return sum(counts) / sum(good)
+
+
+def inferred_ap(labels, relevant=1):
+    """trec_eval's form, of a query whose documents are all judged."""
+    good = [l >= relevant for l in labels]
+    if not any(good):
+        return None
+    total = 0.0
+    for r in range(len(good)):
+        if good[r]:
+            above, hits = r, sum(good[:r])
+            total += (1 + above * (hits + 1e-5) / (above + 2e-5)) / (r + 1)
+    return total / sum(good)

@@ -36,7 +36,8 @@ def evaluate(
             "--measure",
             "-m",
             help="What to measure; repeat for several. Such as ndcg@10, map, err, mrr, p@5, "
-            "recall@20, dcg@5, meanndcg, auc, pairs, accuracy.",
+            "recall@20, dcg@5, meanndcg, auc, pairs, accuracy, rprec, success@5, f1@10, rbp, "
+            "pfound, gmap, bpref, infap, judged@10, kendall, spearman.",
             show_default=" ".join(DEFAULT_MEASURES),
         ),
     ] = None,

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
 
 _CONVENTION = (
-    "What measures' names do not say: papers, letor, mslr, trec, yahoo, lightgbm or sklearn."
+    "What measures' names do not say: papers, letor, mslr, trec, yahoo, lightgbm, sklearn or "
+    "ranklib."
 )
 Convention = Annotated[str, typer.Option(help=_CONVENTION, show_default="papers")]
 RunConvention = Annotated[

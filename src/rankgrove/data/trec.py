@@ -34,6 +34,7 @@ __all__ = [
     "as_qrels",
     "as_run",
     "dataset_from_runs",
+    "judged_rows",
     "pool",
     "read_qrels",
     "read_run",
@@ -93,6 +94,14 @@ def pool(
         )
     dataset = QueryDataset(None, labels, qid=qids, docid=docids)
     return dataset, _as_float32(np.array(scores))
+
+
+def judged_rows(pooled: QueryDataset, qrels: Mapping[Any, Mapping[Any, Any]]) -> np.ndarray:
+    """Return which rows of a data set that `pool` made have an entry in the qrels."""
+    entries = {qid: set(map(str, documents)) for qid, documents in qrels.items()}
+    assert pooled.docid is not None
+    rows = zip(pooled.qid.tolist(), pooled.docid.tolist(), strict=True)
+    return np.array([docid in entries[qid] for qid, docid in rows])
 
 
 def _as_float32(scores: np.ndarray) -> np.ndarray:

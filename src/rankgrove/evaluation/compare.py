@@ -177,7 +177,7 @@ class Comparisons(dict[str, Comparison]):
 
 
 @overload
-def compare(
+def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
     systems: Mapping[str, Any],
     dataset: QueryDataset | Qrels | Any,
     measure: str | Measure,
@@ -309,7 +309,7 @@ def _comparison(
     return Comparison(
         one.measures[measure],
         measure,
-        {name: exact_mean(values) for name, values in per_query.items()},
+        {name: one.measures[measure].shown(exact_mean(v)) for name, v in per_query.items()},
         ids,
         per_query,
         tuple(_with_holm(contrasts)),

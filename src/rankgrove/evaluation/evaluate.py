@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels, as_qrels, as_run, pool
+from rankgrove.data.trec import Qrels, as_qrels, as_run, judged_rows, pool
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
@@ -215,12 +215,15 @@ def evaluation_of(
 ) -> Evaluation:
     """Do what :func:`evaluate` does, without a warning."""
     missing: tuple[Any, ...] = ()
+    judged: np.ndarray | None = None
     if isinstance(dataset, QueryDataset):
         data, scores = scores_of(model, dataset, "evaluate")
     else:
         qrels, run = as_qrels(dataset), as_run(model)
         data, scores = pool(run, qrels, complete=missing_queries == "zero")
         missing = tuple(qid for qid in qrels if qid not in run)
+        if any(one.uses_judgements for one in named.values()):
+            judged = data.grouped(judged_rows(data, qrels))
     absent = set(missing)
     lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
     ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
@@ -228,16 +231,16 @@ def evaluation_of(
     per_query: dict[str, np.ndarray] = {}
     dropped: dict[str, dict[Any, str]] = {}
     for name, one in named.items():
-        prepared = one.prepare(labels, data.query_ptr, n_threads)
+        prepared = one.prepare(labels, data.query_ptr, n_threads, judged=judged)
         values = prepared.values(ranking, n_threads)
-        values[lacking & ~prepared.is_fixed] = 0.0
+        values[lacking & ~prepared.is_fixed] = one.finish(np.zeros(1), np.zeros(1))[0]
         per_query[name] = values
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
-    mean = {name: exact_mean(values) for name, values in per_query.items()}
-    interval = {
-        name: confidence_interval(values, bounds=value_range(named[name]))
-        for name, values in per_query.items()
-    }
+    mean = {name: named[name].shown(exact_mean(values)) for name, values in per_query.items()}
+    interval = {}
+    for name, values in per_query.items():
+        low, high = confidence_interval(values, bounds=named[name].bounds)
+        interval[name] = (named[name].shown(low), named[name].shown(high))
     return Evaluation(
         *(named, data.query_ids, per_query, mean, interval, dropped, convention),
         missing=missing,
@@ -282,12 +285,6 @@ def scores_of(model: Any, dataset: Any, owner: str) -> tuple[QueryDataset, np.nd
         # Rankers of ours take the data set; anybody else's model takes features.
         scores = model.predict(dataset if getattr(model, "takes_datasets", False) else dataset.X)
     return dataset, check_scores(scores, dataset.n_rows, owner)
-
-
-def value_range(measure: Measure) -> tuple[float, float]:
-    """Return the least and the largest value a measure can have, as far as is known."""
-    unbounded = measure.name == "dcg" or measure.rule < 0
-    return (-math.inf, math.inf) if unbounded else (0.0, 1.0)
 
 
 def confidence_interval(

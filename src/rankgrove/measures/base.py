@@ -20,7 +20,7 @@ import numpy as np
 
 from rankgrove import parallel
 from rankgrove.compiling import announce
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.validation import (
     check_choice,
     check_integer,
@@ -33,7 +33,7 @@ from rankgrove.validation import (
 if TYPE_CHECKING:
     from typing import Self
 
-TIES = ("stable", "worst", "expected")  # in the order of the kernels' codes
+TIES = ("stable", "worst", "expected", "together")  # in the order of the kernels' codes
 FULL_DEPTH = np.iinfo(np.int64).max
 SERIAL_ROWS = 1 << 14
 
@@ -50,7 +50,7 @@ class Measure(ABC):
     cutoff : number of top ranks that count, None for all
     ties : how documents of equal score are ordered: ``"expected"`` gives the exact expectation
         over all their orders, ``"stable"`` keeps the input order, ``"worst"`` puts the least
-        relevant first
+        relevant first; ``"together"`` (where a measure has it) gives all of them one rank
     empty : the value of a query with nothing relevant; ``"drop"`` leaves it out of the mean, and
         ``"drop-equal"`` leaves out also queries whose labels are all equal
     """
@@ -60,6 +60,12 @@ class Measure(ABC):
     cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
     undefined_is: ClassVar[str] = "nothing relevant"  # what an undefined query lacks
     unretrieved_gain: ClassVar[bool] = False  # whether documents scored -inf still take part
+    uses_judgements: ClassVar[bool] = False  # whether it matters which documents are judged
+    tie_rules: ClassVar[tuple[str, ...]] = TIES[:3]
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)  # of a query's value
+    not_a_target: ClassVar[str] = ""  # why nothing can be trained for it
+    own_kernels: ClassVar[bool] = False  # whether `kernels` are other than those of most measures
+    own_swaps: ClassVar[bool] = False  # whether `kernels` have a swap_row for lambdas
 
     cutoff: int | None = None
     ties: str = "expected"
@@ -78,7 +84,7 @@ class Measure(ABC):
             refuse("cutoff", owner, f"given, as in '{self.name}@10'", self.cutoff)
         if self.cutoff is not None:
             self._set("cutoff", check_integer("cutoff", owner, self.cutoff, low=1, high=2**40))
-        check_choice("ties", owner, self.ties, TIES)
+        check_choice("ties", owner, self.ties, self.tie_rules)
         if isinstance(self.empty, str):
             check_choice("empty", owner, self.empty, ["drop", "drop-equal"])
         else:
@@ -96,6 +102,12 @@ class Measure(ABC):
     @abstractmethod
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Return the gain of every document, from the labels of the whole data set."""
+
+    def query_gains(
+        self, labels: np.ndarray, queries: QueryPieces, judged: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the gains where they depend on the query, or on what is `judged` (None: all)."""
+        return self.gains(labels)
 
     @abstractmethod
     def weights(
@@ -122,6 +134,26 @@ class Measure(ABC):
 
         return _kernels
 
+    @property
+    def swap_rule(self) -> int:
+        """The rule by which the value changes when two documents change places."""
+        return self.rule
+
+    def finish(self, values: np.ndarray, retrieved: np.ndarray) -> np.ndarray:
+        """Return the queries' values from what the rule gives; `retrieved` documents by query."""
+        return values
+
+    def shown(self, mean: float) -> float:
+        """Return the figure for many queries, from the mean of their values."""
+        return mean
+
+    def check_target(self) -> None:
+        """Refuse a measure that nothing can be trained for."""
+        if self.not_a_target:
+            raise ParameterError(
+                f"Nothing can be trained for the measure {str(self)!r}: {self.not_a_target}."
+            )
+
     def run(self, kernel: Any, *arguments: Any) -> Any:
         """Call one of the measure's kernels; built-in ones do not fail."""
         return kernel(*arguments)
@@ -140,9 +172,13 @@ class Measure(ABC):
         n_threads: int | None = None,
         *,
         beyond_cutoff: bool = False,
+        judged: np.ndarray | None = None,
     ) -> PreparedMeasure:
-        """Compute what depends on the labels alone (float64, query order); use it many times."""
-        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff)
+        """Compute what depends on the labels alone (float64, query order); use it many times.
+
+        `judged` says which documents are (None: all).
+        """
+        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged)
 
     def value(self, labels: Any) -> float:
         """Return the value of one query whose labels stand in ranked order, best first.
@@ -173,6 +209,7 @@ class Measure(ABC):
         The gains and weights are those of the labels as a set, which a swap does not change; a
         query whose value is fixed (nothing relevant) has none.
         """
+        self.check_target()
         labels = _ranked_labels(labels)
         n = labels.size
         prepared = self.prepare(labels, np.array([0, n]), n_threads=1)
@@ -206,11 +243,13 @@ class Measure(ABC):
                [ 0.5       ,  0.        , -0.16666667],
                [ 0.        , -0.16666667,  0.        ]])
         """
+        self.check_target()
         labels = _ranked_labels(labels)
         prepared = self.prepare(labels, np.array([0, labels.size]), n_threads=1)
         deltas = np.zeros((labels.size, labels.size))
         if not prepared.is_fixed[0]:
-            self.run(self.kernels.swap_matrix, self.rule, prepared.gain, prepared.weight, deltas)
+            matrix = self.kernels.swap_matrix
+            self.run(matrix, self.swap_rule, prepared.gain, prepared.weight, deltas)
         return deltas
 
     # -- names --------------------------------------------------------------------------------
@@ -304,6 +343,7 @@ class PreparedMeasure:
         query_ptr: np.ndarray,
         n_threads: int | None = None,
         beyond_cutoff: bool = False,
+        judged: np.ndarray | None = None,
     ) -> None:
         self.measure = measure
         labels = np.ascontiguousarray(labels, np.float64)
@@ -314,7 +354,7 @@ class PreparedMeasure:
             )
         queries = QueryPieces(query_ptr, n_threads)
         self.query_ptr = queries.ptr
-        self.gain = measure.gains(labels)
+        self.gain = measure.query_gains(labels, queries, judged)
         self.weight = measure.weights(self.gain, queries, beyond_cutoff)
         self._fix_values(labels, queries)
 
@@ -372,7 +412,7 @@ class PreparedMeasure:
 
         queries.run(work)
         values[self.is_fixed] = self.fixed_value[self.is_fixed]
-        return values
+        return measure.finish(values, ranking.retrieved)
 
     def ranked_value(self, order: np.ndarray) -> float:
         """Return the value of a single query with its rows in the given order."""

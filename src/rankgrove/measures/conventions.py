@@ -16,7 +16,10 @@ from rankgrove.validation import check_choice
 # trec      trec_eval: the grade is the gain; rows must stand in trec_eval's tie order
 # yahoo     Yahoo! learning to rank challenge: five grades, NDCG 0.5 where nothing is relevant
 # lightgbm  LightGBM and XGBoost: NDCG and MAP 1 where nothing is relevant, ties in input order
-# sklearn   scikit-learn's ndcg_score: the grade is the gain, ties averaged
+# sklearn   scikit-learn: the grade is the gain, ties averaged; average_precision_score and
+#           label_ranking_average_precision_score put tied documents at their group's last rank
+# ranklib   RankLib: everything 0 where nothing is relevant, ties in input order, P@k over at most
+#           as many documents as there are, ERR on five grades
 CONVENTIONS: dict[str, dict[str, Any]] = {
     "papers": {
         "gain": "exp2",
@@ -26,7 +29,14 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "relevant": 1.0,
         "max_grade": None,
         "denominator": "all",
+        "p.denominator": "cutoff",
         "ties": "expected",
+        "kendall.ties": "together",
+        "spearman.ties": "together",
+        "judged.empty": 0.0,
+        "p": 0.8,
+        "pfound.gain": "identity",
+        "decay": 0.85,
     },
     "letor": {"discount": "letor", "empty": 0.0, "short": "zero", "ties": "stable"},
     "mslr": {
@@ -47,11 +57,12 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "denominator": "cutoff",
         "ties": "stable",
     },
-    "sklearn": {"gain": "identity", "empty": 0.0},
+    "sklearn": {"gain": "identity", "empty": 0.0, "map.ties": "together"},
+    "ranklib": {"empty": 0.0, "ties": "stable", "p.denominator": "documents", "max_grade": 4.0},
 }
 
-# A query in which no pair can be ordered has no ROC area and no pairwise accuracy anywhere.
-_ALWAYS_DROPPED = ("auc", "pairs")
+# A query in which no pair can be ordered has no ROC area, no pairwise accuracy and no correlation.
+_ALWAYS_DROPPED = ("auc", "pairs", "kendall", "spearman")
 
 
 def convention_parameters(convention: str, measure_name: str, names: set[str]) -> dict[str, Any]:

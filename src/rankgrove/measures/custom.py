@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from functools import cache
@@ -21,6 +22,9 @@ class CustomMeasure(Measure):
     """Base of the measures that :func:`register_measure` makes; gains are the labels."""
 
     rule: ClassVar[int] = -1
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    own_kernels: ClassVar[bool] = True
+    own_swaps: ClassVar[bool] = True
     function: ClassVar[RankedFunction]
     delta: ClassVar[RankedFunction | None]
 

@@ -1,4 +1,4 @@
-"""Expected reciprocal rank."""
+"""Expected reciprocal rank, and pFound."""
 
 from __future__ import annotations
 
@@ -11,8 +11,26 @@ from rankgrove.errors import DataError
 from rankgrove.measures._value_kernels import CASCADE
 from rankgrove.measures._weight_kernels import scaled_weights
 from rankgrove.measures.base import Measure, QueryPieces
-from rankgrove.measures.gains import gains_of, reciprocal_ranks
+from rankgrove.measures.gains import Gain, check_gain, gains_of, reciprocal_ranks
 from rankgrove.validation import check_real
+
+
+def _checked_grade(owner: str, max_grade: float | None) -> float | None:
+    if max_grade is None:
+        return None
+    return check_real("max_grade", owner, max_grade, above=0.0, high=1000.0)
+
+
+def _stopping(labels: np.ndarray, max_grade: float | None, name: str) -> np.ndarray:
+    """Return (2^label - 1) / 2^max_grade, the chance that a reader stops at a document."""
+    highest = max(float(labels.max()), 0.0)
+    top = highest if max_grade is None else max_grade
+    if highest > top:
+        raise DataError(
+            f"{name.upper()}'s max_grade is {top:g}, but the data has the label {highest:g}. "
+            "Set max_grade to the highest grade of the scale."
+        )
+    return np.asarray(gains_of(labels, "exp2") / np.exp2(top))
 
 
 @dataclass(frozen=True)
@@ -32,20 +50,10 @@ class ERR(Measure):
     max_grade: float | None = None
 
     def _check(self, owner: str) -> None:
-        if self.max_grade is not None:
-            self._set(
-                "max_grade", check_real("max_grade", owner, self.max_grade, above=0.0, high=1000.0)
-            )
+        self._set("max_grade", _checked_grade(owner, self.max_grade))
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
-        highest = max(float(labels.max()), 0.0)
-        top = highest if self.max_grade is None else self.max_grade
-        if highest > top:
-            raise DataError(
-                f"ERR's max_grade is {top:g}, but the data has the label {highest:g}. "
-                "Set max_grade to the highest grade of the scale."
-            )
-        return np.asarray(gains_of(labels, "exp2") / np.exp2(top))
+        return _stopping(labels, self.max_grade, self.name)
 
     def weights(
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
@@ -56,3 +64,44 @@ class ERR(Measure):
         scale = np.ones(queries.sizes.size)
         queries.run(lambda a, b: scaled_weights(table, scale, queries.ptr, a, b, weight))
         return weight
+
+
+@dataclass(frozen=True)
+class PFound(Measure):
+    """The chance that a reader finds what was looked for: as ERR, with a decay for 1 / rank.
+
+    Parameters
+    ----------
+    gain : the chance that a document satisfies: ``"identity"``, the label itself, from 0 to 1;
+        ``"exp2"``, (2^l - 1) / 2^max_grade as in ERR; or a table with that of label 0, 1, 2, ...
+    max_grade : the highest grade of the scale, None for the data set's highest label
+    decay : the chance that a reader who is not satisfied goes on
+    """
+
+    name: ClassVar[str] = "pfound"
+    rule: ClassVar[int] = CASCADE
+    gain: Gain = "identity"
+    max_grade: float | None = None
+    decay: float = 0.85
+
+    def _check(self, owner: str) -> None:
+        self._set("gain", check_gain(owner, self.gain))
+        self._set("max_grade", _checked_grade(owner, self.max_grade))
+        self._set("decay", check_real("decay", owner, self.decay, low=0.0, high=1.0))
+
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        if self.gain == "exp2":
+            return _stopping(labels, self.max_grade, self.name)
+        gain = gains_of(labels, self.gain)
+        if gain.max() > 1.0:
+            raise DataError(
+                f"pfound takes chances from 0 to 1, and the data has the label {labels.max():g}. "
+                "Say what chance a grade is: gain='exp2', or a table such as 0/.07/.14/.41/.61."
+            )
+        return gain
+
+    def weights(
+        self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
+    ) -> np.ndarray:
+        places = np.arange(gain.size) - np.repeat(queries.ptr[:-1], queries.sizes)
+        return np.where(beyond_cutoff | (places < self.depth), self.decay**places, 0.0)

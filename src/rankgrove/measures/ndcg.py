@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -52,6 +53,7 @@ class DCG(_Discounted):
     """Discounted cumulative gain, not normalised."""
 
     name: ClassVar[str] = "dcg"
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def weights(
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False

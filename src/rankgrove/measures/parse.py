@@ -12,7 +12,14 @@ from dataclasses import fields
 from typing import Any
 
 from rankgrove.errors import ParameterError
-from rankgrove.measures import binary, err, ndcg, pairs  # noqa: F401  (they enter the registry)
+from rankgrove.measures import (  # noqa: F401  (they enter the registry)
+    binary,
+    correlation,
+    err,
+    judged,
+    ndcg,
+    pairs,
+)
 from rankgrove.measures.base import REGISTRY, Measure
 from rankgrove.measures.conventions import CONVENTIONS, convention_parameters
 from rankgrove.validation import nearest
@@ -25,6 +32,16 @@ ALIASES = {
     "rocarea": "auc",
     "roc": "auc",
     "mean_ndcg": "meanndcg",
+    "r_precision": "rprec",
+    "hit_rate": "success",
+    "hitrate": "success",
+    "gm_map": "gmap",
+    "inf_ap": "infap",
+    "kendalltau": "kendall",
+    "kendall_tau": "kendall",
+    "tau": "kendall",
+    "spearmanr": "spearman",
+    "rho": "spearman",
 }
 
 _FORM = re.compile(
@@ -39,9 +56,10 @@ def measure(spec: str | Measure, convention: str | None = None, **parameters: An
     ----------
     spec : a name such as ``"ndcg@10"``, or a measure
     convention : where unsaid parameters come from: ``"papers"`` (default), ``"letor"``,
-        ``"mslr"``, ``"trec"``, ``"yahoo"``, ``"lightgbm"`` or ``"sklearn"``
+        ``"mslr"``, ``"trec"``, ``"yahoo"``, ``"lightgbm"``, ``"sklearn"`` or ``"ranklib"``
     parameters : single parameters (``gain``, ``discount``, ``cutoff``, ``empty``, ``ties``,
-        ``relevant``, ``max_grade``, ``short``, ``denominator``), which come before both
+        ``relevant``, ``max_grade``, ``short``, ``denominator``, ``p``, ``decay``), which come
+        before both
 
     Examples
     --------
@@ -88,6 +106,13 @@ def measure(spec: str | Measure, convention: str | None = None, **parameters: An
         )
     chosen = in_brackets or convention or "papers"
     return cls(**(convention_parameters(chosen, name, own) | said))
+
+
+def target_measure(spec: str | Measure, convention: str | None = None) -> Measure:
+    """Return the measure of a name to train for, or refuse one that nothing can be trained for."""
+    target = measure(spec, convention)
+    target.check_target()
+    return target
 
 
 def format_measure(m: Measure) -> str:

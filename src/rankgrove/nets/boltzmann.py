@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rankgrove.measures.base import Measure
-from rankgrove.measures.custom import CustomMeasure
 from rankgrove.nets.inputs import Inputs, State, Step, Task
 from rankgrove.random import derive_seed, mix64
 
@@ -86,7 +85,7 @@ class BoltzmannTask(Task):
         how = self._draws
         draws = (how.n_rankings, how.around == "scores", float(how.spread), self._draw_keys)
         kernel = train_boltzmann
-        if isinstance(self._measure, CustomMeasure):
+        if self._measure.own_kernels:
             kernel = train_boltzmann_for(self._measure.kernels.ranked_value)
         run = self._measure.run
         return int(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rankgrove.measures.custom import CustomMeasure
 from rankgrove.model.mlp import matrix_parts, refuse_infinite
 from rankgrove.objectives.lambdas import LambdaObjective
 from rankgrove.objectives.pairs import PairGroups
@@ -109,7 +108,7 @@ class QueryTask(Task):
         if self._form == "pairs":
             return int(train_query_pairs(order, self._inputs, given, *step, state))
         measure, kernel = self._objective.measure, train_queries
-        if isinstance(measure, CustomMeasure):
+        if measure.own_swaps:
             kernel = train_queries_for(measure.kernels.swap_row)
         return int(measure.run(kernel, order, self._inputs, given, *step, state, *self._scratch))
 

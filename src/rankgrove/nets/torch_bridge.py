@@ -12,7 +12,7 @@ import numpy as np
 
 from rankgrove.errors import DataError, MissingExtraError
 from rankgrove.measures.base import Measure, exact_mean, rank
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.objectives.lambdas import (
     NETS_BEYOND_CUTOFF,
     LambdaObjective,
@@ -78,7 +78,7 @@ def lambda_loss(
         raise DataError(f"{OWNER} needs scores as a tensor of real numbers. Got {scores!r:.80}.")
     check_choice("reduction", OWNER, reduction, REDUCTIONS)
     batch = _batch(tuple(scores.shape), _array(labels), mask, query_ptr, qid)
-    target = parse_measure(measure)
+    target = target_measure(measure)
     if truncation == "auto":
         truncation = default_truncation(target, NETS_BEYOND_CUTOFF)
     elif truncation is not None:

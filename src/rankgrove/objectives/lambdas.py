@@ -8,7 +8,6 @@ import numpy as np
 
 from rankgrove.errors import DataError
 from rankgrove.measures.base import FULL_DEPTH, Measure
-from rankgrove.measures.custom import CustomMeasure
 from rankgrove.objectives.over_queries import over_queries
 
 # Where no truncation is given, pairs count whose better-ranked document stands at most this far
@@ -87,7 +86,7 @@ class LambdaObjective:
         self.truncation = FULL_DEPTH if truncation is None else int(truncation)
         prepared = measure.prepare(labels, query_ptr, n_threads, beyond_cutoff=beyond_cutoff)
         self.query_ptr = prepared.query_ptr
-        self.rule = ONES if measure.name == "pairs" else measure.rule
+        self.rule = ONES if measure.name == "pairs" else measure.swap_rule
         self.gain = prepared.gain
         self.rank_weight = prepared.weight
         starts = self.query_ptr[:-1]
@@ -153,7 +152,7 @@ class LambdaObjective:
     def _kernel(self) -> Any:
         from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for
 
-        if isinstance(self.measure, CustomMeasure):
+        if self.measure.own_swaps:
             return lambda_queries_for(self.measure.kernels.swap_row)
         return lambda_queries
 

@@ -13,7 +13,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.scaling import mean_and_deviation
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure, PreparedMeasure, rank
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.model.linear import SCALINGS, Linear
 from rankgrove.parallel import thread_count
 from rankgrove.rankers.base import as_dataset, one_weight, valid_datasets
@@ -158,7 +158,7 @@ class AdaRank(LinearPredictor):
             raise DataError(f"{owner} needs data with at least one feature.")
         watched = valid_datasets(valid, owner)
         self.check_valid(bool(watched))
-        measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
+        measures = named_measures(valid_measures, target_measure(self.measure), bool(watched))
         blank = self._blank(train)
         self.saw_missing_ = has_missing(train.features)
         rows = {name: _Rows(one, blank, self.n_threads) for name, one in watched.items()}
@@ -223,7 +223,7 @@ class AdaRank(LinearPredictor):
         shown: dict[str, _Rows],
         callbacks: list[Callback],
     ) -> Progress:
-        train, target = rows.data, parse_measure(self.measure)
+        train, target = rows.data, target_measure(self.measure)
         prepared = target.prepare(train.grouped(train.y), train.query_ptr, self.n_threads)
         used = _movable(train, prepared, type(self).__name__)
         candidates = self._candidates(rows, blank, prepared, used)

@@ -14,7 +14,7 @@ from rankgrove.boosting.loop import Objective
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.lambdas import (
     TREES_BEYOND_CUTOFF,
@@ -148,7 +148,7 @@ def objective_for(
     labels = train.grouped(train.y)
     if objective == "squared":
         return SquaredError(labels, train.query_ptr, row_weights(train))
-    target = parse_measure(measure)
+    target = target_measure(measure)
     return LambdaObjective(
         target,
         labels,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.nets.boltzmann import AROUND, Boltzmann, BoltzmannTask, Draws
 from rankgrove.nets.inputs import Inputs
 from rankgrove.rankers.net_ranker import NetRanker
@@ -127,7 +127,7 @@ class BoltzRank(NetRanker):
         """Refuse values that a parameter cannot have."""
         super().check_parameters()
         owner = type(self).__name__
-        parse_measure(self.measure)
+        target_measure(self.measure)
         check_integer("n_rankings", owner, self.n_rankings, low=2, high=1_000_000)
         check_choice("around", owner, self.around, AROUND)
         if not isinstance(self.redraw, bool):
@@ -145,7 +145,7 @@ class BoltzRank(NetRanker):
             )
         task = BoltzmannTask(
             inputs,
-            parse_measure(self.measure),
+            target_measure(self.measure),
             data.grouped(data.y),
             data.query_ptr,
             data.query_keys,

@@ -12,7 +12,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError
 from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.rankers.base import Ranker, as_dataset
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
 from rankgrove.validation import check_choice, check_integer, refuse
@@ -79,7 +79,7 @@ class CombinedRanker(Ranker):
         data = as_dataset(X, y, qid, f"{type(self).__name__}.fit")
         rankers = loaded_members(self.rankers, 2, type(self).__name__)
         searcher = search_weights(
-            rankers, data, parse_measure(self.measure), type(self).__name__, self.n_threads
+            rankers, data, target_measure(self.measure), type(self).__name__, self.n_threads
         )
         found = run_search(searcher, self.method, self.rounds, type(self).__name__)
         return self.with_weights(found.weights, data, found.value, rankers)

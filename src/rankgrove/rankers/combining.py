@@ -16,7 +16,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.rankers.combination import CombinedRanker, run_search, search_weights
 from rankgrove.rankers.nested import loaded
 from rankgrove.sweep.sweep import Curve, sweep
@@ -226,7 +226,7 @@ def optimal_combination(
     owner = "optimal_combination"
     low, high = weight_bounds(form, bounds, owner)
     check_choice("points", owner, points, POINTS)
-    chosen = parse_measure(measure, convention)
+    chosen = target_measure(measure, convention)
     rankers = [loaded(one, name, owner, RULE) for name, one in (("a", a), ("b", b))]
     searcher = search_weights(rankers, checked_dataset(dataset, owner), chosen, owner, n_threads)
     found = sweep(
@@ -283,7 +283,7 @@ def interpolate(
     n_threads : threads to use, None for all cores; the result does not depend on it
     """
     owner = "interpolate"
-    chosen = parse_measure(measure, convention)
+    chosen = target_measure(measure, convention)
     if isinstance(rankers, Sequence) and not isinstance(rankers, str):
         rankers = [loaded(one, "rankers", owner, RULE) for one in rankers]
     searcher = search_weights(rankers, checked_dataset(dataset, owner), chosen, owner, n_threads)

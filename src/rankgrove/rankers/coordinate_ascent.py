@@ -10,7 +10,7 @@ import numpy as np
 from rankgrove.combine.coordinate import SEARCHES, Coordinates, spread
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.random import generator
 from rankgrove.rankers.linear_data import LinearData
 from rankgrove.rankers.linear_rounds import LinearRoundsRanker, Round
@@ -116,7 +116,7 @@ class CoordinateAscent(LinearRoundsRanker):
                     break
 
     def _coordinates(self, data: LinearData) -> Coordinates:
-        target = parse_measure(self.measure)
+        target = target_measure(self.measure)
         if data.query_weight is not None:
             raise DataError(
                 f"{type(self).__name__} counts all queries alike: its exact search adds up changes "

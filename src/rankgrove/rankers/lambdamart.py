@@ -12,6 +12,7 @@ from rankgrove.boosting.step import Step
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.objectives.lambdas import (
     TREES_BEYOND_CUTOFF,
     LambdaObjective,
@@ -216,6 +217,7 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         """Refuse values that a parameter cannot have."""
         super().check_parameters()
         owner = type(self).__name__
+        self._followed()
         if self.truncation not in (None, "auto"):
             check_integer("truncation", owner, self.truncation, low=1)
         check_flag("beyond_cutoff", owner, self.beyond_cutoff)
@@ -247,8 +249,8 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         """Return the measure whose lambdas the trees follow."""
         target = parse_measure(self.measure)
         if self.surrogate == "auto":
-            return parse_measure(SURROGATES.get(target.name, target))
-        return target if self.surrogate is None else parse_measure(self.surrogate)
+            return target_measure(SURROGATES.get(target.name, target))
+        return target_measure(target if self.surrogate is None else self.surrogate)
 
     @property
     def _is_exact(self) -> bool:

@@ -14,7 +14,7 @@ from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.model.mlp import ACTIVATIONS, Network, chosen_rows
 from rankgrove.nets.inputs import FORMS, Inputs, QueryTask, Task, moments
 from rankgrove.nets.train import (
@@ -175,7 +175,7 @@ class NetRanker(Ranker):
         self.check_valid(bool(watched))
         return _Look(
             watched,
-            named_measures(measures, parse_measure(self.measure), bool(watched)),
+            named_measures(measures, target_measure(self.measure), bool(watched)),
             listed_callbacks(callbacks, owner),
         )
 
@@ -254,7 +254,7 @@ class NetRanker(Ranker):
         return QueryTask(inputs, self._objective(data), data.query_keys, self.form)
 
     def _objective(self, data: QueryDataset) -> LambdaObjective:
-        target = parse_measure(self.measure)
+        target = target_measure(self.measure)
         return LambdaObjective(
             target,
             data.grouped(data.y),

@@ -11,7 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network, chosen_rows
 from rankgrove.nets.optimality import (
@@ -103,7 +103,7 @@ def check_local_optimum(
     scores, weights = _as_function(model, data, n_threads)
     if own is None:
         refuse("measure", OWNER, "given: the model has none of its own", measure)
-    prepared = parse_measure(own).prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    prepared = target_measure(own).prepare(data.grouped(data.y), data.query_ptr, n_threads)
     return local_optimum(
         scores,
         weights,

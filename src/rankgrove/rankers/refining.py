@@ -12,7 +12,7 @@ from rankgrove.combine.refine import LEAF_MEMORY, TreeScores, refine
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.combining import checked_dataset, weight_bounds
 from rankgrove.rankers.foreign import TreeRanker
@@ -84,7 +84,7 @@ def refine_weights(
     limits = weight_bounds("additive", bounds, owner)
     if not limits[0] <= 1.0 <= limits[1]:
         refuse("bounds", owner, "around 1, which is the weight that every tree has now", bounds)
-    chosen = parse_measure(measure, convention)
+    chosen = target_measure(measure, convention)
     checked_dataset(data, owner)
     model = loaded(model, "model", owner, "a trained ranker or the path of a model file")
     if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):

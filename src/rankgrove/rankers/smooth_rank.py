@@ -10,7 +10,7 @@ import numpy as np
 from rankgrove.combine.coordinate import spread
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.objectives.smooth import SmoothMeasure, check_smooth
 from rankgrove.rankers.linear_data import LinearData
 from rankgrove.rankers.linear_rounds import LinearRoundsRanker, Round
@@ -114,7 +114,7 @@ class SmoothRank(LinearRoundsRanker):
         """Refuse values that a parameter cannot have."""
         super().check_parameters()
         owner = type(self).__name__
-        check_smooth(parse_measure(self.measure), owner)
+        check_smooth(target_measure(self.measure), owner)
         self._sigmas()
         check_real("l2", owner, self.l2, low=0.0)
         check_integer("n_steps", owner, self.n_steps, low=1)
@@ -135,7 +135,7 @@ class SmoothRank(LinearRoundsRanker):
     def _rounds(self, data: LinearData) -> Iterator[Round]:
         threads, design = self.n_threads, data.design()
         smooth = SmoothMeasure(
-            parse_measure(self.measure), data.labels, data.query_ptr, data.query_weight, threads
+            target_measure(self.measure), data.labels, data.query_ptr, data.query_weight, threads
         )
         weight = np.ones(data.labels.size)
         if data.query_weight is not None:

@@ -19,7 +19,7 @@ from rankgrove.boosting.step import OptimalStep
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers.base import Ranker, features_of
 from rankgrove.rankers.boosted import BoostedRanker
@@ -111,7 +111,7 @@ class SubmodelRanker(BoostedRanker):
         watched = next(iter(watch.watched.values())) if self.step_on == "valid" else None
         labels = train.grouped(train.y) if watched is None else watched.labels
         query_ptr = train.query_ptr if watched is None else watched.query_ptr
-        target = parse_measure(self.measure).with_(ties="expected")
+        target = target_measure(self.measure).with_(ties="expected")
         low, high = self.step_bounds
         return OptimalStep(
             target.prepare(labels, query_ptr, self.n_threads),

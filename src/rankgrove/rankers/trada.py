@@ -19,7 +19,7 @@ from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
-from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.measures.parse import target_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import row_keys
 from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
@@ -240,7 +240,7 @@ class Trada(BoostedRanker):
         self, trees: Ensemble, source: SourceStatistics, train: QueryDataset
     ) -> dict[float, float]:
         """Return every beta's mean of the measure on queries that it was not adapted to."""
-        measure = parse_measure(self.measure)
+        measure = target_measure(self.measure)
         part = assign_parts(train.query_keys, self.folds, self.random_state, type(self).__name__)
         values: dict[float, list[np.ndarray]] = {float(beta): [] for beta in self.betas}
         for k in range(self.folds):

@@ -60,7 +60,7 @@ class Paths:
         self.low, self.high = low, high
         self.points = points
         self.n_threads = n_threads
-        self.is_fast = prepared.measure.rule in FAST_RULES
+        self.is_fast = prepared.measure.rule in FAST_RULES and not prepared.measure.own_kernels
         self.largest = largest
         self.scale = fixed_point(prepared, None if self.is_fast else largest)
         # Where a part of the range ends: by row the ranks of groups and what stands above them (of
