@@ -357,3 +357,37 @@ def test_shuffling_stays_within_tied_groups_and_is_even():
     for order in orders:
         assert (set(order[:3]), order[3], set(order[4:])) == ({0, 1, 2}, 3, {4, 5})
     assert all(abs(count - 500) < 5 * 22 for count in orders.values())  # five deviations
+
+
+def test_pfound_takes_chances():
+    assert rg.measure("pfound").query_value([0.5, 1.0], [2, 1]) == pytest.approx(0.5 + 0.5 * 0.85)
+    with pytest.raises(
+        rg.DataError, match="takes chances from 0 to 1, and the data has the label 3"
+    ):
+        rg.measure("pfound").query_value([0, 3], [2, 1])
+
+
+def test_geometric_mean():
+    data = rg.QueryDataset(None, [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    found = rg.evaluate([2.0, 1, 1, 2], data, ["gmap", "map"])
+    np.testing.assert_allclose(found.per_query["gmap"], np.log([1.0, 0.5]))
+    assert found.mean["gmap"] == pytest.approx(math.sqrt(0.5))
+    both = rg.compare({"a": [2.0, 1, 1, 2], "b": [1.0, 2, 1, 2]}, data, "gmap")
+    assert both.mean == pytest.approx({"a": math.sqrt(0.5), "b": 0.5})
+
+
+def test_a_run_without_a_query_has_the_least_geometric_mean():
+    qrels = {"1": {"a": 1, "b": 0}, "2": {"a": 1, "b": 0}}
+    with pytest.warns(UserWarning, match="lacks 1 of 2"):
+        found = rg.evaluate({"1": {"a": 1.0}}, qrels, ["gmap", "judged@5"], "trec")
+    assert found.mean["gmap"] == pytest.approx(math.sqrt(1e-5))
+    assert found.mean["judged@5"] == 0.5
+
+
+def test_documents_that_are_not_judged():
+    run = {"1": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}
+    qrels = {"1": {"b": 0, "d": 1, "e": 0, "c": -1}}
+    found = rg.evaluate(run, qrels, ["judged@2", "bpref", "map"], "trec")
+    assert found.mean == {"judged@2": 0.5, "bpref": 0.0, "map": 0.25}
+    data = rg.QueryDataset(None, [0, 1], qid=[1, 1])
+    assert rg.evaluate([1, 2], data, "judged@2").mean == {"judged@2": 1.0}

@@ -217,7 +217,6 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
         """Refuse values that a parameter cannot have."""
         super().check_parameters()
         owner = type(self).__name__
-        self._followed()
         if self.truncation not in (None, "auto"):
             check_integer("truncation", owner, self.truncation, low=1)
         check_flag("beyond_cutoff", owner, self.beyond_cutoff)
