@@ -44,8 +44,9 @@ def agreement(
     --------
     >>> import rankgrove as rg
     >>> data = rg.QueryDataset(None, [0, 0, 0], qid=[1, 1, 1])
-    >>> rg.agreement([3, 2, 1], [3, 1, 2], data).mean
-    {'kendall': 0.333..., 'spearman': 0.5}
+    >>> found = rg.agreement([3, 2, 1], [3, 1, 2], data)
+    >>> {name: round(mean, 3) for name, mean in found.mean.items()}
+    {'kendall': 0.333, 'spearman': 0.5}
     """
     for name, one in named_measures(measures, "papers").items():
         if one.name not in (*MEASURES, "pairs"):
