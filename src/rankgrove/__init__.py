@@ -17,6 +17,7 @@ find_cache_folder()
 _HOME = {
     "ClusterError": "errors",
     "DataError": "errors",
+    "DataWarning": "errors",
     "MissingExtraError": "errors",
     "MissingFileError": "errors",
     "ModelFileError": "errors",

@@ -12,6 +12,8 @@
     ├── ClusterError        a cluster that does not do its work      (also a RuntimeError)
     └── MissingExtraError   an optional dependency is not installed  (also an ImportError)
 
+    DataWarning             data is used, and not quite as given     (a UserWarning)
+
 Every message names the value, the rule it breaks and the remedy. The command line prints the
 message alone; a traceback there is a defect of rankgrove.
 """
@@ -50,6 +52,13 @@ class ParseError(DataError):
 
     def __reduce__(self) -> tuple[type[ParseError], tuple[Path, int | None, str]]:
         return type(self), (self.path, self.line, self.reason)
+
+
+class DataWarning(UserWarning):
+    """Data that does not quite fit a model, and what was made of it.
+
+    ``warnings.simplefilter("error", rankgrove.DataWarning)`` refuses such data instead.
+    """
 
 
 class ModelFileError(RankgroveError, ValueError):

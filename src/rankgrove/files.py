@@ -50,7 +50,7 @@ def told_errors(
         if isinstance(error, RankgroveError):
             raise
         if isinstance(error, FileNotFoundError) and done == "read":
-            raise MissingFileError(path) from None
+            raise MissingFileError(Path(path)) from None
         raise kind(f"{path} cannot be {done}: {why(error)}.") from None
 
 

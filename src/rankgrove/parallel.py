@@ -21,6 +21,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from rankgrove.compiling import announce
 from rankgrove.errors import ParameterError
 
 QUOTA_FILE = "/sys/fs/cgroup/cpu.max"
@@ -77,6 +78,7 @@ def threads(n_threads: int | None = None) -> Iterator[int]:
     """Run the body's ``prange`` kernels with at most `n_threads` threads; gives the number."""
     import numba
 
+    announce()
     most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009  (made at run time)
     wanted = min(thread_count(n_threads), most)
     with _entry:
@@ -96,6 +98,7 @@ def run_pieces(
     Threads take the next piece as they become free, so what a piece computes must not depend on
     the others.
     """
+    announce()
     cuts = bounds.tolist()
     n_workers = min(thread_count(n_threads), len(cuts) - 1)
     if n_workers <= 1:

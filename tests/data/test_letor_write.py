@@ -92,7 +92,7 @@ def test_adjacent_view(tmp_path):
 def test_text_as_promised(tmp_path):
     X = [[0, 0.25, 0], [1, 0, np.nan]]
     data = rg.QueryDataset(X, [0, 2.5], [7, 7], docid=["a", "b c"], weight=[1, 2])
-    rg.write_letor(data, tmp_path / "d")
+    rg.write_letor(data, tmp_path / "d", zeros=False)
     text = "0 qid:7 2:0.25 3:0 #docid = a\n2.5 qid:7 1:1 3:nan #b c\n"
     assert (tmp_path / "d").read_text() == text
     rg.write_letor(data, tmp_path / "d.gz", zeros=True)

@@ -212,7 +212,7 @@ def test_what_has_no_sum_is_refused(models):
         rg.explain(rg.LambdaMART(), DATA)
     with pytest.raises(rg.DataError, match="QueryDataset"):
         rg.explain(models["MART"], "test.txt")
-    with pytest.raises(rg.DataError, match="trained on 8 features"):
+    with pytest.raises(rg.DataError, match="is expecting 8 features"):
         rg.explain(models["MART"], rg.make_artificial(3))
 
 

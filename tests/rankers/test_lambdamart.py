@@ -336,7 +336,7 @@ def test_clear_errors(train, valid):
     with pytest.raises(NotFittedError, match="not trained yet"):
         rg.LambdaMART().predict(train)
     model = rg.LambdaMART(**SMALL).fit(train)
-    with pytest.raises(rg.DataError, match="trained on 20 features; the data has 3"):
+    with pytest.raises(rg.DataError, match=r"has 3 features, but \w+ is expecting 20"):
         model.predict(np.ones((2, 3)))
     with pytest.raises(
         rg.ParameterError, match=r"no parameter 'num_leaves'.*did you mean 'n_leaves'"

@@ -269,10 +269,14 @@ def test_clear_errors(train):
     with pytest.raises(rg.DataError, match="same value in all rows"):
         rg.MART().fit([[1], [1]], [1, 0], qid=[1, 1])
     model = rg.MART(**SMALL).fit(train)
-    with pytest.raises(rg.ParameterError, match="knows no probabilities"):
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(rg.MART(), "predict_proba")
+    assert hasattr(rg.MART("logistic"), "predict_proba")
+    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as caught:
         model.predict_proba(train)
+    assert "knows no probabilities: train with loss='logistic'" in str(caught.value.__cause__)
     two = rg.MART("logistic", **SMALL).fit(train)
-    with pytest.raises(rg.DataError, match="trained on 20 features; the data has 3"):
+    with pytest.raises(rg.DataError, match=r"has 3 features, but \w+ is expecting 20"):
         two.predict_proba(np.ones((2, 3)))
 
 

@@ -392,7 +392,7 @@ def test_clear_errors(train, valid):
     with pytest.raises(NotFittedError, match="not trained yet"):
         rg.LambdaRank().predict(train)
     model = rg.LambdaRank(**SMALL).fit(train)
-    with pytest.raises(rg.DataError, match="trained on 6 features; the data has 3"):
+    with pytest.raises(rg.DataError, match=r"has 3 features, but \w+ is expecting 6"):
         model.predict(np.ones((2, 3)))
     with pytest.raises(rg.DataError, match="row 31 has inf"):
         model.predict(infinite)

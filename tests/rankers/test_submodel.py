@@ -454,7 +454,7 @@ def test_what_is_no_submodel(domains, submodel, message):
 def test_submodels_that_do_not_fit_the_data(domains, background):
     _, target, _ = domains
     fewer = rg.QueryDataset(target.X[:, :5], target.y, target.qid)
-    with pytest.raises(rg.DataError, match="The submodel: LambdaMART was trained on 12 features"):
+    with pytest.raises(rg.DataError, match="The submodel: X has 5 features, but LambdaMART"):
         rg.LambdaMART(submodel=background).fit(fewer)
     names = [f"n{i}" for i in range(12)]
     named = rg.QueryDataset(target.X, target.y, target.qid, feature_names=names)

@@ -141,7 +141,8 @@ def combine(
     written = {"--out": model, "--scores-out": scored, "--curve": curve, "--plot": plot}
     check_writable("combine", written, [*files, *scores])
     trained = [rg.load(path) for path in models]
-    judged = reading.load(data, models=trained)
+    named = dict(zip(map(str, models), trained, strict=True))
+    judged = reading.load(data, models=named)
     systems: list[Any] = [*trained, *(read_scores(path, judged.n_rows) for path in scores)]
     known: dict[str, Any] = {
         "convention": convention,

@@ -21,7 +21,7 @@ from rankgrove.cli.options import (
 from rankgrove.errors import ParameterError
 
 
-@reads_data("base_score")
+@reads_data("base_score", "strict")
 def compare(
     data: Annotated[
         list[Path] | None,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rankgrove.explaining.explanation import Explanation
 
 
-@reads_data("base_score")
+@reads_data("base_score", "strict")
 def explain(
     files: Annotated[
         list[Path],
@@ -76,11 +76,11 @@ def explain(
     check_writable("explain", {"--plot": plot}, [*files, background])
     trained = rg.load(model)
 
-    width = trained.n_features_in_
+    known = {str(model): trained}
     usual = None
     if background is not None:
-        usual = reading.load([background], base_score=None, n_features=width)
-    judged = reading.load(data, n_features=width)
+        usual = reading.load([background], base_score=None, models=known)
+    judged = reading.load(data, models=known)
     found = rg.explain(trained, judged, query, usual, n_threads=threads)
     if above is not None and below is not None:
         shown = found.why(_place(found, above), _place(found, below))

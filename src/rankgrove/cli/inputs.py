@@ -6,8 +6,8 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -38,14 +38,17 @@ def load_dataset(
     base_score: str | None = None,
     cache: bool = False,
     zero_based: bool = False,
+    absent: str | None = None,
+    strict: bool = False,
     n_features: int | None = None,
-    models: Iterable[Any] = (),
+    models: Mapping[str, Any] = MappingProxyType({}),
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
     `features` are names, or one text with commas between them; `zero_based` says that LETOR text
-    counts features from 0, `n_features` how many it has, where its last ones may not occur, and so
-    do `models` that the data is for.
+    counts features from 0, `absent` what those are that a row does not mention (None: as `models`
+    that the data is for have it), and `n_features` how many the training data has. Where that, or a
+    model, has more or fewer than the text, a line says so, or it is refused (`strict`).
     `base_score` is a column of a table; for LETOR text, the name of a file with one score a line.
     """
     names = feature_list(features)
@@ -54,11 +57,12 @@ def load_dataset(
 
         if len(paths) > 1:
             raise ParameterError("Give one CSV or parquet file; only LETOR files can be several.")
-        if zero_based:
-            raise ParameterError(
-                f"--zero-based is for LETOR files, and {paths[0]} has columns with names. Leave it "
-                "out."
-            )
+        for option, value in (("--zero-based", zero_based), ("--absent", absent)):
+            if value:
+                raise ParameterError(
+                    f"{option} is for LETOR files, and {paths[0]} has columns with names. Leave it "
+                    "out."
+                )
         return read_table(
             paths[0],
             label=label,
@@ -71,21 +75,63 @@ def load_dataset(
     refuse_table_options(paths[0], {"docid": docid, "features": features, "weight": weight})
     from rankgrove.data.letor import read_letor
 
-    at_least, known = _widths(models)
-    read = partial(read_letor, list(paths), cache=cache, zero_based=zero_based)
-    data = read(n_features=n_features or known)
-    if data.n_features < at_least:
-        data = read(n_features=at_least)
+    meant = str(absent or _absence(models))
+    data = read_letor(list(paths), cache=cache, zero_based=zero_based, absent=meant)
+    data = _as_wide(data, paths[0], n_features, models, strict)
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
 
 
-def _widths(models: Iterable[Any]) -> tuple[int, int | None]:
-    """Return how many features models need at least, and how many there are if they know it."""
-    wide = [(one.n_features_in_, getattr(one, "least_features_", False)) for one in models]
-    known = [n for n, least in wide if not least]
-    return max((n for n, _ in wide), default=0), max(known, default=None)
+def _absence(models: Mapping[str, Any]) -> str:
+    """Return what features are that a row does not mention, as models have it."""
+    meant = {name: getattr(one, "absent_", None) for name, one in models.items()}
+    of_zero, of_missing = (
+        [name for name, absent in meant.items() if absent == kind] for kind in ("zero", "missing")
+    )
+    if not of_missing:
+        return "zero"
+    if of_zero:
+        raise ParameterError(
+            "A feature that a row does not mention was 0 when the model "
+            f"{of_zero[0]} was trained, and missing when {of_missing[0]} was: give --absent zero "
+            "or --absent missing."
+        )
+    _say(
+        "features that a row does not mention are missing, as when the model "
+        f"{of_missing[0]} was trained (--absent zero makes them 0)."
+    )
+    return "missing"
+
+
+def _as_wide(
+    data: QueryDataset, path: Path, n_features: int | None, models: Mapping[str, Any], strict: bool
+) -> QueryDataset:
+    """Return text data with as many features as the widest of what it is for; say what differs.
+
+    A model leaves out features that it does not know of by itself.
+    """
+    from rankgrove.rankers.given import is_other_width, width_text
+
+    widths = {
+        f"the model {name}": one.n_features_in_
+        for name, one in models.items()
+        if is_other_width(one, data.n_features)
+    }
+    if n_features is not None and n_features > data.n_features:
+        widths["the training data"] = n_features
+    told = [
+        width_text(name, n, str(path), data.n_features, data.absent) for name, n in widths.items()
+    ]
+    if told and strict:
+        raise ParameterError(f"{told[0]} --strict refuses that.")
+    for text in told:
+        _say(text)
+    return data.with_n_features(max([data.n_features, *widths.values()]))
+
+
+def _say(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)
 
 
 def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
@@ -326,7 +372,7 @@ def load_systems(
         return {name: read_run(source.value) for name, source in sources.items()}, judgements
     # Models come first: they say how many features the data has.
     models = load_models(sources.values())
-    judged = reading.load(data, models=models.values())
+    judged = reading.load(data, models=models)
     scores = {
         name: _feature_scores(judged.column(source.value))
         if source.kind == "feature"

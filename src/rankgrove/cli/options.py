@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
@@ -12,8 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from rankgrove.errors import DataWarning
+
 if TYPE_CHECKING:
     from rankgrove.data.queries import QueryDataset
+
+
+class Absent(StrEnum):
+    """What a feature is that a row does not mention."""
+
+    zero = "zero"
+    missing = "missing"
+
 
 DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
 
@@ -72,6 +83,22 @@ ZeroBased = Annotated[
     typer.Option(
         "--zero-based",
         help="LETOR files count features from 0; their 0 is feature 1 here.",
+    ),
+]
+AbsentFeatures = Annotated[
+    Absent | None,
+    typer.Option(
+        "--absent",
+        help="What a feature is that a row of LETOR text does not mention.",
+        show_default="as in the model's training data, else zero",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse LETOR text that has more or fewer features than the model; otherwise further "
+        "ones are left out, those that it lacks are absent, and a line says so.",
     ),
 ]
 Qrels = Annotated[
@@ -134,6 +161,8 @@ class Reading:
     base_score: BaseScore = None
     cache: Cache = False
     zero_based: ZeroBased = False
+    absent: AbsentFeatures = None
+    strict: Strict = False
 
     def load(self, paths: Sequence[Path], **known: Any) -> QueryDataset:
         """Read a data set; `known` comes before the options, and may say what they cannot."""
@@ -141,11 +170,21 @@ class Reading:
 
         return load_dataset(paths, **(asdict(self) | known))
 
+    def load_like(self, first: QueryDataset, paths: Sequence[Path], **known: Any) -> QueryDataset:
+        """Read data that goes with a first data set: as wide, absent features meaning the same."""
+        from rankgrove.data.file_kinds import is_table
+
+        known["absent"] = None if is_table(paths) else first.absent
+        return self.load(paths, n_features=first.n_features, **known)
+
+
+_SOME = ("weight", "base_score", "strict")
+
 
 def reads_data(*also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command, in place of its parameter `reading`, the options that make a `Reading`.
 
-    Weights and base scores mean nothing to many commands, which take them only where `also` says.
+    Options of `_SOME` mean nothing to many commands, which take them only where `also` says.
     """
     hints = get_type_hints(Reading, include_extras=True)
     taken = [
@@ -156,14 +195,16 @@ def reads_data(*also: str) -> Callable[[Callable[..., None]], Callable[..., None
             annotation=hints[one.name],
         )
         for one in fields(Reading)
-        if one.name not in ("weight", "base_score") or one.name in also
+        if one.name not in _SOME or one.name in also
     ]
 
     def expanded(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**given: Any) -> None:
             reading = Reading(**{one.name: given.pop(one.name) for one in taken})
-            command(reading=reading, **given)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # said in lines, when data was read
+                command(reading=reading, **given)
 
         own = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []

@@ -63,7 +63,7 @@ def prune(
     check_measures(measure or [], convention)
     check_writable("prune", {"--out": out, "--plot": plot, "--curve": curve}, files)
     trained = rg.load(big)
-    judged = reading.load(data, models=[trained])
+    judged = reading.load(data, models={str(big): trained})
     found = rg.prune(
         trained,
         judged,

@@ -18,7 +18,7 @@ class Form(StrEnum):
     trec = "trec"
 
 
-@reads_data("base_score")
+@reads_data("base_score", "strict")
 def rank(
     data: Annotated[
         list[Path],
@@ -66,7 +66,7 @@ def rank(
         raise ParameterError("--top is for runs: add --format trec.")
     check_writable("rank", {"--out": out}, [*data, model])
     trained = rg.load(model)
-    dataset = reading.load(data, models=[trained])
+    dataset = reading.load(data, models={str(model): trained})
     if top is None:
         scores = trained.predict(dataset, n_threads=threads)
     else:

@@ -55,7 +55,7 @@ Documents = Annotated[
 Title = Annotated[str | None, typer.Option(help="Title of the page.", show_default="the models")]
 
 
-@reads_data("base_score")
+@reads_data("base_score", "strict")
 def report(
     data: Data,
     system: Systems = None,
@@ -105,7 +105,7 @@ def report(
     read = [*files, *(one.file for one in sources.values()), *itertools.chain(*sets.values())]
     check_writable("report", {"--out": out}, read)
     systems, judged = load_systems(sources, files, None, reading)
-    load = partial(reading.load, n_features=judged.n_features, base_score=None)
+    load = partial(reading.load_like, judged, base_score=None)
     made = rg.report(
         systems,
         judged,

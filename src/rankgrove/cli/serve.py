@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from rankgrove.cli.options import Absent
+
 
 def serve(
     models: Annotated[
@@ -37,6 +39,13 @@ def serve(
             "changed; 0: only on POST /reload and SIGHUP.",
         ),
     ] = 2.0,
+    absent: Annotated[
+        Absent | None,
+        typer.Option(
+            help="What a feature is that a document does not name.",
+            show_default="as in the model's training data; missing, where its file does not say",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors alone.")] = False,
 ) -> None:
     """Score documents over HTTP: JSON in, ranked ids and scores out.
@@ -62,4 +71,5 @@ def serve(
         max_documents=max_documents,
         timeout=timeout,
         watch=watch,
+        absent=absent,
     )

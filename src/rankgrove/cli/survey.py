@@ -99,7 +99,7 @@ def survey(
         raise ParameterError("--valid needs --test too; or leave both out for folds.")
     train = reading.load(data)
     valid_data, test_data = (
-        None if path is None else reading.load([path], weight=None, n_features=train.n_features)
+        None if path is None else reading.load_like(train, [path], weight=None)
         for path in (valid, test)
     )
 

@@ -253,7 +253,7 @@ def _configure(made: Any, given: dict[str, Any], quiet: bool) -> None:
     made.check_parameters()
 
 
-def _go_on_from(made: Any, base_score: str | None) -> list[Any]:
+def _go_on_from(made: Any, base_score: str | None) -> dict[str, Any]:
     """Load the submodel of a ranker; return it, where it knows of features."""
     from rankgrove.rankers.boosted_data import BASE_SCORE
     from rankgrove.rankers.submodel import needs_base_score, resolve
@@ -269,7 +269,7 @@ def _go_on_from(made: Any, base_score: str | None) -> list[Any]:
         raise ParameterError("Give either a submodel or --base-score.")
     if found is not None:
         made.set_params(submodel=found)
-    return [found] if hasattr(found, "n_features_in_") else []
+    return {"to go on from": found} if hasattr(found, "n_features_in_") else {}
 
 
 def _bag_of(
@@ -348,7 +348,7 @@ def _here(
     sets: Mapping[str, list[Path]],
     scores: list[str | None],
     reading: Reading,
-    known: list[Any],
+    known: dict[str, Any],
     held_out: tuple[float, int] | None,
     quiet: bool,
 ) -> Callable[..., Any]:
@@ -358,9 +358,8 @@ def _here(
     train_data = reading.load(data, models=known)
     # Weights are for training: a validation file need not have them.
     used = train_data.feature_names if reading.weight else reading.features
-    n_features = train_data.n_features
     valid_data = {
-        name: reading.load(files, features=used, weight=None, base_score=own, n_features=n_features)
+        name: reading.load_like(train_data, files, features=used, weight=None, base_score=own)
         for (name, files), own in zip(sets.items(), scores, strict=True)
     }
     if held_out is not None:
@@ -406,7 +405,9 @@ def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     columns = asdict(reading)
     if not is_table(data):
         refuse_table_options(data[0], columns)
-        return {name: columns[name] for name in ("cache", "zero_based")}
+        return {name: columns[name] for name in ("cache", "zero_based")} | (
+            {"absent": str(reading.absent)} if reading.absent else {}
+        )
     if reading.zero_based:
         raise ParameterError("--zero-based is for LETOR files. Leave it out.")
     names = ("label", "qid", "docid", "weight")

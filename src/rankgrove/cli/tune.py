@@ -342,4 +342,4 @@ def _parts(
         raise ParameterError("Tuning needs validation data: give --valid, or --letor-folds.")
     train = reading.load(data)
     others = [path for path in (valid, test) if path is not None]
-    return [train, *(reading.load([path], n_features=train.n_features) for path in others)]
+    return [train, *(reading.load_like(train, [path]) for path in others)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -118,6 +120,9 @@ def _distributed() -> Any:
 
 def _local(distributed: Any, n_jobs: int, n_threads: int | None) -> tuple[Any, Any]:
     """Start workers on this machine: together they have as many threads as it has cores."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        # A worker that imports the caller's script has come here: the caller says what is wrong.
+        sys.exit(1)
     cores = thread_count(None)
     n_workers = max(1, min(n_jobs, cores // thread_count(n_threads or 1)))
     try:
@@ -130,11 +135,22 @@ def _local(distributed: Any, n_jobs: int, n_threads: int | None) -> tuple[Any, A
             silence_logs=logging.CRITICAL,
         )
     except (OSError, RuntimeError, TimeoutError) as error:
+        reason = str(error).strip().rstrip(".") or type(error).__name__
         raise ClusterError(
-            f"No workers could be started on this machine: {error}. In a script, the work must "
-            'stand below  if __name__ == "__main__":  because workers import the script.'
+            f"No workers could be started on this machine ({reason}).{_unguarded()}"
         ) from None
     return host, distributed.Client(host, timeout=CONNECT_SECONDS, direct_to_workers=True)
+
+
+def _unguarded() -> str:
+    """Return the remedy where workers import a script that starts them again."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None:
+        return ""
+    return (
+        f" Workers are processes that import {script}: where it starts the work itself, they would "
+        'do so again. Put that below a line  if __name__ == "__main__":  in it.'
+    )
 
 
 def _reach(distributed: Any, address: str) -> Any:

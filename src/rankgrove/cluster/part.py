@@ -46,6 +46,7 @@ class FileFacts:
     feature_names: tuple[str, ...] | None
     highest_label: float
     query_keys: np.ndarray
+    absent: str
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class Part:
                 data.given_names,
                 float(data.y.max()),
                 data.query_keys,
+                data.absent,
             )
             for data in self._data
         ]
@@ -113,10 +115,9 @@ class Part:
     def _query_ids(self, file: int) -> list[str]:
         return [str(token) for token in self._data[file].query_ids.tolist()]
 
-    def _join(self, n_features: int, filling: float) -> None:
-        """Make one data set of all files; features that a file does not mention are filled in."""
-        wide = [_widened(data, n_features, filling) for data in self._data]
-        self._data = [concatenate(wide)]
+    def _join(self, n_features: int) -> None:
+        """Make one data set of all files; features that a file does not mention are absent."""
+        self._data = [concatenate([data.with_n_features(n_features) for data in self._data])]
 
     def _count_columns(self, first: int, last: int) -> list[ColumnCounts]:
         (data,) = self._data
@@ -222,21 +223,6 @@ class Part:
     def _packed(self) -> np.ndarray:
         """Return the histogram without the bins that no row can be in."""
         return np.take(self._hist.reshape(len(self._hist), -1), self._used, axis=1)
-
-
-def _widened(data: QueryDataset, n_features: int, filling: float) -> QueryDataset:
-    """Return the data with so many features, the new ones all the same."""
-    missing = n_features - data.n_features
-    if not missing:
-        return data
-    X = data.X
-    if isinstance(X, np.ndarray):
-        new = np.full((data.n_rows, missing), filling, np.float32)
-        wide: Any = np.hstack([X, new])
-    else:
-        wide = X.copy()
-        wide.resize((data.n_rows, n_features))
-    return QueryDataset(wide, data.y, data.qid, weight=data.weight)
 
 
 def _digest(data: QueryDataset, codes: np.ndarray) -> str:

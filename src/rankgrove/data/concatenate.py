@@ -53,6 +53,7 @@ def concatenate(
         feature_names=_names(given),
         query_weight=_query_weights(given),
         base_score=_base_scores(given),
+        absent=_absent(given),
     )
 
 
@@ -150,6 +151,12 @@ def _base_scores(given: list[QueryDataset]) -> np.ndarray | None:
             "all (with_base_score), or take them away with with_base_score(None)."
         )
     return np.concatenate(there) if there else None
+
+
+def _absent(given: list[QueryDataset]) -> str | None:
+    """What absent features are, where all data sets were told the same."""
+    told = {data.absent_given for data in given}
+    return told.pop() if len(told) == 1 else None
 
 
 def _docids(given: list[QueryDataset]) -> TextColumn | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
-from rankgrove.validation import counted
+from rankgrove.validation import check_choice, counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     Matrix = np.ndarray | scipy.sparse.csr_matrix
 
 
+MOST_WEIGHT = 1e30
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+class _NoNumberError(DataError, TypeError):
+    """An object that is no number; a TypeError too, as Python's own word for it is."""
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -45,21 +50,40 @@ def check_features(X: Any, n_rows: int, *, double: bool = False) -> Matrix:
     if hasattr(X, "tocsr"):
         return _sparse_features(X, n_rows, double)
     try:
-        given = np.asarray(X)
-        if given.dtype.kind in "mMc":
+        given = _plain_array(X, n_rows)
+        if given.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
+        if given.dtype.kind in "mM":
             raise TypeError(f"got an array of {given.dtype}")
         if given.dtype.kind not in "fiub":
             given = given.astype(np.float64)
-    except (ValueError, TypeError) as error:
+    except DataError:
+        raise
+    except TypeError as error:
+        raise _NoNumberError(f"Features must be numbers: {error}.") from None
+    except ValueError as error:
         raise DataError(f"Features must be numbers: {error}.") from None
     if given.ndim != 2:
-        raise DataError(f"X must have two dimensions, rows x features. Got shape {given.shape}.")
+        raise DataError(
+            f"X must have two dimensions, rows x features. Got shape {given.shape}. Reshape your "
+            "data: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
+        )
     _check_rows("X", given.shape[0], n_rows)
     with np.errstate(over="ignore"):
         dense = np.ascontiguousarray(given, dtype=_kept_type(given, double))
     if given.dtype != np.float32:
         _check_overflow(given, dense)
     return dense
+
+
+def _plain_array(X: Any, n_rows: int) -> np.ndarray:
+    """Return an array of anything; of a table column by column, where its numbers are not plain."""
+    given = np.asarray(X)
+    if given.dtype.kind in "fiub" or not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        return given
+    from rankgrove.data.tabular import column_names, table_matrix
+
+    return table_matrix(X, column_names(X), n_rows, np.float64)
 
 
 def _kept_type(given: np.ndarray, double: bool) -> type[np.floating[Any]]:
@@ -94,6 +118,23 @@ def frozen_matrix(features: Matrix) -> Matrix:
     return sparse
 
 
+def resized(features: Matrix, n_features: int, absent: str) -> Matrix:
+    """Return the features cut to the first so many, or with further ones that are all absent."""
+    n_more = n_features - features.shape[1]
+    if n_more <= 0:
+        return features[:, :n_features]
+    fill = np.nan if absent == "missing" else 0.0
+    if isinstance(features, np.ndarray):
+        return np.pad(features, ((0, 0), (0, n_more)), constant_values=fill)
+    import scipy.sparse
+
+    if absent == "missing":
+        more = scipy.sparse.csr_matrix(np.full((features.shape[0], n_more), np.nan, np.float32))
+        return scipy.sparse.hstack([features, more]).tocsr()
+    arrays = (features.data, features.indices, features.indptr)
+    return scipy.sparse.csr_matrix(arrays, shape=(features.shape[0], n_features), copy=False)
+
+
 def _check_overflow(given: np.ndarray, kept: np.ndarray) -> None:
     lost = np.isinf(kept) & np.isfinite(given)
     if lost.any():
@@ -106,6 +147,8 @@ def _check_overflow(given: np.ndarray, kept: np.ndarray) -> None:
 def check_labels(y: Any) -> np.ndarray:
     """Return a float64 copy of the labels."""
     try:
+        if np.iscomplexobj(y):
+            raise ValueError("Complex data not supported")
         labels = np.array(y, dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise DataError(f"Labels must be numbers: {error}.") from None
@@ -214,6 +257,12 @@ def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | Non
         raise DataError(
             f"{name} must be finite and not negative. Got {array[bad[0]]} at {unit} {bad[0]}."
         )
+    if array.max() > MOST_WEIGHT:
+        place = int(array.argmax())
+        raise DataError(
+            f"{name} must be at most {MOST_WEIGHT:g}: a pair of rows weighs their product. Got "
+            f"{array[place]:g} at {unit} {place}: divide all of them by the largest."
+        )
     if not array.any():
         raise DataError(f"{name} must not be 0 everywhere.")
     return array
@@ -251,6 +300,11 @@ def check_query_weights(weight: Any, query_ids: np.ndarray) -> np.ndarray | None
             raise DataError(f"query_weight has no weight for the query {missing[0]!r}.")
         weight = [weight[token] for token in query_ids.tolist()]
     return check_weights("query_weight", weight, query_ids.size, "query")
+
+
+def check_absent(absent: Any, owner: str) -> str:
+    """Return what a feature is that a row does not mention."""
+    return check_choice("absent", owner, absent, ["zero", "missing"])
 
 
 def check_docids(docid: Any, n_rows: int) -> TextColumn | None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rankgrove.data.inputs import check_absent
 from rankgrove.data.letor_source import as_paths, side_file
 from rankgrove.data.letor_write import write_letor
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.parallel import threads
-from rankgrove.validation import check_choice, check_integer, refuse
+from rankgrove.validation import check_integer, refuse
 
 __all__ = ["read_letor", "write_letor"]
 
@@ -44,7 +45,8 @@ def read_letor(
     Parameters
     ----------
     path : path of a file, or a list of paths that are read as if they were one file
-    absent : "zero" or "missing", what a feature is that a row does not mention
+    absent : "zero" or "missing", what a feature is that a row does not mention; a model that is
+        trained on the data keeps it as ``absent_``
     zero_based : feature indices count from 0
     query_file : path of the side file, or a list of one for every file
     sparse : "auto", True or False
@@ -89,14 +91,19 @@ def read_letor(
         else:
             parts = parse(paths, queries, options, n)
     return QueryDataset.from_parts(
-        parts.features, parts.y, parts.query_ids, parts.query_of_row, docid=parts.docid
+        parts.features,
+        parts.y,
+        parts.query_ids,
+        parts.query_of_row,
+        docid=parts.docid,
+        absent=absent,
     )
 
 
 def _checked(
     absent: str, zero_based: bool, sparse: Any, n_features: int | None
 ) -> tuple[str, bool, bool | str, int | None]:
-    check_choice("absent", "read_letor", absent, ["zero", "missing"])
+    check_absent(absent, "read_letor")
     if not isinstance(zero_based, bool):
         refuse("zero_based", "read_letor", "True or False", zero_based)
     if not (isinstance(sparse, bool) or sparse == "auto"):

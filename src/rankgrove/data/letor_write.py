@@ -27,7 +27,7 @@ def write_letor(
     dataset: QueryDataset,
     path: str | os.PathLike[str],
     *,
-    zeros: bool = False,
+    zeros: bool | None = None,
     n_threads: int | None = None,
 ) -> None:
     """Write a data set as LETOR (SVMlight with ``qid``) text.
@@ -42,7 +42,8 @@ def write_letor(
     ----------
     dataset : QueryDataset
     path : where to write; gzip-compressed if the name ends in ``.gz``
-    zeros : write features that are 0 too
+    zeros : write features that are 0 too; None: where what is absent from the data is missing
+        (``dataset.absent``), so that the file means the same to whoever reads it
         If not, the first row still names the last feature, so that none is lost.
     n_threads : number of threads, None for all cores
 
@@ -61,6 +62,8 @@ def write_letor(
             "The 'dataset' parameter of write_letor must be a QueryDataset. "
             f"Got {type(dataset).__name__} instead."
         )
+    if zeros is None:
+        zeros = dataset.absent == "missing"
     labels, qids, comments = _labels(dataset), _qids(dataset), _comments(dataset)
     with threads(n_threads) as n, atomic_output(path) as file:
         for piece in _pieces(dataset, zeros, n, labels, qids, comments):

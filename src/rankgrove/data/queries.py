@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.data.inputs import (
+    check_absent,
     check_base_score,
     check_docids,
     check_feature_names,
@@ -29,11 +30,13 @@ from rankgrove.data.inputs import (
     check_weights,
     frozen,
     frozen_matrix,
+    resized,
 )
 from rankgrove.data.subsets import Rows, chosen_queries, subset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.random import string_keys
+from rankgrove.showing import html_table
 from rankgrove.validation import counted, nearest
 
 if TYPE_CHECKING:
@@ -62,6 +65,9 @@ class QueryDataset:
         or a mapping from query id to weight, optional
     base_score : array of n_rows finite scores that a ranker may go on from (``submodel=
         "base_score"``), optional
+    absent : ``"zero"`` or ``"missing"``, what a feature is that a row does not mention, in data
+        that leaves features out, as text does. None: missing where any value is NaN, else zero.
+        A ranker that is trained on the data keeps it as ``absent_``, and its file too
 
     Examples
     --------
@@ -85,6 +91,7 @@ class QueryDataset:
     query_ptr: np.ndarray
     order: np.ndarray | None
     _feature_names: tuple[str, ...] | None
+    absent_given: str | None
 
     def __init__(
         self,
@@ -97,6 +104,7 @@ class QueryDataset:
         feature_names: Sequence[str] | None = None,
         query_weight: Any = None,
         base_score: Any = None,
+        absent: str | None = None,
     ) -> None:
         labels = check_labels(y)
         n_rows = labels.size
@@ -113,6 +121,7 @@ class QueryDataset:
             feature_names=check_feature_names(feature_names, features.shape[1]),
             query_weight=check_query_weights(query_weight, query_ids),
             base_score=check_base_score(base_score, n_rows),
+            absent=absent if absent is None else check_absent(absent, "QueryDataset"),
         )
 
     @classmethod
@@ -176,6 +185,7 @@ class QueryDataset:
         feature_names: tuple[str, ...] | None = None,
         query_weight: np.ndarray | None = None,
         base_score: np.ndarray | None = None,
+        absent: str | None = None,
     ) -> None:
         sizes = np.bincount(query_of_row, minlength=query_ids.size)
         adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
@@ -190,6 +200,7 @@ class QueryDataset:
             base_score=None if base_score is None else frozen(base_score),
             docid_column=docid,
             _feature_names=feature_names,
+            absent_given=absent,
             query_ptr=frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])),
             order=None if adjacent else frozen(np.argsort(query_of_row, kind="stable")),
         )
@@ -256,6 +267,14 @@ class QueryDataset:
     def given_names(self) -> tuple[str, ...] | None:
         """The feature names where they were given, or None."""
         return self._feature_names
+
+    @cached_property
+    def absent(self) -> str:
+        """``"zero"`` or ``"missing"``: what a feature is that a row does not mention."""
+        if self.absent_given is not None:
+            return self.absent_given
+        values = self.features if isinstance(self.features, np.ndarray) else self.features.data
+        return "missing" if values.size and np.isnan(values.min()) else "zero"
 
     @cached_property
     def query_keys(self) -> np.ndarray:
@@ -339,6 +358,24 @@ class QueryDataset:
             self.features, self.y, self.query_ids, self.query_of_row, rows=self.rows, **columns
         )
 
+    def with_n_features(self, n_features: int) -> QueryDataset:
+        """Return the data set with so many features: further ones are absent, others left out."""
+        if n_features == self.n_features:
+            return self
+        columns = self._columns()
+        if n_features > self.n_features:
+            columns["feature_names"] = None
+        elif self._feature_names is not None:
+            columns["feature_names"] = self._feature_names[:n_features]
+        return QueryDataset.from_parts(
+            resized(self.features, n_features, self.absent),
+            self.y,
+            self.query_ids,
+            self.query_of_row,
+            rows=self.rows,
+            **columns,
+        )
+
     def without_features(self) -> QueryDataset:
         """Return the data set with features that take no memory: none of them is known."""
         import scipy.sparse
@@ -349,7 +386,7 @@ class QueryDataset:
             self.y,
             self.query_ids,
             self.query_of_row,
-            **self._columns(),
+            **self._columns() | {"absent": self.absent},
         )
 
     def _columns(self) -> dict[str, Any]:
@@ -360,6 +397,7 @@ class QueryDataset:
             "feature_names": self._feature_names,
             "query_weight": self.query_weight,
             "base_score": self.base_score,
+            "absent": self.absent_given,
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -375,12 +413,24 @@ class QueryDataset:
     def __len__(self) -> int:
         return self.n_rows
 
-    def __repr__(self) -> str:
+    def _repr_html_(self) -> str:
+        sizes = np.diff(self.query_ptr)
+        rows = [
+            ["rows", f"{self.n_rows:,}"],
+            ["queries", f"{self.n_queries:,}, of {sizes.min():,} to {sizes.max():,} rows"],
+            ["features", f"{self.n_features:,}{' (sparse)' if self.is_sparse else ''}"],
+            ["absent features", "0" if self.absent == "zero" else "missing"],
+            ["labels", self._label_text()],
+        ]
+        return html_table("QueryDataset", [], rows)
+
+    def _label_text(self) -> str:
         values, counts = np.unique(self.y, return_counts=True)
-        if values.size <= 10:
-            labels = ", ".join(f"{v:g}: {c:,}" for v, c in zip(values, counts, strict=True))
-        else:
-            labels = f"{values[0]:g} to {values[-1]:g}"
+        if values.size > 10:
+            return f"{values[0]:g} to {values[-1]:g}"
+        return ", ".join(f"{v:g}: {c:,}" for v, c in zip(values, counts, strict=True))
+
+    def __repr__(self) -> str:
         extras = "".join(
             f", {name}"
             for name, there in [
@@ -394,7 +444,7 @@ class QueryDataset:
         return (
             f"QueryDataset({counted(self.n_rows, 'row')}, "
             f"{counted(self.n_queries, 'query', 'queries')}, "
-            f"{counted(self.n_features, 'feature')}{extras}; labels {labels})"
+            f"{counted(self.n_features, 'feature')}{extras}; labels {self._label_text()})"
         )
 
 

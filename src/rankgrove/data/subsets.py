@@ -65,6 +65,7 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
         feature_names=data.given_names,
         query_weight=None if data.query_weight is None else data.query_weight[chosen],
         base_score=None if data.base_score is None else data.base_score[own],
+        absent=data.absent_given,
     )
 
 

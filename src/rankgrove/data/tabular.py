@@ -74,7 +74,7 @@ def dataset_from_frame(
     array([[3.5, 1. ],
            [nan, 0. ]], dtype=float32)
     """
-    names = _column_names(frame)
+    names = column_names(frame)
     if isinstance(features, str):
         features = [features]
     named = (label, qid, weight, base_score, *(features or []))
@@ -99,7 +99,7 @@ def dataset_from_frame(
             f"{label!r}: leave unjudged documents out, or give them the label 0.",
         )
     return QueryDataset(
-        _matrix(frame, wanted, labels.size),
+        table_matrix(frame, wanted, labels.size),
         labels,
         qid=_tokens(frame, qid),
         weight=None if weight is None else _numbers(frame, weight, "Weights"),
@@ -281,7 +281,8 @@ def _line_of_row(path: Path, row: int) -> int | None:
 # -- columns of any kind of frame -------------------------------------------------------------
 
 
-def _column_names(frame: Any) -> list[Any]:
+def column_names(frame: Any) -> list[Any]:
+    """Return the names of a table's columns; refuse what is no table."""
     if hasattr(frame, "collect") and not hasattr(frame, "to_numpy"):
         raise DataError("A lazy table has no values yet: call its collect() first.")
     if hasattr(frame, "column_names"):  # pyarrow
@@ -320,8 +321,11 @@ def _column(frame: Any, name: Any) -> Any:
     return column
 
 
-def _matrix(frame: Any, names: list[Any], n_rows: int) -> np.ndarray:
-    matrix = np.empty((n_rows, len(names)), np.float32)
+def table_matrix(
+    frame: Any, names: list[Any], n_rows: int, kind: type[np.floating[Any]] = np.float32
+) -> np.ndarray:
+    """Return columns as a matrix of one type, nulls as NaN; refuse one that holds no numbers."""
+    matrix = np.empty((n_rows, len(names)), kind)
     for j, name in enumerate(names):
         values = _numbers(frame, name, "Features")
         if values.size != n_rows:
@@ -329,7 +333,7 @@ def _matrix(frame: Any, names: list[Any], n_rows: int) -> np.ndarray:
                 f"The column {name!r} has {counted(values.size, 'row')}, the label {n_rows:,}."
             )
         with np.errstate(over="ignore"):
-            kept = values.astype(np.float32)
+            kept = values.astype(kind)
         lost = np.isinf(kept) & np.isfinite(values)
         matrix[:, j] = kept
         if lost.any():
@@ -406,7 +410,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray | None:
     if any(isinstance(value, str | bytes) for value in listed):
         return None
     try:
-        return np.array([np.nan if value is None else float(value) for value in listed])
+        return np.array([np.nan if is_null(value) else float(value) for value in listed])
     except (TypeError, ValueError):
         return None
 

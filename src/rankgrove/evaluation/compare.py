@@ -27,6 +27,7 @@ from rankgrove.evaluation.evaluate import (
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, exact_mean
+from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_integer, counted
 
 
@@ -115,6 +116,29 @@ class Comparison:
         n = self.query_ids.size
         lines.append(f"{counted(n, 'query', 'queries')}; convention: {self.convention}")
         return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
+
+    def _repr_html_(self) -> str:
+        means = [[name, f"{mean:.4f}"] for name, mean in self.mean.items()]
+        several = len(self.contrasts) > 1
+        rows = [
+            [
+                f"{c.system} - {c.against}",
+                f"{c.difference:+.4f}",
+                f"{c.low:+.4f} to {c.high:+.4f}",
+                f"{c.wins}/{c.losses}/{c.ties}",
+                _p_text(c.holm_t if several else c.p_t),
+                _p_text(c.holm_wilcoxon if several else c.p_wilcoxon),
+                _p_text(c.holm_randomisation if several else c.p_randomisation),
+            ]
+            for c in self.contrasts
+        ]
+        header = ["comparison", "difference", "95 % interval", "win/loss/tie"]
+        header += ["p: t-test", "Wilcoxon", "randomisation"]
+        note = f"{counted(self.query_ids.size, 'query', 'queries')}; convention: {self.convention}"
+        note += "; p corrected by Holm" if several else ""
+        return html_table("Comparison", ["system", self.measure_name], means) + html_table(
+            "", header, rows, note
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict a contrast."""

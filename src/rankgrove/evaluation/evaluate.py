@@ -21,6 +21,7 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_scores, counted
 
 
@@ -66,6 +67,19 @@ class Evaluation:
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                name,
+                f"{mean:.4f}",
+                "{:.4f} - {:.4f}".format(*self.interval[name]),
+                f"{self.query_ids.size - len(self.dropped[name]):,}",
+            ]
+            for name, mean in self.mean.items()
+        ]
+        note = f"convention: {self.convention}" + self._left_out()
+        return html_table("Evaluation", ["measure", "mean", "95 % interval", "queries"], rows, note)
 
     def _left_out(self) -> str:
         """Say which queries were left out: once where it is the same for all measures."""

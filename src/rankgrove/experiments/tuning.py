@@ -16,6 +16,7 @@ from rankgrove.errors import DataError
 from rankgrove.experiments.spaces import Parameters
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import exact_mean
+from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted
 
 PARTS = ("valid", "out_of_bag", "second", "test")
@@ -98,6 +99,15 @@ class Tuning:
         from rankgrove.experiments.study import markdown
 
         check_integer("n", "table", n, low=1)
+        return markdown(*self._cells(n))
+
+    def _repr_html_(self) -> str:
+        title = f"Tuning by {self.choose_by} {self.measure}: the best of {len(self.trials):,}"
+        note = f"{counted(self.n_folds, 'fold')}, {counted(self.n_seeds, 'seed')}"
+        return html_table(title, *self._cells(5), note)
+
+    def _cells(self, n: int) -> tuple[list[str], list[list[Any]]]:
+        """Return the table's header and its rows."""
         names = list(self.trials[0].parameters)
         others = [
             part for part in PARTS if part in self.trials[0].values and part != self.choose_by
@@ -110,7 +120,7 @@ class Tuning:
         for one in self.ranked()[:n]:
             means = [f"{one.mean(part, m):.4f}" for part, m in columns]
             rows.append([*means, *(one.parameters[name] for name in names)])
-        return markdown(header, rows)
+        return header, rows
 
     def to_csv(self, path: str | Path) -> None:
         """Write all trials: parameters, means of every measure on every part."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
-from rankgrove.explaining.explain import check_data, checked_model
+from rankgrove.explaining.explain import checked_data, checked_model
 from rankgrove.explaining.trees import dense_blocks
 from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.bagged import BaggedRanker
@@ -101,7 +101,7 @@ def partial_dependence(
     """
     owner = "partial_dependence"
     trained = checked_model(model, owner)
-    check_data(trained, dataset, "dataset", owner)
+    dataset = checked_data(trained, dataset, "dataset", owner)
     _refuse_by_query(trained)
     pair = isinstance(feature, tuple | list)
     named = list(feature) if pair else [feature]

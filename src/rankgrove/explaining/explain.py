@@ -58,9 +58,9 @@ def explain(
     True
     """
     trained = checked_model(model, "explain")
-    check_data(trained, dataset, "dataset", "explain")
+    dataset = checked_data(trained, dataset, "dataset", "explain")
     if background is not None:
-        check_data(trained, background, "background", "explain")
+        background = checked_data(trained, background, "background", "explain")
     part = dataset if query is None else dataset.select([_position(dataset, query)])
     scores = trained.predict(part, n_threads=n_threads)
     found = taken_apart(trained, Context(part, dataset, background, n_threads))
@@ -101,15 +101,17 @@ def checked_model(model: Any, owner: str) -> Ranker:
     return model
 
 
-def check_data(model: Ranker, data: Any, name: str, owner: str) -> None:
-    """Refuse what is no data set of the model's features."""
+def checked_data(model: Ranker, data: Any, name: str, owner: str) -> QueryDataset:
+    """Return a data set of the model's features; refuse what is none."""
     if not isinstance(data, QueryDataset):
         shown = repr(data) if isinstance(data, str | Path) else type(data).__name__
         raise DataError(
             f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
             f"Got {shown}."
         )
-    model._checked_input(data, owner, None)
+    aligned: QueryDataset = model._aligned(data, owner)
+    model._checked_input(aligned, owner, None)
+    return aligned
 
 
 def _position(data: QueryDataset, query: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rankgrove.data.inputs import frozen
 from rankgrove.errors import DataError
+from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest
 
 
@@ -40,6 +41,21 @@ class ContributionTable:
 
     def text(self, top: int | None = 10) -> str:
         """Return the table with the `top` features (None: all that add something)."""
+        rows = self._rows(top)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self.title]
+        for row in rows:
+            cells = [row[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows(10)
+        return html_table(self.title, header, rows)
+
+    def _rows(self, top: int | None) -> list[list[str]]:
+        """Return the table's cells, the header first."""
         if top is not None:
             check_integer("top", "text", top, low=0)
         used = np.flatnonzero(self.amounts)
@@ -56,14 +72,7 @@ class ContributionTable:
             rows.append([self.base_name, *blank, _signed(self.base)])
         if abs(self.rounding) > 1e-9 * (abs(self.total) + abs(self.base)):
             rows.append(["rounding", *blank, _signed(self.rounding)])
-        rows.append([self.total_name, *blank, _signed(self.total)])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self.title]
-        for row in rows:
-            cells = [row[0].ljust(widths[0])]
-            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        return [*rows, [self.total_name, *blank, _signed(self.total)]]
 
     def __str__(self) -> str:
         return self.text()
@@ -197,6 +206,15 @@ class Explanation:
         return pd.concat(
             [pd.DataFrame(columns, index=index), pd.DataFrame(by_feature, index=index)], axis=1
         )
+
+    def _repr_html_(self) -> str:
+        most = list(self.importance().items())[:10]
+        rows = [[name, f"{size:.4g}"] for name, size in most]
+        documents = counted(len(self.documents), "document")
+        more = len(self.feature_names) - len(rows)
+        note = f"and {counted(more, 'other feature')}" if more else ""
+        title = f"Explanation of {self.model}, {documents}"
+        return html_table(title, ["feature", "mean contribution, up or down"], rows, note)
 
     def __repr__(self) -> str:
         return (

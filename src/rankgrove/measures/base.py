@@ -319,7 +319,7 @@ def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
     """Sort every query's documents by descending score (float64 in query order, no NaN)."""
     from rankgrove.measures._ranking_kernels import rank_queries
 
-    announce(rank_queries)
+    announce()
     queries = QueryPieces(query_ptr, n_threads)
     order = np.empty(scores.size, np.int64)
     tied = np.empty(scores.size, np.bool_)

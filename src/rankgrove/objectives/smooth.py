@@ -39,9 +39,8 @@ class SmoothMeasure:
         query_weight: np.ndarray | None = None,
         n_threads: int | None = None,
     ) -> None:
-        from rankgrove.objectives._smooth_kernels import smooth_queries
 
-        announce(smooth_queries)
+        announce()
         self.prepared = measure.prepare(labels, query_ptr, n_threads)
         self._n_threads = n_threads
         counted = (~self.prepared.is_fixed).astype(np.float64)

@@ -16,8 +16,8 @@ from rankgrove.measures.base import Measure, PreparedMeasure, rank
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.linear import SCALINGS, Linear
 from rankgrove.parallel import thread_count
-from rankgrove.rankers.base import as_dataset, one_weight, valid_datasets
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.watching import check_alike, check_defined, check_valid_given, history_lines
@@ -124,6 +124,10 @@ class AdaRank(LinearPredictor):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -136,8 +140,11 @@ class AdaRank(LinearPredictor):
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as LightGBM has it
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, looked at every round;
             the model keeps the features up to the best round of the first
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as LightGBM and XGBoost have them
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         query_weight : as in a QueryDataset, where `X` is none
         weight, sample_weight : refused: a measure of whole rankings has no weights of rows
@@ -147,16 +154,14 @@ class AdaRank(LinearPredictor):
         owner = f"{type(self).__name__}.fit"
         self.check_parameters()
         called = listed_callbacks(callbacks, owner)
-        weight = one_weight(weight, sample_weight, owner)
-        train = as_dataset(X, y, qid, owner, weight, query_weight)
+        weights = {"weight": weight, "sample_weight": sample_weight, "query_weight": query_weight}
+        train = self._training_data(X, y, qid, group, owner, **weights)
         if train.weight is not None:
             raise DataError(
                 f"{owner}: weights of rows have no meaning for a measure of whole rankings. Give "
                 "the data weights of queries (query_weight), or none."
             )
-        if train.n_features == 0:
-            raise DataError(f"{owner} needs data with at least one feature.")
-        watched = valid_datasets(valid, owner)
+        watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
         self.check_valid(bool(watched))
         measures = named_measures(valid_measures, target_measure(self.measure), bool(watched))
         blank = self._blank(train)
@@ -290,7 +295,7 @@ class AdaRank(LinearPredictor):
         )
         weights = done.weights(train.n_features, self.best_round_)
         self.linear_ = _linear(weights, blank.scaling, blank.shift, blank.scale)
-        self._keep_features(train.n_features, train.given_names)
+        self._keep_features(train)
 
     # -- what was learned -------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ from rankgrove.bagging.aggregate import aggregate
 from rankgrove.data.queries import QueryDataset
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
-from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.given import features_of
 from rankgrove.scoring.score import score
 
 

@@ -25,15 +25,9 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers.bag_folder import BagFolder
 from rankgrove.rankers.bag_scores import BagScores
-from rankgrove.rankers.base import (
-    Ranker,
-    as_dataset,
-    one_weight,
-    plain_parameters,
-    untrained,
-    valid_datasets,
-)
+from rankgrove.rankers.base import Ranker, plain_parameters, untrained
 from rankgrove.rankers.boosted_data import fingerprint, named_measures
+from rankgrove.rankers.given import as_dataset, valid_datasets
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import check_choice, check_integer, check_real, counted, refuse
@@ -133,6 +127,10 @@ class BaggedRanker(Ranker):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -144,16 +142,19 @@ class BaggedRanker(Ranker):
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as LightGBM has it
         valid : validation data of every model, as the base's ``fit`` takes it
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as LightGBM and XGBoost have them
         valid_measures : what to measure there; the first decides. Default: the base's `measure`
         weight, query_weight : where `X` is not a data set
         sample_weight : scikit-learn's name of `weight`
         """
         owner = f"{type(self).__name__}.fit"
         self.check_parameters()
-        weight = one_weight(weight, sample_weight, owner)
-        train = as_dataset(X, y, qid, owner, weight, query_weight)
-        watched = valid_datasets(valid, owner)
+        weights = {"weight": weight, "sample_weight": sample_weight, "query_weight": query_weight}
+        train = self._training_data(X, y, qid, group, owner, **weights)
+        watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
         self.check_valid(bool(watched))
         base = self._prepared_base()
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
@@ -190,7 +191,7 @@ class BaggedRanker(Ranker):
         self.__dict__.pop("pruning_", None)  # it was that of other models
         self.models_ = [known[m] for m in range(self.n_models)]
         self.weights_ = np.ones(self.n_models)
-        self._keep_features(train.n_features, train.given_names)
+        self._keep_features(train)
         self._keep_out_of_bag(train)
         return self
 
@@ -274,6 +275,7 @@ class BaggedRanker(Ranker):
         n_threads : threads to use; None takes the bag's own `n_threads`
         qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
         """
+        X = self._aligned(X, f"{type(self).__name__}.predict")
         threads = self._checked_input(X, "predict", n_threads)[2]
         if self.combine != "mean" and not isinstance(X, QueryDataset):
             if qid is None:
@@ -287,6 +289,7 @@ class BaggedRanker(Ranker):
 
     def submodel_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return every model's own scores, of shape (models, rows), in the caller's order."""
+        X = self._aligned(X, f"{type(self).__name__}.submodel_scores")
         threads = self._checked_input(X, "submodel_scores", n_threads)[2]
         return self._fast().columns(X, threads)
 

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from rankgrove.data.inputs import check_absent
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, ModelFileError, ParameterError, UnknownParameterError
+from rankgrove.errors import (
+    DataError,
+    DataWarning,
+    ModelFileError,
+    ParameterError,
+    UnknownParameterError,
+)
 from rankgrove.model.store import write_model
+from rankgrove.rankers.foreign_words import meant
+from rankgrove.rankers.given import (
+    WORDS,
+    as_dataset,
+    check_names,
+    features_of,
+    frame_names,
+    is_other_width,
+    one_weight,
+    query_ids,
+    width_text,
+)
 from rankgrove.rankers.kept import Kept
-from rankgrove.validation import counted, nearest
+from rankgrove.showing import html_text
 
 if TYPE_CHECKING:
     from rankgrove.model.ensemble import Ensemble
@@ -87,7 +107,7 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         for name in names:
             if name not in known:
                 raise UnknownParameterError(
-                    f"{cls.__name__} has no parameter {name!r}{nearest(name, known)}. "
+                    f"{cls.__name__} has no parameter {name!r}{meant(name, known)}. "
                     f"It has: {', '.join(known)}."
                 )
 
@@ -106,6 +126,21 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
     def _is_inside_a_trained_one(self, name: str) -> bool:
         outer, inside, _ = name.partition("__")
         return bool(inside) and outer in self.trained
+
+    def _repr_html_(self) -> str:
+        summary: Any = getattr(self, "summary", None)
+        trained = hasattr(self, "n_features_in_") and summary is not None
+        return html_text(repr(self), summary() if trained else "not trained yet")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
 
     def __sklearn_clone__(self) -> Ranker:
         bare = copy.copy(self)
@@ -164,11 +199,13 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
+        X = self._aligned(X, owner)
         features, rows = self._features(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
-                f"{type(self).__name__} was trained on {counted(self.n_features_in_, 'feature')}; "
-                f"the data has {features.shape[1]}. Give it the same features in the same order."
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input: give it those of training, in their "
+                "order."
             )
         given = frame_names(X)
         if isinstance(X, QueryDataset) and X.has_feature_names:
@@ -176,6 +213,31 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         check_names(getattr(self, "feature_names_", None), given, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
+
+    def _aligned(self, X: Any, owner: str) -> Any:
+        """Return data of a text with the model's number of features, and warn; other data as it is.
+
+        Text leaves features out, so that its last ones may be of no row, or of no row in training.
+        """
+        if not isinstance(X, QueryDataset) or X.absent_given is None:
+            return X
+        if self.absent_ not in (None, X.absent):
+            warnings.warn(
+                f"{owner}: features that a row does not mention are {WORDS[X.absent]} in the data, "
+                f"and were {WORDS[self.absent_]} in training: read it with "
+                f"absent={self.absent_!r}.",
+                DataWarning,
+                stacklevel=3,
+            )
+        known = self.n_features_in_
+        if X.has_feature_names or not is_other_width(self, X.n_features):
+            return X
+        warnings.warn(
+            f"{owner}: {width_text('the model', known, 'the data', X.n_features, X.absent)}",
+            DataWarning,
+            stacklevel=3,
+        )
+        return X.with_n_features(known)
 
     def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         """Return the feature matrix, and which of its rows are meant."""
@@ -217,6 +279,8 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
             **({} if self.saw_missing_ is None else {"saw_missing": self.saw_missing_}),
             **content,
         }
+        if self.absent_ is not None:
+            content["absent"] = self.absent_
         names = getattr(self, "feature_names_", None)
         if names is not None:
             content["feature_names"] = list(names)
@@ -232,6 +296,8 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         if made.saw_missing_ not in (None, True, False):
             raise ModelFileError("Its 'saw_missing' is neither true nor false: it is damaged.")
         made.n_features_in_ = int(content["n_features"])
+        if "absent" in content:
+            made.absent_ = check_absent(content["absent"], cls.__name__)
         if "feature_names" in content:
             made.feature_names_ = tuple(content["feature_names"])
         if "pruning" in content:
@@ -241,6 +307,42 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
 
     def _one_ensemble(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
+        return None
+
+    # -- what training is given -----------------------------------------------------------------
+
+    def _training_data(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any,
+        group: Any,
+        owner: str,
+        *,
+        weight: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        base_score: Any = None,
+    ) -> QueryDataset:
+        """Return the training data: a data set, or one of features, labels and queries."""
+        weight = one_weight(weight, sample_weight, owner)
+        n_rows = None if y is None else np.size(y)
+        if group is not None or not isinstance(X, QueryDataset):
+            qid = query_ids(qid, group, owner, n_rows)
+            if qid is None and n_rows is not None:
+                qid = self._queries_of_none(n_rows)
+        train = as_dataset(X, y, qid, owner, weight, query_weight, base_score)
+        if train.n_features == 0:
+            raise DataError(
+                f"{owner} needs data with at least one feature: it has 0 feature(s) (shape="
+                f"{train.features.shape}) while a minimum of 1 is required."
+            )
+        if train.n_rows == 1:
+            raise DataError(f"{owner} needs rows to tell apart. Got n_samples = 1.")
+        return train
+
+    def _queries_of_none(self, n_rows: int) -> np.ndarray | None:
+        """Return query ids for rows without any, or None where there is no training without."""
         return None
 
     # -- what a subclass defines ----------------------------------------------------------------
@@ -278,127 +380,6 @@ def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
     known = ranker().get_params(deep=False)
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
     return ranker(**{k: v for k, v in given.items() if k in known})
-
-
-def features_of(
-    X: Any, owner: str, *, double: bool = False
-) -> tuple[Any, np.ndarray | slice | None]:
-    """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
-
-    With `double`, features that are no data set's and not float32 become float64.
-    """
-    if isinstance(X, QueryDataset):
-        return X.features, X.rows
-    from rankgrove.data.inputs import check_features
-
-    refuse_file(X, owner)
-    try:
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    except TypeError:
-        raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
-    return check_features(X, n_rows, double=double), None
-
-
-def refuse_file(given: Any, owner: str) -> None:
-    """Refuse the name of a file in the place of data."""
-    if isinstance(given, str | Path):
-        raise DataError(
-            f"{owner} takes data, not the name of a file: read it first, by "
-            f"rg.read_letor({str(given)!r}), or rg.read_table of a CSV or parquet file."
-        )
-
-
-def check_qid(qid: Any, n_rows: int, owner: str) -> None:
-    """Refuse query ids that are not one a row of features without labels."""
-    if np.size(qid) != n_rows:
-        raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
-
-
-def as_dataset(
-    X: Any,
-    y: Any,
-    qid: Any,
-    owner: str,
-    weight: Any = None,
-    query_weight: Any = None,
-    base_score: Any = None,
-) -> QueryDataset:
-    """Return the data set that a caller gave as one, or as features, labels and query ids."""
-    if isinstance(X, QueryDataset):
-        if any(given is not None for given in (y, qid, weight, query_weight, base_score)):
-            raise DataError(
-                f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
-                "scores: give them to it."
-            )
-        return X
-    refuse_file(X, owner)
-    if y is None or qid is None:
-        missing = "labels (y)" if y is None else "query ids (qid=)"
-        raise DataError(
-            f"{owner} needs {missing}: give a QueryDataset, or X, y and qid. In scikit-learn's "
-            "searches and pipelines enable metadata routing, and pass qid."
-        )
-    names = frame_names(X)
-    return QueryDataset(
-        X,
-        y,
-        qid,
-        weight=weight,
-        query_weight=query_weight,
-        feature_names=names,
-        base_score=base_score,
-    )
-
-
-def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
-    """Return the weights of rows, by whichever of their two names they were given."""
-    if weight is not None and sample_weight is not None:
-        raise ParameterError(f"{owner}: weight and sample_weight are the same thing: give one.")
-    return sample_weight if weight is None else weight
-
-
-def frame_names(X: Any) -> list[str] | None:
-    """Return the column names of a frame, or None of anything else."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None or hasattr(X, "tocsr") else [str(name) for name in columns]
-
-
-def check_names(expected: Sequence[str] | None, given: Sequence[str] | None, owner: str) -> None:
-    """Refuse data whose features have other names, or stand in another order, than in training."""
-    if expected is None or given is None or list(expected) == list(given):
-        return
-    if sorted(expected) == sorted(given):
-        raise DataError(
-            f"{owner}: the features have the names of the training data, but in another order. "
-            f"Put them in this order: {', '.join(expected[:5])}, ..."
-        )
-    other = next(name for name in given if name not in set(expected))
-    raise DataError(
-        f"{owner}: the data has a feature {other!r} that the training data did not have"
-        f"{nearest(other, expected)}."
-    )
-
-
-def valid_datasets(valid: Any, owner: str) -> dict[str, QueryDataset]:
-    """Return validation data by name: of a data set, (X, y, qid), or several in a dict or list."""
-    if valid is None:
-        return {}
-    if isinstance(valid, dict):
-        return {str(name): _one_valid(one, owner) for name, one in valid.items()}
-    if isinstance(valid, list):
-        return {f"valid {i}": _one_valid(one, owner) for i, one in enumerate(valid, 1)}
-    return {"valid": _one_valid(valid, owner)}
-
-
-def _one_valid(valid: Any, owner: str) -> QueryDataset:
-    if isinstance(valid, QueryDataset):
-        return valid
-    if isinstance(valid, tuple) and len(valid) == 3:
-        return as_dataset(*valid, owner)
-    refuse_file(valid, owner)
-    raise DataError(
-        f"{owner}: validation data is a QueryDataset or (X, y, qid). Got {type(valid).__name__}."
-    )
 
 
 def plain_parameters(ranker: Ranker) -> dict[str, Any]:

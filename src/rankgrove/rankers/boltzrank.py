@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
@@ -163,8 +163,3 @@ class BoltzRank(NetRanker):
 
     def _auto_rate(self) -> float:
         return 0.003 if self.optimiser == "adam" else 0.1
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.nets._boltzmann_kernels import train_boltzmann
-
-        return [train_boltzmann]

@@ -23,12 +23,7 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.random import row_keys
-from rankgrove.rankers.base import (
-    as_dataset,
-    one_weight,
-    plain_parameters,
-    valid_datasets,
-)
+from rankgrove.rankers.base import plain_parameters
 from rankgrove.rankers.boosted_data import (
     check_takes_base_score,
     digest_of,
@@ -39,6 +34,8 @@ from rankgrove.rankers.boosted_data import (
     resume,
 )
 from rankgrove.rankers.boosted_parameters import BoostedParameters
+from rankgrove.rankers.given import valid_datasets
+from rankgrove.rankers.kept import HasFeatures
 from rankgrove.rankers.watching import check_alike, check_defined
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.progress import ProgressBar
@@ -79,6 +76,10 @@ class BoostedRanker(BoostedParameters):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -92,28 +93,38 @@ class BoostedRanker(BoostedParameters):
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as LightGBM has it
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, looked at every round;
             the model keeps the trees up to the best round of the first
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as LightGBM and XGBoost have them
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         weight, query_weight, base_score : as in a QueryDataset, where `X` is none
         sample_weight : scikit-learn's name of `weight`
         callbacks : one function or several, called after every round with a ``Progress``;
             returning True ends training
         """
-        announce(*self._kernels())
+        announce()
         owner = type(self).__name__
         self.check_parameters()
         called = listed_callbacks(callbacks, f"{owner}.fit")
-        weight = one_weight(weight, sample_weight, f"{owner}.fit")
         self._begin()
         if base_score is not None:
             check_takes_base_score(self._takes_base_score, f"{owner}.fit")
-        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight, base_score)
-        watched = valid_datasets(valid, f"{owner}.fit")
+        train = self._training_data(
+            X,
+            y,
+            qid,
+            group,
+            f"{owner}.fit",
+            weight=weight,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            base_score=base_score,
+        )
+        watched = valid_datasets(valid, f"{owner}.fit", eval_set, eval_group, eval_qid)
         self.check_valid(bool(watched))
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
-        if train.n_features == 0:
-            raise DataError(f"{owner}.fit needs data with at least one feature.")
         binned = self._bin(train)
         names = train.given_names
         keys = row_keys(train.query_keys, train.query_ptr)
@@ -129,7 +140,7 @@ class BoostedRanker(BoostedParameters):
                 [scores, *(one.scores for one in watch.watched.values())]
             )
         done = self._boost(train, binned, objective, keys, scores, watch, saver, called)
-        self._keep(train.n_features, names, done, objective.n_columns)
+        self._keep(train, done, objective.n_columns)
         return self
 
     def with_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
@@ -234,12 +245,6 @@ class BoostedRanker(BoostedParameters):
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         raise NotImplementedError
 
-    def _kernels(self) -> list[Any]:
-        """Return kernels whose compiling is announced."""
-        from rankgrove.growth._grower_kernels import split_serial
-
-        return [split_serial]
-
     def _leaf_l2(self) -> float:
         return self.l2
 
@@ -337,14 +342,12 @@ class BoostedRanker(BoostedParameters):
             seed=self.random_state,
         )
 
-    def _keep(
-        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
-    ) -> None:
+    def _keep(self, train: HasFeatures, done: Progress, n_columns: int) -> None:
         """Put what was learned into the attributes."""
         if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
             why = "No threshold of a feature helps: check features and labels."
             if "min_leaf" in self.get_params(deep=False):
-                why = f"A leaf has at least min_leaf={self.min_leaf} rows: lower it if rows are few."
+                why = f"A leaf has at least min_leaf={self.min_leaf} rows: lower it for few rows."
             _log.warning(
                 "%s: no tree could be grown, so that the trees tell no documents apart. %s",
                 type(self).__name__,
@@ -359,9 +362,9 @@ class BoostedRanker(BoostedParameters):
         rounds = done.round if kept is None else kept
         self.steps_ = done.steps[: rounds * n_columns]
         self.ensemble_ = Ensemble.from_trees(
-            done.trees[: rounds * n_columns], n_features, self._start, n_columns
+            done.trees[: rounds * n_columns], train.n_features, self._start, n_columns
         )
-        self._keep_features(n_features, names)
+        self._keep_features(train)
 
     # -- for the base class -----------------------------------------------------------------------
 

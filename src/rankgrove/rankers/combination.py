@@ -13,7 +13,7 @@ from rankgrove.errors import DataError, ModelFileError, ParameterError
 from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
-from rankgrove.rankers.base import Ranker, as_dataset
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
 from rankgrove.validation import check_choice, check_integer, refuse
 
@@ -74,9 +74,12 @@ class CombinedRanker(Ranker):
         # The rankers are what this one is made of, and trained: they are not cloned.
         return type(self)(**self.get_params(deep=False))
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None) -> CombinedRanker:
-        """Find the weights on a QueryDataset; or on features, labels `y` and query ids `qid`."""
-        data = as_dataset(X, y, qid, f"{type(self).__name__}.fit")
+    def fit(self, X: Any, y: Any = None, qid: Any = None, *, group: Any = None) -> CombinedRanker:
+        """Find the weights on a QueryDataset; or on features, labels `y` and query ids `qid`.
+
+        `group` is, in place of `qid`, the number of rows of every query in turn.
+        """
+        data = self._training_data(X, y, qid, group, f"{type(self).__name__}.fit")
         rankers = loaded_members(self.rankers, 2, type(self).__name__)
         searcher = search_weights(
             rankers, data, target_measure(self.measure), type(self).__name__, self.n_threads
@@ -92,9 +95,7 @@ class CombinedRanker(Ranker):
         self.rankers_ = tuple(loaded_members(given, 1, type(self).__name__))
         self.weights_ = np.array(weights, np.float64)
         self.value_ = float(value)
-        self.n_features_in_ = data.n_features
-        if data.has_feature_names:
-            self.feature_names_ = data.feature_names
+        self._keep_features(data)
         return self
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:

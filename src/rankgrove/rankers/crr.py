@@ -117,7 +117,7 @@ class CRR(LinearRoundsRanker):
     def _rounds(self, data: LinearData) -> Iterator[Round]:
         from rankgrove.objectives._crr_kernels import crr_steps
 
-        announce(crr_steps)
+        announce()
         target = data.labels
         if self.loss == "logistic":
             target = (target - target.min()) / (target.max() - target.min())

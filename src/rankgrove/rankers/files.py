@@ -29,8 +29,8 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.lambdas import check_pairs
-from rankgrove.rankers.base import check_names, valid_datasets
 from rankgrove.rankers.boosted_data import digest_of, listed_callbacks, named_measures
+from rankgrove.rankers.given import check_names, valid_datasets
 from rankgrove.training.watch import Watch
 from rankgrove.validation import refuse
 
@@ -53,8 +53,9 @@ class _Whole:
     n_rows: int
     n_queries: int
     n_features: int
-    feature_names: tuple[str, ...] | None
+    given_names: tuple[str, ...] | None
     highest_label: float
+    absent: str
 
 
 class FitsFiles(_Base):
@@ -97,7 +98,7 @@ class FitsFiles(_Base):
             in ``read_table`` (label, qid, features, weight)
         """
         owner = f"{type(self).__name__}.fit_files"
-        announce(*self._kernels())
+        announce()
         self.check_parameters()
         self._check_parts_allowed(owner)
         called = listed_callbacks(callbacks, owner)
@@ -114,10 +115,10 @@ class FitsFiles(_Base):
                 whole = parts.surely(lambda: _look(parts, paths, owner))
                 more = (is_table(paths), reading, whole.n_features, self.n_threads)
                 watched = valid_datasets(_valid_read(valid, *more), owner)
-                parts.tell(("join", whole.n_features, _filling(reading)))
+                parts.tell(("join", whole.n_features))
                 size = (whole.n_features, whole.n_rows)
                 binner = parts.surely(lambda: parts.bins(*size, self.max_bins))
-                watch = self._watch(watched, binner, measures, whole.feature_names, 1)
+                watch = self._watch(watched, binner, measures, whole.given_names, 1)
                 rows, saver = self._in_the_cluster(parts, binner, whole, watched, measures)
                 trees, steps = _go_on(saver, rows, watch, self.n_trees)
                 step = self._step(None, watch)  # type: ignore[arg-type]  # weights are of `watch`
@@ -125,7 +126,7 @@ class FitsFiles(_Base):
                 self.traffic_ = {"trips": parts.trips, "bytes": parts.bytes_in}
             finally:
                 parts.close()
-        self._keep(whole.n_features, whole.feature_names, done, 1)
+        self._keep(whole, done, 1)
         return self
 
     def _check_parts_allowed(self, owner: str) -> None:
@@ -223,6 +224,7 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
         n_features,
         first.feature_names,
         max(0.0, *(one.highest_label for one in facts)),
+        "missing" if any(one.absent == "missing" for one in facts) else "zero",
     )
 
 
@@ -259,11 +261,6 @@ def _read(
     if isinstance(path, list):
         return concatenate([read_table(one, **reading) for one in path])
     return read_table(path, **reading)
-
-
-def _filling(reading: dict[str, Any]) -> float:
-    """Return what a feature is that a whole file does not mention."""
-    return float("nan") if reading.get("absent") == "missing" else 0.0
 
 
 def _valid_read(

@@ -16,7 +16,8 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.store import needed
 from rankgrove.objectives.classes import FORMS
-from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.given import features_of
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.tree_model import TreeModel
 from rankgrove.scoring.score import score as score_ensemble

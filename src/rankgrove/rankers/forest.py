@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +19,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import row_weights
+from rankgrove.rankers.kept import HasFeatures
 from rankgrove.validation import check_choice, check_real
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ class RandomForest(BoostedRanker):
         check_choice("sample", owner, self.sample, SAMPLED)
         check_real("sample_fraction", owner, self.sample_fraction, above=0.0, high=1.0)
 
+    def _queries_of_none(self, n_rows: int) -> np.ndarray:
+        return np.arange(n_rows)  # every row is drawn by itself
+
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         return SquaredError(train.grouped(train.y), train.query_ptr, row_weights(train))
 
@@ -147,10 +150,8 @@ class RandomForest(BoostedRanker):
         self._unseen = (rows.unseen, objective.labels, train.query_ptr)
         return rows
 
-    def _keep(
-        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
-    ) -> None:
-        super()._keep(n_features, names, done, n_columns)
+    def _keep(self, train: HasFeatures, done: Progress, n_columns: int) -> None:
+        super()._keep(train, done, n_columns)
         self.ensemble_ = _scaled(self.ensemble_, 1.0 / max(1, self.ensemble_.n_trees))
         self.out_of_bag_ = self._out_of_bag() if done.first == 0 else None
         del self._unseen
@@ -158,6 +159,8 @@ class RandomForest(BoostedRanker):
     def _out_of_bag(self) -> float | None:
         """Return the mean of the measure where rows are scored by trees that missed them."""
         (total, n), labels, query_ptr = self._unseen
+        if query_ptr.size == labels.size + 1:
+            return None  # a row is all of its query: there are no rankings
         values = parse_measure(self.measure).prepare(labels, query_ptr, self.n_threads)
         ranking = rank(total / np.maximum(n, 1), query_ptr, self.n_threads)
         known = np.minimum.reduceat(n, query_ptr[:-1]) > 0

@@ -107,8 +107,3 @@ class FRank(StumpRanker):
     ) -> TrainingRows:
         assert isinstance(objective, ExponentialPairs)
         return FidelityTraining(objective.pairs, binned, scores, self.n_threads)
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.boosting._fidelity_kernels import fidelity_sums
-
-        return [fidelity_sums]

@@ -145,11 +145,6 @@ class GBRank(PairRanker):
         rows.rounds_before = self._rounds_before()
         return rows
 
-    def _kernels(self) -> list[Any]:
-        from rankgrove.objectives._label_pair_kernels import margin_queries
-
-        return [*super()._kernels(), margin_queries]
-
 
 class _MeanTraining(HeldTraining):
     """Training rows whose scores are the sum of h_0 and the trees so far, their mean being h."""

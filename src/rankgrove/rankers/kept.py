@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
+
+
+class HasFeatures(Protocol):
+    """What a ranker remembers of training data: a data set, or what files are together."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def given_names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def absent(self) -> str: ...
 
 
 class Kept:
@@ -15,6 +29,7 @@ class Kept:
 
     n_features_in_: int
     feature_names_: tuple[str, ...]
+    absent_: str | None = None  # as a data set's `absent`; None: the model file does not say
 
     def _content(self) -> dict[str, Any]:
         """Return the attributes that a model file holds, by the words it has for them."""
@@ -25,11 +40,19 @@ class Kept:
         for word, name in self._saved.items():
             setattr(self, name, content[word])
 
-    def _keep_features(self, n_features: int, names: Sequence[str] | None) -> None:
-        """Remember how many features the training data had, and their names if it had any."""
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_ = tuple(names)
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the features as scikit-learn has them; none where there are none."""
+        if not hasattr(self, "feature_names_"):
+            raise AttributeError(f"The features of this {type(self).__name__} have no names.")
+        return np.array(self.feature_names_, dtype=object)
+
+    def _keep_features(self, train: HasFeatures) -> None:
+        """Remember the training data's features: their number, names, and what absent ones are."""
+        self.n_features_in_ = train.n_features
+        self.absent_ = train.absent
+        if train.given_names is not None:
+            self.feature_names_ = tuple(train.given_names)
         elif hasattr(self, "feature_names_"):
             del self.feature_names_
 

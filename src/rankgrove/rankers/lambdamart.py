@@ -260,16 +260,6 @@ class LambdaMART(FitsFiles, FitsPairs, SubmodelRanker):
             return super()._step(train, watch)
         return self._optimal_step(train, watch, mean_response=self.step == "optimal")
 
-    def _kernels(self) -> list[Any]:
-        from rankgrove.objectives._lambda_kernels import lambda_queries
-
-        found = [*super()._kernels(), lambda_queries]
-        if self._is_exact:
-            from rankgrove.sweep._path_kernels import sweep_queries
-
-            found.append(sweep_queries)
-        return found
-
     def _leaf_l2(self) -> float:
         return self.l2 * self.sigma**2  # as the weights scale
 

@@ -15,12 +15,8 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
-from rankgrove.rankers.base import (
-    as_dataset,
-    one_weight,
-    valid_datasets,
-)
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.watching import check_alike
@@ -78,6 +74,10 @@ class LinearRanker(LinearPredictor):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -90,8 +90,11 @@ class LinearRanker(LinearPredictor):
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as LightGBM has it
         valid : a QueryDataset or (X, y, qid), or several in a dict or list; where `C` is several
             values, the one that is best on the first is kept
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as LightGBM and XGBoost have them
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         weight, query_weight : where `X` is not a data set
         sample_weight : scikit-learn's name of `weight`
@@ -101,11 +104,9 @@ class LinearRanker(LinearPredictor):
         owner = type(self).__name__
         self.check_parameters()
         called = listed_callbacks(callbacks, f"{owner}.fit")
-        weight = one_weight(weight, sample_weight, f"{owner}.fit")
-        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
-        if train.n_features == 0:
-            raise DataError(f"{owner}.fit needs data with at least one feature.")
-        watched = valid_datasets(valid, f"{owner}.fit")
+        weights = {"weight": weight, "sample_weight": sample_weight, "query_weight": query_weight}
+        train = self._training_data(X, y, qid, group, f"{owner}.fit", **weights)
+        watched = valid_datasets(valid, f"{owner}.fit", eval_set, eval_group, eval_qid)
         measures = named_measures(valid_measures, self.measure, bool(watched))
         self.check_valid(bool(watched))
         self.saw_missing_ = has_missing(train.features)
@@ -122,7 +123,7 @@ class LinearRanker(LinearPredictor):
         )
         self._choose(grid, self._learner(data, called), sights, measures)
         self.skipped_ = data.skipped
-        self._keep_features(train.n_features, train.given_names)
+        self._keep_features(train)
         if not self.linear_.weights.any():
             _log.warning("%s (C %g): %s.", owner, self.C_, _ALL_ZERO)
         return self

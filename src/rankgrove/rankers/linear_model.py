@@ -9,7 +9,8 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.model.linear import BY_QUERY, SCALINGS, Linear
-from rankgrove.rankers.base import Ranker, as_dataset, check_qid, features_of
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.given import as_dataset, check_qid, features_of
 from rankgrove.rankers.linear_data import scaled_rows
 from rankgrove.scoring.linear import score_linear
 from rankgrove.validation import check_choice
@@ -51,6 +52,7 @@ class LinearPredictor(Ranker):
             n_rows = features_of(X, owner)[0].shape[0]
             check_qid(qid, n_rows, owner)
             X = as_dataset(X, np.zeros(n_rows), qid, owner)
+        X = self._aligned(X, owner)
         threads = self._checked_input(X, "predict", n_threads)[2]
         features, rows = scaled_rows(X, self.linear_.scaling, threads)
         return X.ungrouped(score_linear(self.linear_, features, rows, threads))

@@ -15,8 +15,8 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
 from rankgrove.parallel import thread_count
-from rankgrove.rankers.base import as_dataset, one_weight, valid_datasets
 from rankgrove.rankers.boosted_data import listed_callbacks, named_measures
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.rankers.linear_data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.watching import check_alike, check_defined, check_valid_given, history_lines
@@ -109,6 +109,10 @@ class LinearRoundsRanker(LinearPredictor):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -121,8 +125,11 @@ class LinearRoundsRanker(LinearPredictor):
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as LightGBM has it
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, looked at after every
             round; the model keeps the best round of the first
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as LightGBM and XGBoost have them
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         weight, query_weight : where `X` is not a data set
         sample_weight : scikit-learn's name of `weight`
@@ -132,11 +139,9 @@ class LinearRoundsRanker(LinearPredictor):
         owner = type(self).__name__
         self.check_parameters()
         called = listed_callbacks(callbacks, f"{owner}.fit")
-        weight = one_weight(weight, sample_weight, f"{owner}.fit")
-        train = as_dataset(X, y, qid, f"{owner}.fit", weight, query_weight)
-        if train.n_features == 0:
-            raise DataError(f"{owner}.fit needs data with at least one feature.")
-        watched = valid_datasets(valid, f"{owner}.fit")
+        weights = {"weight": weight, "sample_weight": sample_weight, "query_weight": query_weight}
+        train = self._training_data(X, y, qid, group, f"{owner}.fit", **weights)
+        watched = valid_datasets(valid, f"{owner}.fit", eval_set, eval_group, eval_qid)
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         self.check_valid(bool(watched))
         self.saw_missing_ = has_missing(train.features)
@@ -229,7 +234,7 @@ class LinearRoundsRanker(LinearPredictor):
         self.n_rounds_ = end.round
         self.objective_ = end.objective
         self.interrupted_ = end.interrupted
-        self._keep_features(train.n_features, train.given_names)
+        self._keep_features(train)
 
     # -- what was learned -------------------------------------------------------------------------
 

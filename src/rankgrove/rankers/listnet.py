@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
@@ -117,8 +117,3 @@ class ListNet(NetRanker):
 
     def _auto_rate(self) -> float:
         return 0.001 if self.optimiser == "adam" else 0.01
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.nets._list_kernels import train_lists
-
-        return [train_lists]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from rankgrove.boosting.loop import Objective
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.objectives.pointwise import Balanced, Logistic, SquaredError
 from rankgrove.rankers.boosted import BoostedRanker
@@ -17,6 +17,15 @@ from rankgrove.rankers.boosted_data import row_weights
 from rankgrove.validation import check_choice, check_real
 
 _TWO_CLASSES = {"logistic": Logistic, "balanced": Balanced}
+
+
+def _has_two_classes(ranker: MART) -> bool:
+    if ranker.loss not in _TWO_CLASSES:
+        raise AttributeError(
+            f"MART(loss={ranker.loss!r}) knows no probabilities: train with loss='logistic' or "
+            "'balanced', or take predict's scores."
+        )
+    return True
 
 
 class MART(BoostedRanker):
@@ -142,21 +151,21 @@ class MART(BoostedRanker):
         check_real("sigma", owner, self.sigma, above=0.0)
         check_real("relevant", owner, self.relevant)
 
+    @available_if(_has_two_classes)
     def predict_proba(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return the probabilities of not being relevant and of being so, of shape (rows, 2).
 
         The second is the paper's P+ = 1 / (1 + exp(-2 sigma F)). With the balanced loss it is the
-        probability where both kinds are equally frequent.
+        probability where both kinds are equally frequent. With squared loss there are none, and no
+        such method.
         """
-        if self.loss not in _TWO_CLASSES:
-            raise ParameterError(
-                f"MART(loss={self.loss!r}) knows no probabilities: train with loss='logistic' or "
-                "'balanced', or take predict's scores."
-            )
         from scipy.special import expit
 
         odds = 2.0 * self.sigma * self._scores(*self._checked_input(X, "predict_proba", n_threads))
         return np.column_stack([expit(-odds), expit(odds)])
+
+    def _queries_of_none(self, n_rows: int) -> np.ndarray:
+        return np.arange(n_rows)  # every row is drawn by itself
 
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         labels, weight = train.grouped(train.y), row_weights(train)
@@ -168,14 +177,6 @@ class MART(BoostedRanker):
             objective = _TWO_CLASSES[self.loss](signs, train.query_ptr, self.sigma, weight)
         self._start = objective.start
         return objective
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.objectives._pointwise_kernels import logistic_queries, squared_queries
-
-        return [
-            *super()._kernels(),
-            squared_queries if self.loss == "squared" else logistic_queries,
-        ]
 
     def _leaf_l2(self) -> float:
         if self.loss == "squared":

@@ -137,6 +137,9 @@ class McRank(BoostedRanker):
         columns = np.atleast_2d(score_ensemble(self.ensemble_, features, rows, threads))
         return FORMS[self.form].probabilities(columns)
 
+    def _queries_of_none(self, n_rows: int) -> np.ndarray:
+        return np.arange(n_rows)  # every row is drawn by itself
+
     def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         labels, weight = train.grouped(train.y), row_weights(train)
         self.classes_ = find_classes(labels, weight, type(self).__name__)
@@ -146,14 +149,6 @@ class McRank(BoostedRanker):
         """Return the expected labels."""
         threads = self.n_threads if n_threads is None else n_threads
         return FORMS[self.form].expected(columns, self.classes_, threads)
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.objectives._pointwise_kernels import logistic_queries, softmax_queries
-
-        return [
-            *super()._kernels(),
-            softmax_queries if self.form == "classes" else logistic_queries,
-        ]
 
     def _one_ensemble(self) -> Ensemble | None:
         return None  # the score is an expected label, with one column of trees too

@@ -30,19 +30,14 @@ from rankgrove.nets.train import (
 from rankgrove.objectives.lambdas import LambdaObjective
 from rankgrove.parallel import thread_count
 from rankgrove.random import row_keys
-from rankgrove.rankers.base import (
-    Ranker,
-    as_dataset,
-    one_weight,
-    plain_parameters,
-    valid_datasets,
-)
+from rankgrove.rankers.base import Ranker, plain_parameters
 from rankgrove.rankers.boosted_data import (
     fingerprint,
     listed_callbacks,
     looked_at_of,
     named_measures,
 )
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.rankers.nested import loaded
 from rankgrove.rankers.watching import check_alike, check_defined, check_valid_given, history_lines
 from rankgrove.training.progress import ProgressBar
@@ -111,6 +106,10 @@ class NetRanker(Ranker):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -124,8 +123,11 @@ class NetRanker(Ranker):
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as LightGBM has it
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, looked at after every
             epoch; the model keeps the best epoch of the first
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as LightGBM and XGBoost have them
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         weight, query_weight : where `X` is not a data set
         sample_weight : scikit-learn's name of `weight`
@@ -136,9 +138,10 @@ class NetRanker(Ranker):
             RankNet's finds better optima
         """
         owner = f"{type(self).__name__}.fit"
-        look = self._prepared(valid, valid_measures, callbacks, owner)
-        weight = one_weight(weight, sample_weight, owner)
-        data = as_dataset(X, y, qid, owner, weight, query_weight)
+        watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
+        look = self._prepared(watched, valid_measures, callbacks, owner)
+        weights = {"weight": weight, "sample_weight": sample_weight, "query_weight": query_weight}
+        data = self._training_data(X, y, qid, group, owner, **weights)
         inputs = self._inputs(data, owner)
         depends_on = {}
         if start is not None:
@@ -167,11 +170,12 @@ class NetRanker(Ranker):
             )
         return network
 
-    def _prepared(self, valid: Any, measures: Any, callbacks: Any, owner: str) -> _Look:
+    def _prepared(
+        self, watched: dict[str, QueryDataset], measures: Any, callbacks: Any, owner: str
+    ) -> _Look:
         """Check parameters and what is to be looked at, before any work."""
-        announce(*self._kernels())
+        announce()
         self.check_parameters()
-        watched = valid_datasets(valid, owner)
         self.check_valid(bool(watched))
         return _Look(
             watched,
@@ -268,12 +272,6 @@ class NetRanker(Ranker):
             query_weight=data.query_weight,
             n_threads=self.n_threads,
         )
-
-    def _kernels(self) -> list[Any]:
-        """Return kernels whose compiling is announced."""
-        from rankgrove.nets._net_kernels import train_queries
-
-        return [train_queries]
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -372,7 +370,7 @@ class NetRanker(Ranker):
         self.best_epoch_ = end.watch.best_round
         self.n_epochs_ = end.round
         self.interrupted_ = end.interrupted
-        self._keep_features(data.n_features, data.given_names)
+        self._keep_features(data)
 
     # -- what was learned -------------------------------------------------------------------------
 

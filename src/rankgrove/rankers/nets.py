@@ -11,6 +11,7 @@ from rankgrove.nets.inputs import FORMS, GroupTask
 from rankgrove.nets.train import Callback
 from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, default_truncation
 from rankgrove.objectives.pairs import MOST_PAIRS, pair_groups
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.rankers.net_ranker import NetRanker
 from rankgrove.rankers.preferences import PairProbabilities, preference_data
 from rankgrove.validation import check_choice, check_flag, check_integer
@@ -140,7 +141,7 @@ class RankNet(PairProbabilities, NetRanker):
         array([0.9])
         """
         owner = f"{type(self).__name__}.fit_pairs"
-        look = self._prepared(valid, valid_measures, callbacks, owner)
+        look = self._prepared(valid_datasets(valid, owner), valid_measures, callbacks, owner)
         given = preference_data(X, pairs, probability, weight, qid, owner)
         inputs = self._inputs(given.data, owner)
         groups = pair_groups(

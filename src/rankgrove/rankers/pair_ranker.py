@@ -72,8 +72,3 @@ class StumpRanker(PairRanker):
         if self.n_thresholds is None:
             return super()._fitted_binner(train, rows)
         return placed_bins(train.features, rows, self.n_thresholds, self.spacing)
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.growth._stump_kernels import column_sums
-
-        return [column_sums]

@@ -20,7 +20,7 @@ from rankgrove.objectives.pairs import (
     check_preferences,
     components,
 )
-from rankgrove.rankers.base import check_qid, features_of, frame_names
+from rankgrove.rankers.given import check_qid, features_of, frame_names
 
 if TYPE_CHECKING:
     from typing import Self

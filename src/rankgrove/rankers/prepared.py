@@ -13,7 +13,8 @@ from rankgrove.data.normalising import NORMALISATIONS, normalised
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.rankers.base import Ranker, as_dataset, one_weight, valid_datasets
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.validation import check_choice, counted, refuse
 
@@ -79,6 +80,10 @@ class PreparedRanker(Ranker):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: Any = None,
         weight: Any = None,
@@ -89,11 +94,11 @@ class PreparedRanker(Ranker):
         """Train the base on prepared features; arguments are those of its ``fit``."""
         owner = f"{type(self).__name__}.fit"
         self.check_parameters()
-        weight = one_weight(weight, sample_weight, owner)
-        train = as_dataset(X, y, qid, owner, weight, query_weight)
-        watched = valid_datasets(valid, owner)
+        weights = {"weight": weight, "query_weight": query_weight, "sample_weight": sample_weight}
+        train = self._training_data(X, y, qid, group, owner, **weights)
+        watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
         self.columns_ = self._chosen(train)
-        self._keep_features(train.n_features, train.given_names)
+        self._keep_features(train)
         sets = {name: self.prepared(one) for name, one in watched.items()}
         if sets or valid_measures is not None:
             given |= {"valid": sets or None, "valid_measures": valid_measures}

@@ -22,8 +22,9 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.pruning.prune import Part, Pass, Pruner
 from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.foreign import TreeRanker
+from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
 from rankgrove.validation import check_real, refuse
 

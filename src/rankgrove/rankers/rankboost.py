@@ -109,8 +109,3 @@ class RankBoost(StumpRanker):
         stumps = PotentialStumps(binned, self.n_threads)
         sampler = self._sampler(train, keys)  # of everything
         return HeldTraining(objective, stumps, scores, sampler, self.n_threads)
-
-    def _kernels(self) -> list[Any]:
-        from rankgrove.objectives._label_pair_kernels import exponential_queries
-
-        return [*super()._kernels(), exponential_queries]

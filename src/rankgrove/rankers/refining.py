@@ -13,9 +13,10 @@ from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
-from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.combining import checked_dataset, weight_bounds
 from rankgrove.rankers.foreign import TreeRanker
+from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
 from rankgrove.validation import check_integer, refuse
 

@@ -12,7 +12,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.nets.train import Callback, Progress
-from rankgrove.rankers.base import as_dataset, check_names, one_weight, valid_datasets
+from rankgrove.rankers.given import check_names, valid_datasets
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
 from rankgrove.rankers.nets import LambdaRank
 from rankgrove.validation import counted
@@ -115,6 +115,10 @@ class StackedRanker(LambdaRank):
         y: Any = None,
         qid: Any = None,
         *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         weight: Any = None,
@@ -132,9 +136,9 @@ class StackedRanker(LambdaRank):
         """
         owner = f"{type(self).__name__}.fit"
         rankers = loaded_members(self.rankers, 1, type(self).__name__)
-        weight = one_weight(weight, sample_weight, owner)
-        data = as_dataset(X, y, qid, owner, weight, query_weight)
-        watched = valid_datasets(valid, owner)
+        weights = {"weight": weight, "sample_weight": sample_weight, "query_weight": query_weight}
+        data = self._training_data(X, y, qid, group, owner, **weights)
+        watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
         for name, one in watched.items():
             if one.n_features != data.n_features:
                 raise DataError(
@@ -152,7 +156,7 @@ class StackedRanker(LambdaRank):
         )
         # what rankers are given, where _keep saw what they made of it
         self.rankers_ = rankers
-        self._keep_features(data.n_features, data.given_names)
+        self._keep_features(data)
         return self
 
     def stacked(self, data: QueryDataset) -> QueryDataset:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,10 +20,12 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.rankers.base import Ranker, features_of
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.boosted_data import BASE_SCORE, check_takes_base_score
 from rankgrove.rankers.foreign import TreeRanker
+from rankgrove.rankers.given import features_of
+from rankgrove.rankers.kept import HasFeatures
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.watch import Watch
@@ -163,10 +164,8 @@ class SubmodelRanker(BoostedRanker):
             one *= weight
         self._found_weight = weight
 
-    def _keep(
-        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
-    ) -> None:
-        super()._keep(n_features, names, done, n_columns)
+    def _keep(self, train: HasFeatures, done: Progress, n_columns: int) -> None:
+        super()._keep(train, done, n_columns)
         self.submodel_, self.submodel_weight_ = self._found, self._found_weight
         del self._found, self._found_weight
 
@@ -183,8 +182,9 @@ class SubmodelRanker(BoostedRanker):
         n_threads : threads to use; None takes the ranker's own `n_threads`
         base_score : the rows' scores, where the submodel is ``"base_score"`` and `X` no data set
         """
-        features, rows, threads = self._checked_input(X, "predict", n_threads)
         owner = f"{type(self).__name__}.predict"
+        X = self._aligned(X, owner)
+        features, rows, threads = self._checked_input(X, "predict", n_threads)
         if base_score is not None:
             if isinstance(X, QueryDataset):
                 raise DataError(f"{owner}: a QueryDataset has its own base scores: give it them.")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankgrove.errors import ParameterError
+from rankgrove.model.linear import BY_QUERY, Linear
 from rankgrove.rankers.linear import Learner, LinearRanker
 from rankgrove.rankers.linear_data import LinearData
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
-
-if TYPE_CHECKING:
-    from rankgrove.model.linear import Linear
 
 
 class SVMAcc(LinearRanker):
@@ -100,6 +98,9 @@ class SVMAcc(LinearRanker):
         check_real("tolerance", owner, self.tolerance, above=0.0)
         check_integer("max_iterations", owner, self.max_iterations, low=1)
         check_integer("random_state", owner, self.random_state, low=0)
+
+    def _queries_of_none(self, n_rows: int) -> np.ndarray | None:
+        return None if self.scaling in BY_QUERY else np.zeros(n_rows, np.int64)
 
     def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
         if callbacks:

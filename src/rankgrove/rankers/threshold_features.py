@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.thresholds import SPACINGS, indicators, place_thresholds
 from rankgrove.errors import DataError
-from rankgrove.rankers.base import features_of, frame_names
+from rankgrove.rankers.given import features_of, frame_names
 from rankgrove.validation import check_choice, check_integer, counted, refuse
 
 

@@ -41,6 +41,7 @@ def predict_top(
             f"{owner} needs the queries: give it a QueryDataset. Got {type(data).__name__}. "
             "(One query's features alone: ranker.scorer().top.)"
         )
+    data = ranker._aligned(data, owner)
     threads = ranker._checked_input(data, "predict_top", n_threads)[2]
     trees = ranker._one_ensemble()
     if trees is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import row_keys
 from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
 from rankgrove.rankers.boosted import BoostedRanker
+from rankgrove.rankers.kept import HasFeatures
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.rankers.submodel import describe
 from rankgrove.scoring.score import score as score_ensemble
@@ -198,11 +198,6 @@ class Trada(BoostedRanker):
         base = getattr(self, "_found", None) or self.base_
         return objective_for(base, self.objective, self.measure, train, keys, self.n_threads)
 
-    def _kernels(self) -> list[Any]:
-        from rankgrove.adapt._tree_kernels import adapt_tree
-
-        return [*super()._kernels(), adapt_tree]
-
     @property
     def _needs_bins(self) -> bool:
         return self.extra_trees > 0 or self.tune == "splits"
@@ -291,16 +286,14 @@ class Trada(BoostedRanker):
             return Progress(round=0, rounds=0, watch=watch, trees=[])
         return super()._boost(train, binned, objective, keys, scores, watch, *others)
 
-    def _keep(
-        self, n_features: int, names: Sequence[str] | None, done: Progress, n_columns: int
-    ) -> None:
-        super()._keep(n_features, names, done, n_columns)
+    def _keep(self, train: HasFeatures, done: Progress, n_columns: int) -> None:
+        super()._keep(train, done, n_columns)
         self.n_adapted_ = self._trees.n_trees
         self.steps_ = [*self._rates, *self.steps_]
         grown, self.ensemble_ = self.ensemble_, self._trees
         if grown.n_trees:
             trees = [part.tree(t) for part in (self._trees, grown) for t in range(part.n_trees)]
-            self.ensemble_ = Ensemble.from_trees(trees, n_features, self._trees.base)
+            self.ensemble_ = Ensemble.from_trees(trees, train.n_features, self._trees.base)
         self.base_, self.beta_, self.cv_ = self._found, self._beta, self._cv
         self.report_ = self._report
         for name in ("found", "beta", "cv", "report", "trees", "rates", "scored"):

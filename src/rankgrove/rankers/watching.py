@@ -8,7 +8,7 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.rankers.base import check_names
+from rankgrove.rankers.given import check_names
 from rankgrove.training.watch import History, Watched
 from rankgrove.validation import counted
 

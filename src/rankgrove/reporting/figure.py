@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
     """Return an empty figure; without Matplotlib, say how to get it.
 
-    It belongs to no window and to no global list of figures.
+    It belongs to no window and to no global list of figures; notebooks show it as a picture.
     """
     try:
-        from matplotlib.figure import Figure
+        from rankgrove.reporting.picture import Picture
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", purpose) from None
-    return Figure(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def log_x(axes: Any) -> None:

@@ -92,6 +92,7 @@ def feature_importance(
             f"{type(model).__name__} has no importance of the kind {kind!r}: leave kind out, or "
             "ask for 'permutation'."
         )
+    values = np.pad(values, (0, max(0, data.n_features - values.size)))  # what it does not know of
     of_base = kind == "gain" and isinstance(model, Trada)
     return Importance(name, str(kind), tuple(data.feature_names), np.nan_to_num(values), of_base)
 
@@ -118,7 +119,12 @@ def _by_permutation(
     def value(matrix: np.ndarray) -> float:
         names = sample.feature_names if sample.has_feature_names else None
         moved = QueryDataset(
-            matrix, sample.y, sample.qid, feature_names=names, base_score=sample.base_score
+            matrix,
+            sample.y,
+            sample.qid,
+            feature_names=names,
+            base_score=sample.base_score,
+            absent=sample.absent_given,
         )
         (mean,) = evaluate(model, moved, measure, n_threads=n_threads).mean.values()
         return mean

@@ -13,13 +13,14 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.rankers.base import valid_datasets
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.reporting.content import content, measured
 from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
 from rankgrove.reporting.page import page
 from rankgrove.reporting.rankings import query_places
 from rankgrove.reporting.systems import as_systems
 from rankgrove.reporting.verdict import verdict, verdict_of_one
+from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, check_output_file
 
 
@@ -38,6 +39,10 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({self.summary!r})"
+
+    def _repr_html_(self) -> str:
+        size = f"{len(self.html.encode()) / 1e6:.1f} MB"
+        return html_table("Report", [], [[self.summary]], f'{size}; .save("report.html") writes it')
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file."""

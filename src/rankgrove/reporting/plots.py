@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
 from rankgrove.reporting.plots_combining import combination_curve
@@ -47,6 +48,7 @@ __all__ = [
 FEW_POINTS, FEW_LINES = 15, 4
 
 
+@styled
 def curves(
     lines: Mapping[str, tuple[np.ndarray, np.ndarray]],
     x_label: str,
@@ -74,8 +76,7 @@ def curves(
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid()
     if len(lines) > FEW_LINES:  # no corner would be free
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     else:

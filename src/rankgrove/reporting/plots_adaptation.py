@@ -10,12 +10,14 @@ from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.errors import DataError
 from rankgrove.reporting.changes import adaptation_data
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.validation import check_integer, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def adaptation(model: Any, *, n_features: int = 15) -> Figure:
     """Plot what adaptation changed: by tree to the left, by feature to the right.
 

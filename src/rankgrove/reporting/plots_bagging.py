@@ -9,6 +9,7 @@ import numpy as np
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.pruning import PrunedRanker
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.validation import counted, refuse
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rankgrove.experiments.tuning import Tuning
 
 
+@styled
 def tuning(result: Tuning, part: str = "test") -> Figure:
     """Plot the expected value of the best of m trials (BL-MART paper, Figure 1).
 
@@ -44,6 +46,7 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
     return figure
 
 
+@styled
 def pruning(result: PrunedRanker | Ranker) -> Figure:
     """Plot the measures against the number of trees that are left.
 

@@ -11,6 +11,7 @@ from rankgrove.rankers.combination import CombinedRanker
 from rankgrove.rankers.combining import FORMULAS, OptimalCombination
 from rankgrove.reporting.changes import envelope
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 2000  # of a curve with more stretches, the least and largest values in so many parts
 
 
+@styled
 def combination_curve(result: OptimalCombination) -> Figure:
     """Plot the measure of a combination of two rankers over its weight.
 

@@ -10,6 +10,7 @@ import numpy as np
 from rankgrove.explaining.dependence import PartialDependence
 from rankgrove.explaining.explanation import ContributionTable, Explanation
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 UP, DOWN = "C2", "C3"
 
 
+@styled
 def explanation(
     result: Explanation | ContributionTable,
     document: int | str | None = None,
@@ -107,6 +109,7 @@ def _sizes(result: Explanation, n_features: int) -> Figure:
     return figure
 
 
+@styled
 def partial_dependence(result: PartialDependence) -> Figure:
     """Plot how scores follow a feature: the mean, and bands of half and of 90 % of the rows.
 

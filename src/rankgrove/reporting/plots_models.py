@@ -12,12 +12,13 @@ from rankgrove.errors import DataError
 from rankgrove.evaluation.compare import Comparison
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
-from rankgrove.rankers.base import valid_datasets
+from rankgrove.rankers.given import valid_datasets
 from rankgrove.reporting.differences import differences
 from rankgrove.reporting.distribution import score_distribution as distribution_of
 from rankgrove.reporting.figure import log_x, new_figure
 from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
+from rankgrove.reporting.look import styled
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import as_systems, named_models
 from rankgrove.validation import check_integer, counted, refuse
@@ -29,6 +30,7 @@ _DASHES = ("-", "--", ":", "-.")
 _MARKS = "os^Dxv_*"
 
 
+@styled
 def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
     """Plot a measure on validation data during training, as trained models have it on record.
 
@@ -78,6 +80,7 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
     return figure
 
 
+@styled
 def importance(
     models: Any,
     dataset: QueryDataset | None = None,
@@ -138,6 +141,7 @@ def _names_of(model: Any) -> QueryDataset:
     return QueryDataset(np.zeros((1, n), np.float32), [0], [0], feature_names=names)
 
 
+@styled
 def wins_and_losses(
     comparison: Comparison, system: str | None = None, against: str | None = None
 ) -> Figure:
@@ -172,6 +176,7 @@ def wins_and_losses(
     return figure
 
 
+@styled
 def score_distribution(models: Any, dataset: QueryDataset) -> Figure:
     """Plot how the scores of documents with each label lie, one panel a model.
 
@@ -206,6 +211,7 @@ def _shade(share: float) -> tuple[float, float, float]:
     return float(red), float(green), float(blue)
 
 
+@styled
 def trees_against_quality(
     models: Any,
     dataset: QueryDataset,
@@ -272,6 +278,7 @@ def _size_label(units: Mapping[str, str]) -> str:
     return f"trees (of {', '.join(rounds)}: rounds)" if rounds else "trees"
 
 
+@styled
 def comparison(
     models: Any,
     dataset: QueryDataset,
@@ -299,7 +306,7 @@ def comparison(
             axes.plot(result.interval[name], [y, y], color=f"C{k}", linewidth=2.5)
             axes.plot(result.mean[name], y, _MARKS[k % len(_MARKS)], color=f"C{k}", markersize=7)
         axes.set_title(name, fontsize="medium")
-        axes.grid(axis="x", color="0.9")
+        axes.grid(axis="x")
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_yticks(place, [one.name for one in systems])
     panels[0].set_ylim(-0.6, len(systems) - 0.4)

@@ -8,12 +8,14 @@ import numpy as np
 
 from rankgrove.nets.optimality import LocalOptimum
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def local_optimum(result: LocalOptimum) -> Figure:
     """Plot a test of local optimality (overview paper, section 4.2).
 

@@ -11,12 +11,14 @@ import numpy as np
 from rankgrove.errors import DataError
 from rankgrove.model.linear import Linear
 from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.look import styled
 from rankgrove.validation import check_integer, counted, nearest, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def base_function_weights(
     model: Any, features: str | int | Sequence[str | int] | None = None, *, n_columns: int = 3
 ) -> Figure:

@@ -155,7 +155,8 @@ def _parts(
     if model is None or not (exact or omitted):
         return None
     if exact:
-        return explain(model, data, n_threads=n_threads).contributions
+        known = explain(model, data, n_threads=n_threads).contributions
+        return np.pad(known, ((0, 0), (0, data.n_features - known.shape[1])))
     return _by_omission(model, data, omitted)
 
 
@@ -172,7 +173,12 @@ def _by_omission(model: Any, data: QueryDataset, features: Sequence[int]) -> np.
         changed = matrix.copy()
         changed[:, j] = means[data.query_of_row]
         as_data = QueryDataset(
-            changed, data.y, data.qid, feature_names=names, base_score=data.base_score
+            changed,
+            data.y,
+            data.qid,
+            feature_names=names,
+            base_score=data.base_score,
+            absent=data.absent_given,
         )
         parts[:, j] = before - scores_of(model, as_data, "report")[1]
     return parts

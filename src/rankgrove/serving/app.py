@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rankgrove._version import __version__
+from rankgrove.data.inputs import check_absent
 from rankgrove.errors import RankgroveError
 from rankgrove.parallel import available_threads
 from rankgrove.serving.coding import decode, encode
@@ -41,6 +42,8 @@ class Service:
     max_documents : most documents of a request
     timeout : seconds in which a request's body must have come
     watch : seconds between two looks at the model files; 0: they are not looked at
+    absent : what a feature is that a document does not name: ``"zero"``, ``"missing"``, or None:
+        as in the model's training data
     """
 
     def __init__(
@@ -51,8 +54,11 @@ class Service:
         max_documents: int = 10_000,
         timeout: float = 30.0,
         watch: float = 2.0,
+        absent: str | None = None,
     ) -> None:
-        self.registry = Registry(files, max_documents)
+        if absent is not None:
+            check_absent(absent, type(self).__name__)
+        self.registry = Registry(files, max_documents, absent)
         self.metrics = Metrics()
         self.max_body = max_body
         self.timeout = timeout

@@ -73,6 +73,7 @@ class Served:
             "loaded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.loaded)),
             "n_features": self.model.n_features_in_,
             "features": self.form.names,
+            "absent": self.form.absent,
             "n_trees": None if trees is None else trees.n_trees,
             "measure": str(getattr(self.model, "measure", "")) or None,
             "validation": _validation(self.model),
@@ -87,10 +88,15 @@ class Registry:
     ----------
     files : name -> model file; the first is what requests without a name are answered by
     max_documents : most documents of a request
+    absent : what a feature is that a document does not name, ``"zero"`` or ``"missing"``; None:
+        as in the model's training data, and missing where its file does not say
     """
 
-    def __init__(self, files: Mapping[str, Path], max_documents: int) -> None:
+    def __init__(
+        self, files: Mapping[str, Path], max_documents: int, absent: str | None = None
+    ) -> None:
         self.max_documents = max_documents
+        self.absent = absent
         self.errors: dict[str, str] = {}  # of the last attempt to load a model anew
         self._seen: dict[str, Stamp | None] = {}  # files that were tried, good or bad
         self._lock = threading.Lock()  # of loading: two at once would take twice the memory
@@ -155,7 +161,8 @@ class Registry:
             f"f{j + 1}" for j in range(model.n_features_in_)
         ]
         needs = needs_base_score(getattr(model, "submodel_", None))
-        form = RequestForm(names, self.max_documents, needs)
+        absent = self.absent or model.absent_ or "missing"
+        form = RequestForm(names, self.max_documents, needs, absent)
         scorer = None if model._one_ensemble() is None else model.scorer()
         made = Served(name, path, model, scorer, form, stamp, time.time(), version)
         for n_rows in (2, 256):  # compiled before the first request comes, and shown to work

@@ -41,14 +41,21 @@ class RequestForm:
     names : the model's features
     max_documents : more are refused
     needs_base_score : whether every document must bring a score to go on from
+    absent : ``"zero"`` or ``"missing"``, what a feature is that a document does not name
     """
 
     def __init__(
-        self, names: Sequence[str], max_documents: int, needs_base_score: bool = False
+        self,
+        names: Sequence[str],
+        max_documents: int,
+        needs_base_score: bool = False,
+        absent: str = "missing",
     ) -> None:
         self.names = list(names)
         self.max_documents = max_documents
         self.needs_base_score = needs_base_score
+        self.absent = absent
+        self._unnamed = 0.0 if absent == "zero" else None
         self._column = {name: j for j, name in enumerate(self.names)}
 
     def read(self, request: Any) -> RankRequest:
@@ -109,10 +116,10 @@ class RequestForm:
         return made
 
     def _by_name(self, rows: list[Any], first: int = 0) -> list[list[Any]]:
-        """Return lists of objects' values; a name that an object lacks is a missing value."""
+        """Return lists of objects' values; a name that an object lacks has an absent value."""
         column, n, made = self._column, len(self.names), []
         for i, row in enumerate(rows, first):
-            values = [None] * n
+            values: list[Any] = [self._unnamed] * n
             for name, value in row.items():
                 j = column.get(name)
                 if j is None:

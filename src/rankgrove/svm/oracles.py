@@ -99,7 +99,6 @@ class LossOracle(RankingOracle):
         weights: np.ndarray | None = None,
         n_threads: int | None = None,
     ) -> None:
-        from rankgrove.svm._oracle_kernels import most_violated
 
         good = np.asarray(relevant, np.bool_)
         super().__init__(design, query_ptr, good, weights=weights, n_threads=n_threads)
@@ -108,7 +107,7 @@ class LossOracle(RankingOracle):
         if loss == "ndcg":
             ranks = np.arange(int(np.diff(self._ptr).max()))
             self._discount = 1.0 / np.log2(2.0 + ranks)
-        announce(most_violated)
+        announce()
 
     def rankings(
         self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray

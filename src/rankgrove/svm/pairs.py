@@ -51,9 +51,8 @@ class PairOracle(RankingOracle):
         weights: np.ndarray | None = None,
         n_threads: int | None = None,
     ) -> None:
-        from rankgrove.svm._pair_kernels import violated_pairs
 
-        announce(violated_pairs)
+        announce()
         self._n_threads = n_threads
         level = label_levels(labels, query_ptr)
         self._numbers = self._pair_numbers(query_ptr, level)

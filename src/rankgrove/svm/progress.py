@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from rankgrove.showing import TextLine, in_notebook
 from rankgrove.svm.cutting_plane import Progress
 
 
 class ProgressLine:
-    """A callback that keeps one line on the terminal up to date; nothing where it is none."""
+    """A callback that keeps a line up to date, on a terminal or in a notebook; else nothing."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -18,17 +19,29 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> None:
         if self._line is None:
-            from rich.console import Console
-            from rich.status import Status
-
-            self._line = Status("", console=Console(stderr=True))
-            self._line.start()
+            self._line = TextLine() if in_notebook() else _status()
         now = time.monotonic()
         if now - self._shown > 0.1:
             self._shown = now
-            self._line.update(f"{self._title}, {progress}")
+            text = f"{self._title}, {progress}"
+            if isinstance(self._line, TextLine):
+                self._line.write(text)
+            else:
+                self._line.update(text)
 
     def close(self) -> None:
         """Give the terminal back."""
-        if self._line is not None:
+        if isinstance(self._line, TextLine):
+            self._line.close()
+        elif self._line is not None:
             self._line.stop()
+
+
+def _status() -> Any:
+    """Return rich's line, begun."""
+    from rich.console import Console
+    from rich.status import Status
+
+    line = Status("", console=Console(stderr=True))
+    line.start()
+    return line

@@ -123,9 +123,8 @@ def sweep(
         part by part, with the same result to the bit
     n_threads : threads to use, None for all cores; the result does not depend on it
     """
-    from rankgrove.sweep._path_kernels import sweep_queries
 
-    announce(sweep_queries)
+    announce()
     low, high = _checked_range(form, low, high)
     check_integer("max_crossings", "sweep", max_crossings, low=1)
     start, other = (check_scores_fit(prepared, scores) for scores in (start, other))

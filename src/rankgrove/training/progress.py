@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from rankgrove.showing import TextLine, in_notebook
 from rankgrove.training.watch import Watch
 
 
@@ -46,7 +47,9 @@ class Progress:
 
 
 class ProgressBar:
-    """A callback that draws a bar on the terminal; nothing where it is no terminal.
+    """A callback that draws a bar on the terminal, and writes a line in a notebook.
+
+    Nothing where it is neither.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ class ProgressBar:
             self._bar.update(self._task, completed=progress.round, note=self._note(progress))
 
     def _start(self, progress: Progress) -> None:
-        self._bar = _rich_bar()
+        self._bar = _new_bar()
         self._task = self._bar.add_task(self._title, total=progress.rounds, note="")
         self._bar.start()
 
@@ -101,7 +104,7 @@ class TaskBar:
     """
 
     def __init__(self, title: str, total: int, unit: str) -> None:
-        self._bar = _rich_bar()
+        self._bar = _new_bar()
         self._task = self._bar.add_task(title, total=total, note=unit)
         self._bar.start()
 
@@ -115,7 +118,47 @@ class TaskBar:
         self._bar.stop()
 
 
-def _rich_bar() -> Any:
+class _NotebookBar:
+    """What stands for a bar of rich in a notebook, where that needs a package: a line of text."""
+
+    def __init__(self) -> None:
+        self._line = TextLine()
+        self._title, self._note = "", ""
+        self._done = self._total = 0
+        self._shown = 0.0
+
+    def add_task(self, title: str, total: int, note: str) -> int:
+        """Take what there is to do; rich's bars can have several tasks, this one has one."""
+        self._title, self._total, self._note = title, total, note
+        return 0
+
+    def start(self) -> None:
+        """Do nothing: the first update begins the line."""
+
+    def update(
+        self, task: int, completed: int | None = None, advance: int = 0, note: str | None = None
+    ) -> None:
+        """Write the line anew, some times a second."""
+        self._done = self._done + advance if completed is None else completed
+        self._note = self._note if note is None else note
+        now = time.monotonic()
+        if now - self._shown > 0.3 or self._done >= self._total:
+            self._shown = now
+            self._write()
+
+    def stop(self) -> None:
+        """Leave the line as it is."""
+        if self._shown:
+            self._write()
+        self._line.close()
+
+    def _write(self) -> None:
+        self._line.write(f"{self._title}: {self._done:,} of {self._total:,}, {self._note}")
+
+
+def _new_bar() -> Any:
+    if in_notebook():
+        return _NotebookBar()
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

@@ -1,0 +1,221 @@
+"""What a caller gives a ranker: a data set or arrays, validation data, features by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.data.inputs import check_features
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.tabular import column_names
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.validation import counted, nearest
+
+# What absent features are, in words.
+WORDS = {"zero": "0", "missing": "missing"}
+
+
+def as_dataset(
+    X: Any,
+    y: Any,
+    qid: Any,
+    owner: str,
+    weight: Any = None,
+    query_weight: Any = None,
+    base_score: Any = None,
+) -> QueryDataset:
+    """Return the data set that a caller gave as one, or as features, labels and query ids."""
+    if isinstance(X, QueryDataset):
+        if any(given is not None for given in (y, qid, weight, query_weight, base_score)):
+            raise DataError(
+                f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
+                "scores: give them to it."
+            )
+        return X
+    refuse_file(X, owner)
+    if y is None or qid is None:
+        missing = (
+            "requires y to be passed, but the target y is None"
+            if y is None
+            else "needs query ids (qid=)"
+        )
+        raise DataError(
+            f"{owner} {missing}: give a QueryDataset, or X, y and qid. In scikit-learn's "
+            "searches and pipelines enable metadata routing, and pass qid."
+        )
+    names = frame_names(X)
+    return QueryDataset(
+        X,
+        y,
+        qid,
+        weight=weight,
+        query_weight=query_weight,
+        feature_names=names,
+        base_score=base_score,
+    )
+
+
+def query_ids(qid: Any, group: Any, owner: str, n_rows: int | None = None) -> Any:
+    """Return query ids of rows, given as such or as the number of rows of every query in turn."""
+    if group is None:
+        return qid
+    if qid is not None:
+        raise DataError(f"{owner}: qid and group say the same: give one of them.")
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        raise DataError(
+            f"{owner}: group is the number of rows of every query, in the order of the rows: whole "
+            f"numbers of at least 1. Got {np.array2string(sizes, threshold=8)}."
+        )
+    if n_rows is not None and sizes.sum() != n_rows:
+        raise DataError(
+            f"{owner}: the sizes of group add up to {int(sizes.sum()):,}, and there are "
+            f"{counted(n_rows, 'row')}: give the number of rows of every query, in the order of "
+            "the rows."
+        )
+    return np.repeat(np.arange(sizes.size), sizes)
+
+
+def valid_datasets(
+    valid: Any, owner: str, eval_set: Any = None, eval_group: Any = None, eval_qid: Any = None
+) -> dict[str, QueryDataset]:
+    """Return validation data by name: of a data set, (X, y, qid), or several in a dict or list.
+
+    Or of `eval_set`, `eval_group` and `eval_qid`, as LightGBM and XGBoost have them.
+    """
+    if eval_set is not None:
+        if valid is not None:
+            raise DataError(f"{owner}: valid and eval_set are the same thing: give one of them.")
+        valid = _eval_sets(eval_set, eval_group, eval_qid, owner)
+    elif eval_group is not None or eval_qid is not None:
+        raise DataError(f"{owner}: eval_group and eval_qid belong to an eval_set: give it too.")
+    if valid is None:
+        return {}
+    if isinstance(valid, dict):
+        return {str(name): _one_valid(one, owner) for name, one in valid.items()}
+    if isinstance(valid, list):
+        return {f"valid {i}": _one_valid(one, owner) for i, one in enumerate(valid, 1)}
+    return {"valid": _one_valid(valid, owner)}
+
+
+def _eval_sets(eval_set: Any, eval_group: Any, eval_qid: Any, owner: str) -> list[Any]:
+    """Return (X, y) pairs with their queries as (X, y, qid)."""
+    sets = [eval_set] if isinstance(eval_set, tuple | QueryDataset) else list(eval_set)
+    queries: dict[str, list[Any]] = {}
+    for name, given in (("eval_group", eval_group), ("eval_qid", eval_qid)):
+        listed = [None] * len(sets) if given is None else list(given)
+        if len(listed) != len(sets):
+            raise DataError(
+                f"{owner}: {name} has {len(listed)} entries for {counted(len(sets), 'eval_set')}: "
+                "give a list of one for each."
+            )
+        queries[name] = listed
+    made: list[Any] = []
+    for one, group, qid in zip(sets, *queries.values(), strict=True):
+        if not (isinstance(one, tuple | list) and len(one) == 2):
+            made.append(one)
+            continue
+        X, y = one
+        found = query_ids(qid, group, owner, np.size(y))
+        if found is None:
+            raise DataError(
+                f"{owner}: validation measures rankings within queries: give eval_group (rows of "
+                "every query) or eval_qid with eval_set."
+            )
+        made.append((X, y, found))
+    return made
+
+
+def _one_valid(valid: Any, owner: str) -> QueryDataset:
+    if isinstance(valid, QueryDataset):
+        return valid
+    if isinstance(valid, tuple) and len(valid) == 3:
+        return as_dataset(*valid, owner)
+    if isinstance(valid, tuple) and len(valid) == 2:
+        raise DataError(
+            f"{owner}: validation measures rankings within queries: give (X, y, qid), not (X, y)."
+        )
+    refuse_file(valid, owner)
+    raise DataError(
+        f"{owner}: validation data is a QueryDataset or (X, y, qid). Got {type(valid).__name__}."
+    )
+
+
+def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
+    """Return the weights of rows, by whichever of their two names they were given."""
+    if weight is not None and sample_weight is not None:
+        raise ParameterError(f"{owner}: weight and sample_weight are the same thing: give one.")
+    return sample_weight if weight is None else weight
+
+
+def refuse_file(given: Any, owner: str) -> None:
+    """Refuse the name of a file in the place of data."""
+    if isinstance(given, str | Path):
+        raise DataError(
+            f"{owner} takes data, not the name of a file: read it first, by "
+            f"rg.read_letor({str(given)!r}), or rg.read_table of a CSV or parquet file."
+        )
+
+
+def features_of(
+    X: Any, owner: str, *, double: bool = False
+) -> tuple[Any, np.ndarray | slice | None]:
+    """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
+
+    With `double`, features that are no data set's and not float32 become float64.
+    """
+    if isinstance(X, QueryDataset):
+        return X.features, X.rows
+    refuse_file(X, owner)
+    try:
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    except TypeError:
+        raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
+    return check_features(X, n_rows, double=double), None
+
+
+def frame_names(X: Any) -> list[str] | None:
+    """Return the column names of a table, or None of anything else."""
+    if hasattr(X, "tocsr") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        return None
+    return [str(name) for name in column_names(X)]
+
+
+def check_names(expected: Sequence[str] | None, given: Sequence[str] | None, owner: str) -> None:
+    """Refuse data whose features have other names, or stand in another order, than in training."""
+    if expected is None or given is None or list(expected) == list(given):
+        return
+    if sorted(expected) == sorted(given):
+        raise DataError(
+            f"{owner}: the features have the names of the training data, but in another order. "
+            f"Put them in this order: {', '.join(expected[:5])}, ..."
+        )
+    other = next(name for name in given if name not in set(expected))
+    raise DataError(
+        f"{owner}: the data has a feature {other!r} that the training data did not have"
+        f"{nearest(other, expected)}."
+    )
+
+
+def check_qid(qid: Any, n_rows: int, owner: str) -> None:
+    """Refuse query ids that are not one a row of features without labels."""
+    if np.size(qid) != n_rows:
+        raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
+
+
+def is_other_width(ranker: Any, n_features: int) -> bool:
+    """Whether data of so many features is not what a trained ranker knows of."""
+    if getattr(ranker, "least_features_", False):  # a model file that names those it uses alone
+        return bool(n_features < ranker.n_features_in_)
+    return bool(n_features != ranker.n_features_in_)
+
+
+def width_text(model: str, known: int, data: str, n_features: int, absent: str) -> str:
+    """Return what is made of text data with another number of features than a model's."""
+    begin = f"{model} has {counted(known, 'feature')}, {data} {n_features:,}: "
+    if n_features < known:
+        return begin + f"the last {known - n_features:,} are taken as {WORDS[absent]}."
+    return begin + f"the last {n_features - known:,} are left out."

@@ -1,0 +1,28 @@
+"""The figure that all plots are drawn on; importing it needs Matplotlib."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from rankgrove.reporting.look import style
+
+_DPI = 110  # of a notebook's picture as it is shown; it is drawn with twice as many
+
+
+class Picture(Figure):
+    """A figure of no window and no global list, in the page's look, which notebooks show."""
+
+    def draw(self, renderer: Any) -> None:
+        """Draw in the page's look: colours by number are looked up only now."""
+        with rc_context(style()):
+            super().draw(renderer)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        out = io.BytesIO()
+        self.savefig(out, format="png", dpi=2 * _DPI)
+        width, height = self.get_size_inches() * _DPI
+        return out.getvalue(), {"width": int(width), "height": int(height)}
