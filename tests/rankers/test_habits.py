@@ -201,3 +201,15 @@ def test_a_pyarrow_table_has_names():
     model = rg.MART(n_trees=3, min_leaf=5).fit(table, Y, QID)
     assert model.feature_names_ == tuple("abcde")
     assert np.array_equal(model.predict(table), model.predict(X))
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranker", [rg.RankBoost(n_trees=3), rg.FRank(n_trees=3)])
+def test_giant_weights(ranker):
+    plain = ranker.fit(X, Y, QID, weight=np.ones(Y.size)).predict(X)
+    with pytest.raises(rg.DataError, match=r"at most 1e\+30.*Got 1e\+300 at row 5: divide all"):
+        ranker.fit(X, Y, QID, weight=np.where(np.arange(Y.size) == 5, 1e300, 1.0))
+    giant = ranker.fit(X, Y, QID, weight=np.full(Y.size, 1e30), query_weight=[1e30] * 12)
+    assert np.allclose(giant.predict(X), plain)

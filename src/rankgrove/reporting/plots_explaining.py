@@ -10,13 +10,13 @@ import numpy as np
 from rankgrove.explaining.dependence import PartialDependence
 from rankgrove.explaining.explanation import ContributionTable, Explanation
 from rankgrove.reporting.figure import new_figure
-from rankgrove.reporting.look import styled
+from rankgrove.reporting.look import page_colours, styled
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UP, DOWN = "C2", "C3"
+UP, DOWN = page_colours()["good"], page_colours()["bad"]
 
 
 @styled

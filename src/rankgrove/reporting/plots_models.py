@@ -18,7 +18,7 @@ from rankgrove.reporting.distribution import score_distribution as distribution_
 from rankgrove.reporting.figure import log_x, new_figure
 from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
-from rankgrove.reporting.look import styled
+from rankgrove.reporting.look import page_colours, styled
 from rankgrove.reporting.sizes import scoring_time, size_curve
 from rankgrove.reporting.systems import as_systems, named_models
 from rankgrove.validation import check_integer, counted, refuse
@@ -159,8 +159,8 @@ def wins_and_losses(
     axes = figure.add_subplot()
     x = np.arange(found.values.size + 1)
     steps = np.append(found.values, found.values[-1])
-    for colour, part in (("C2", steps.clip(0)), ("C3", steps.clip(None, 0))):
-        axes.fill_between(x, part, step="post", color=colour, linewidth=0)
+    for name, part in (("good", steps.clip(0)), ("bad", steps.clip(None, 0))):
+        axes.fill_between(x, part, step="post", color=page_colours()[name], linewidth=0)
     axes.axhline(0.0, color="0.4", linewidth=0.8)
     axes.axhline(found.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
     won, lost, alike = found.counts
@@ -197,6 +197,7 @@ def score_distribution(models: Any, dataset: QueryDataset) -> Figure:
             shade = 0.15 + 0.75 * g / max(1, len(found.labels) - 1)
             axes.fill_between(middle, g, high, step="mid", color=_shade(shade), zorder=-g)
             axes.step(middle, high, where="mid", color="0.25", linewidth=0.7, zorder=-g)
+        axes.grid(visible=False)
         axes.set_yticks(range(len(found.labels)), found.labels)
         axes.set_ylabel("label")
         axes.set_xlabel("score")

@@ -1,0 +1,122 @@
+"""What a notebook shows: tables, pictures and progress, without a package or a warning."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+from rankgrove.reporting.look import page_colours
+from rankgrove.showing import html_table, in_notebook
+
+DATA = rg.make_web(12, n_docs=8, n_features=4, seed=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return rg.LambdaMART(n_trees=4, min_leaf=3).fit(DATA, valid=DATA)
+
+
+class _Texts(HTMLParser):
+    """Collects what is shown, and checks that every tag is closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.texts = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def shown(thing):
+    page = _Texts()
+    page.feed(thing._repr_html_())
+    assert page.open == []
+    return " | ".join(page.texts)
+
+
+def test_tables_of_everything(model):
+    assert "QueryDataset | rows | 93" in shown(DATA)
+    assert "LambdaMART(min_leaf=3, n_trees=4)" in shown(model)
+    assert "4 trees" in shown(model)
+    assert "not trained yet" in shown(rg.MART())
+    assert "text/html" in model._repr_mimebundle_()
+    measured = rg.evaluate(model, DATA, ["ndcg@10", "map"])
+    assert f"ndcg@10 | {measured.mean['ndcg@10']:.4f}" in shown(measured)
+    compared = rg.compare({"model": model, "<b>f1</b>": DATA.column(1)}, DATA, "ndcg@10")
+    assert "<b>f1</b> - model" in shown(compared)
+    assert "<b>f1" not in compared._repr_html_()
+    explained = rg.explain(model, DATA, DATA.query_ids[0])
+    assert "mean contribution" in shown(explained)
+    assert "score" in shown(explained.table(0))
+    assert "difference" in shown(explained.why(0, 1))
+    folds = list(rg.k_fold(DATA, 3, valid=True))
+    space = {"n_leaves": [2, 4]}
+    tuned = rg.tune(rg.MART(n_trees=2, min_leaf=3), folds, space, measures="ndcg@10")
+    assert "the best of 2" in shown(tuned)
+    page = rg.report(model, DATA, n_documents=0)
+    assert page.summary in shown(page)
+
+
+def test_what_is_shown_is_escaped():
+    made = html_table("<t>", ["<h>"], [["<c>"]], "<n>")
+    assert not re.search("<[thcn]>", made)
+
+
+def test_figures_are_pictures(model):
+    matplotlib = pytest.importorskip("matplotlib")
+    before = dict(matplotlib.rcParams)
+    figure = rg.plot.learning_curve(model)
+    data, size = figure._repr_png_()
+    assert data.startswith(b"\x89PNG")
+    assert size["width"] > 300
+    assert dict(matplotlib.rcParams) == before
+    assert (
+        "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+    )
+
+
+def test_figures_have_the_colours_of_the_page(model):
+    pytest.importorskip("matplotlib")
+    from PIL import Image
+
+    colours = page_colours()
+    assert colours["c0"] == "#0b6bb0"
+    picture = Image.open(io.BytesIO(rg.plot.importance(model, DATA)._repr_png_()[0]))
+    there = {
+        "#{:02x}{:02x}{:02x}".format(*pixel[:3]) for pixel in set(picture.convert("RGB").getdata())
+    }
+    assert {colours["c0"], colours["grid"]} <= there
+
+
+def test_progress_in_a_notebook(monkeypatch, capsys):
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert in_notebook()
+    rg.MART(n_trees=3, min_leaf=3, progress=True).fit(DATA, valid=DATA)  # a warning is an error
+    out, complaints = capsys.readouterr()
+    assert complaints == ""
+    assert out.startswith("\rMART: 1 of 3,")
+    assert out.rstrip(" \n").split("\r")[-1].startswith("MART: 3 of 3,")
+    assert out.endswith("\n")
+    rg.BaggedRanker(rg.MART(n_trees=2, min_leaf=3), n_models=2, progress=True).fit(DATA)
+    assert "BaggedRanker: 2 of 2, models" in capsys.readouterr().out
+    rg.SVMMap(C=1, progress=True).fit(DATA)
+    assert capsys.readouterr().out.startswith("\rSVMMap")
+
+
+def test_no_notebook_here():
+    assert not in_notebook()
+    assert np.isfinite(DATA.y).all()
