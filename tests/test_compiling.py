@@ -57,7 +57,7 @@ def test_a_line_moves_on_a_terminal_and_goes_away(monkeypatch, indicator):
     indicator.end()
     indicator.wait()
     text = terminal.getvalue()
-    assert "compiling kernels for growing trees (" in text
+    assert "compiling kernels for reading LETOR files (1 done, " in text
     assert text.count("\r\x1b[K") >= 2
     assert text.endswith("\r\x1b[K")
 
@@ -71,7 +71,7 @@ def test_one_line_in_a_log(monkeypatch, caplog, indicator):
             indicator.end()
             indicator.wait()
     assert [one.getMessage() for one in caplog.records] == [
-        "Compiling kernels for reading data: this happens once, and takes up to a minute ..."
+        "Compiling kernels for reading LETOR files: this happens once, and takes up to a minute ..."
     ]
     assert sys.stderr.getvalue() == ""
 

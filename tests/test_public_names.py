@@ -12,8 +12,8 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
-Comparisons CoordinateAscent CrossValidation DataError Evaluation Explanation FRank GBRank
-GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
+Comparisons CoordinateAscent CrossValidation DataError DataWarning Evaluation Explanation FRank
+GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
 MissingExtraError MissingFileError ModelFileError OptimalCombination ParameterError ParseError
 PartialDependence PreparedRanker PrunedRanker Qrels QueryDataset QueryKFold RandomForest RankBoost
 RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc

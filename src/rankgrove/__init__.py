@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from rankgrove.data.trec import write_run as write_run
     from rankgrove.errors import ClusterError as ClusterError
     from rankgrove.errors import DataError as DataError
+    from rankgrove.errors import DataWarning as DataWarning
     from rankgrove.errors import MissingExtraError as MissingExtraError
     from rankgrove.errors import MissingFileError as MissingFileError
     from rankgrove.errors import ModelFileError as ModelFileError

@@ -21,7 +21,7 @@ _log = logging.getLogger("rankgrove")
 
 # Packages of kernels -> what they are for.
 _PURPOSES = {
-    "data": "reading data",
+    "data": "preparing data",
     "measures": "measures",
     "model": "nets",
     "nets": "nets",
@@ -37,7 +37,7 @@ _PURPOSES = {
     "pruning": "pruning",
 }
 SHOWN_AFTER = 0.5  # seconds of compiling: less is not worth a word
-GONE_AFTER = 0.3  # seconds after the last kernel
+GONE_AFTER = 0.3  # seconds without a kernel, after which counting begins anew
 _SPINNER = "|/-\\"
 
 
@@ -46,61 +46,70 @@ class Indicator:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._depth = 0  # kernels that are being compiled, one within another
+        self._purposes: list[str] = []  # of what is being compiled, one within another
         self._done = 0
-        self._purpose = ""
         self._ended = 0.0
-        self._thread: threading.Thread | None = None
+        self._drawn = False
         self._logged = False
+        self._thread: threading.Thread | None = None
 
     def begin(self, module: str) -> None:
         """Take note of a kernel that is about to be compiled."""
         with self._lock:
-            self._depth += 1
-            self._purpose = _PURPOSES.get(module.split(".")[1], "kernels")
+            self._purposes.append(purpose_of(module))
             if self._thread is None:
                 self._done = 0
                 self._thread = threading.Thread(target=self._show, daemon=True)
                 self._thread.start()
 
     def end(self) -> None:
-        """Take note that one is done."""
+        """Take note that one is done; where it was the last one, the line goes away at once."""
         with self._lock:
-            self._depth -= 1
+            self._purposes.pop()
             self._done += 1
             self._ended = time.monotonic()
+            if self._drawn and not self._purposes:
+                self._drawn = False
+                _draw("")
 
     def wait(self) -> None:
-        """Wait until nothing is shown any more."""
+        """Wait until no more is looked for."""
         thread = self._thread
         if thread is not None:
             thread.join()
 
     def _show(self) -> None:
-        began, shown = time.monotonic(), False
+        began = time.monotonic()
         for sign in itertools.cycle(_SPINNER):
             time.sleep(0.1)
-            now = time.monotonic()
             with self._lock:
-                if not self._depth and now - self._ended > GONE_AFTER:
+                now = time.monotonic()
+                if self._purposes and now - began > SHOWN_AFTER:
+                    self._tell(sign, now - began)
+                elif not self._purposes and now - self._ended > GONE_AFTER:
                     self._thread = None
-                    break
-                text = f"compiling kernels for {self._purpose}"
-                more = f"{self._done} done, {now - began:.0f} s; this happens once"
-            if now - began < SHOWN_AFTER:
-                continue
-            if is_terminal():
-                sys.stderr.write(f"\r\x1b[K{sign} {text} ({more})")
-                sys.stderr.flush()
-                shown = True
-            elif not self._logged:
-                self._logged = True
-                _log.warning(
-                    "%s: this happens once, and takes up to a minute ...", text.capitalize()
-                )
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+                    return
+
+    def _tell(self, sign: str, seconds: float) -> None:
+        text = f"compiling kernels for {self._purposes[-1]}"
+        if is_terminal():
+            _draw(f"{sign} {text} ({self._done} done, {seconds:.0f} s; this happens once)")
+            self._drawn = True
+        elif not self._logged:
+            self._logged = True
+            _log.warning("C%s: this happens once, and takes up to a minute ...", text[1:])
+
+
+def purpose_of(module: str) -> str:
+    """Return what the kernels of a module are for."""
+    if "letor" in module:
+        return "reading LETOR files"
+    return _PURPOSES.get(module.split(".")[1], "rankgrove")
+
+
+def _draw(text: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
 
 
 INDICATOR = Indicator()

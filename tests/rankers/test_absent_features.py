@@ -227,6 +227,14 @@ def test_commands_say_that_widths_differ(folder, words):
     assert "features" not in said
 
 
+def test_validation_data_of_another_width(folder):
+    words = ["--set", "n_trees=2", "--set", "min_leaf=3", "--model", "new.rg"]
+    said = run("train", "of4.txt", "--valid", "of6.txt", *words, cwd=folder)[1]
+    assert "the training data has 4 features, of6.txt 6: the last 2 are left out." in said
+    said = run("train", "of6.txt", "--valid", "of4.txt", *words, cwd=folder)[1]
+    assert "the training data has 6 features, of4.txt 4: the last 2 are taken as 0." in said
+
+
 def test_models_of_two_widths_on_one_file(folder):
     two = ["-s", "four=model:zero.rg", "-s", "six=model:six.rg"]
     said = run("compare", "of4.txt", *two, cwd=folder)[1]

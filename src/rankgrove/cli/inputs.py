@@ -107,9 +107,9 @@ def _absence(models: Mapping[str, Any]) -> str:
 def _as_wide(
     data: QueryDataset, path: Path, n_features: int | None, models: Mapping[str, Any], strict: bool
 ) -> QueryDataset:
-    """Return text data with as many features as the widest of what it is for; say what differs.
+    """Return text data with the training data's number of features, or the widest model's.
 
-    A model leaves out features that it does not know of by itself.
+    What differs is said. A model leaves out features that it does not know of by itself.
     """
     from rankgrove.rankers.given import is_other_width, width_text
 
@@ -118,7 +118,7 @@ def _as_wide(
         for name, one in models.items()
         if is_other_width(one, data.n_features)
     }
-    if n_features is not None and n_features > data.n_features:
+    if n_features not in (None, data.n_features):
         widths["the training data"] = n_features
     told = [
         width_text(name, n, str(path), data.n_features, data.absent) for name, n in widths.items()
@@ -127,7 +127,7 @@ def _as_wide(
         raise ParameterError(f"{told[0]} --strict refuses that.")
     for text in told:
         _say(text)
-    return data.with_n_features(max([data.n_features, *widths.values()]))
+    return data.with_n_features(n_features or max([data.n_features, *widths.values()]))
 
 
 def _say(text: str) -> None:
