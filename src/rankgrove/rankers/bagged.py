@@ -193,6 +193,7 @@ class BaggedRanker(Ranker):
         self.weights_ = np.ones(self.n_models)
         self._keep_features(train)
         self._keep_out_of_bag(train)
+        self._fast()  # now, so that predict changes nothing
         return self
 
     def check_parameters(self) -> None:
