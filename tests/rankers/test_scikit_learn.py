@@ -18,6 +18,7 @@ SMALL = {
     "n_epochs": 3,
     "n_rounds": 3,
     "n_restarts": 1,
+    "n_steps": 2,
     "max_iterations": 20,
     "C": 1.0,
     "base": rg.MART(n_trees=2, min_leaf=2),
