@@ -171,3 +171,14 @@ def test_a_crafted_file_is_refused(parts, tmp_path):
     write_model(tmp_path / "x.rg", kind, bad, arrays)
     with pytest.raises(rg.ModelFileError, match="normalisation"):
         rg.load(tmp_path / "x.rg")
+
+
+@pytest.mark.parametrize("n_features", [40, 60])
+def test_text_of_another_width_is_cut_or_filled(tmp_path, n_features):
+    rg.write_letor(rg.make_artificial(20, seed=1), tmp_path / "data.txt")
+    data = rg.read_letor(tmp_path / "data.txt")
+    model = rg.PreparedRanker(rg.LambdaMART(n_trees=3), normalise="zscore").fit(data)
+    other = data.with_n_features(n_features)
+    with pytest.warns(rg.DataWarning, match=f"the data {n_features}"):
+        scores = model.predict(other)
+    np.testing.assert_array_equal(scores, model.predict(other.with_n_features(50)))

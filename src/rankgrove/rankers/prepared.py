@@ -138,6 +138,7 @@ class PreparedRanker(Ranker):
 
     def prepared(self, data: QueryDataset) -> QueryDataset:
         """Return the data as the ranker sees it: its features, normalised; rows as they were."""
+        data = data.with_n_features(self.n_features_in_)
         rows = slice(None) if data.rows is None else data.rows
         features = data.features[rows][:, self.columns_]
         if self.normalise is not None:
