@@ -167,3 +167,10 @@ def test_a_model_that_saw_no_missing_value_goes_to_solr_at_once(folder):
     )
     _, complaints = run_apart("convert", "own.rg", "own.json", "--to", "solr", cwd=folder)
     assert "No value was missing in training" in complaints
+
+
+def test_the_file_to_write_by_its_option(folder):
+    out, _ = run("convert", "xgb.json", "--out", "again.rg", cwd=folder)
+    assert out == "written to again.rg\n"
+    _, complaints = run("convert", "xgb.json", cwd=folder, status=2)
+    assert "Name one file to write" in complaints

@@ -62,7 +62,7 @@ def compare(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_measures, load_systems, parse_sources
-    from rankgrove.cli.outputs import check_outputs
+    from rankgrove.cli.outputs import check_outputs, say_written
 
     convention = convention or ("papers" if qrels is None else "trec")
     measures = measure or ["ndcg@10"]
@@ -76,7 +76,7 @@ def compare(
     if (qrels is None) == (not data):
         raise ParameterError("Give either the judged data or --qrels.")
     files = [source.file for source in sources.values()]
-    check_outputs({"--json": json_file}, [*(data or []), qrels, *files])
+    check_outputs({"--out": json_file}, [*(data or []), qrels, *files])
     systems, judged = load_systems(sources, data or [], qrels, reading)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # the table says it
         result = rg.compare(
@@ -93,3 +93,4 @@ def compare(
     if json_file is not None:
         result.to_json(json_file)
     typer.echo(str(result))
+    say_written(json_file)

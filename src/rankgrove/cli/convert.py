@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from rankgrove.errors import ParameterError
+
 
 class To(StrEnum):
     """Formats that are written."""
@@ -45,7 +47,12 @@ def convert(
             "dumped JSON), RankLib's, QuickRank's, Solr's.",
         ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
+    out: Annotated[
+        Path | None, typer.Argument(metavar="OUT", help="File to write.", show_default=False)
+    ] = None,
+    out_option: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write, as OUT.")
+    ] = None,
     to: Annotated[
         To | None,
         typer.Option(
@@ -110,8 +117,12 @@ def convert(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, read_names
-    from rankgrove.cli.outputs import check_outputs
+    from rankgrove.cli.outputs import check_outputs, say_written
 
+    if (out is None) == (out_option is None):
+        raise ParameterError("Name one file to write, as in 'rankgrove convert web.rg web.onnx'.")
+    out = out or out_option
+    assert out is not None
     check_exists(model)
     check_outputs({"OUT": out}, [model, features])
     rg.convert(
@@ -125,4 +136,4 @@ def convert(
         combine=None if combine is None else combine.value,
         base_score=base_score,
     )
-    typer.echo(f"written to {out}")
+    say_written(out)

@@ -69,7 +69,7 @@ def evaluate(
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_measures, hint, load_systems, parse_source
-    from rankgrove.cli.outputs import check_outputs
+    from rankgrove.cli.outputs import check_outputs, say_written
 
     measures = measure or list(DEFAULT_MEASURES)
     convention = convention or ("papers" if qrels is None else "trec")
@@ -84,7 +84,7 @@ def evaluate(
     text = _system(system or [], old)
     source = parse_source(text, is_run=qrels is not None)
     read = [*(data or []), source.file, qrels]
-    check_outputs({"--per-query": per_query, "--json": json_file}, read)
+    check_outputs({"--per-query": per_query, "--out": json_file}, read)
     systems, judged = load_systems({source.name: source}, data or [], qrels, reading)
     (ranked,) = systems.values()
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # the table says it
@@ -101,6 +101,7 @@ def evaluate(
     if json_file is not None:
         result.to_json(json_file)
     typer.echo(str(result))
+    say_written(per_query, json_file)
     for kind, value in old.items():
         hint(f"--{kind} {value}", f"-s {text if kind == 'feature' else value}")
 

@@ -121,7 +121,8 @@ MissingQueries = Annotated[
     ),
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Also write everything to this JSON file.")
+    Path | None,
+    typer.Option("--out", "-o", "--json", help="Also write everything to this JSON file."),
 ]
 PlotFile = Annotated[
     Path | None,
