@@ -187,7 +187,7 @@ def test_figures_of_the_paper():
 
 def test_chosen_values_and_the_ends_of_training_are_reported():
     cells = {
-        "SVM-map": [{"C": 0.001, "status": "converged", "valid": [0.2] * 11}] * 4,
+        "SVM-map": [{"C": 1e-6, "status": "converged", "valid": [0.2] * 14}] * 4,
         "SVM-acc3": [{"C": 1e7, "status": "iteration limit", "valid": list(range(15))}] * 3
         + [{"C": 0.1, "status": "converged", "valid": [0.1] * 15}],
     }
