@@ -391,3 +391,11 @@ def test_documents_that_are_not_judged():
     assert found.mean == {"judged@2": 0.5, "bpref": 0.0, "map": 0.25}
     data = rg.QueryDataset(None, [0, 1], qid=[1, 1])
     assert rg.evaluate([1, 2], data, "judged@2").mean == {"judged@2": 1.0}
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 17, 33, 64, 65, 200, 1000])
+def test_rankings_of_long_queries_are_sorted(n):
+    rng = np.random.default_rng(n)
+    for scores in (rng.normal(size=n), rng.integers(0, 5, n) * 1.0, np.arange(n) * 1.0):
+        ranking = rank(scores, np.array([0, n]), 1)
+        np.testing.assert_array_equal(ranking.order, np.argsort(-scores, kind="stable"))
