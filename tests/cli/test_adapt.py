@@ -41,7 +41,7 @@ def test_trada(folder):
     with open(folder / "new.csv", newline="") as lines:
         assert len(list(csv.DictReader(lines))) == 8
     assert (folder / "new.png").read_bytes().startswith(b"\x89PNG")
-    out, _ = run(*"evaluate vali.txt --out new.rg".split(), cwd=folder)
+    out, _ = run(*"evaluate vali.txt -s new.rg".split(), cwd=folder)
     assert "ndcg@10" in out
 
 

@@ -41,7 +41,7 @@ def test_train_on_from_a_model_file(folder):
         n_trees=4, n_leaves=4, min_leaf=2, row_fraction=0.7, submodel=folder / "big.rg"
     ).fit(small)
     np.testing.assert_array_equal(rg.load(folder / "a.rg").predict(small), here.predict(small))
-    out, _ = run("rank", "small.txt", "--out", "a.rg", cwd=folder)
+    out, _ = run("rank", "small.txt", "--model", "a.rg", cwd=folder)
     assert [float(line) for line in out.split()] == here.predict(small).tolist()
     out, _ = run("train", "small.txt", *FEW[1:], "--submodel", "a.rg", "--set", "n_trees=0",
                  "--out", "c.rg", cwd=folder)  # fmt: skip

@@ -321,7 +321,7 @@ def test_on_the_command_line(client, tmp_path):
     assert (tmp_path / "there.rg").read_bytes() == (tmp_path / "here.rg").read_bytes()
     for more, message in [
         (["--ranker", "mart"], "--cluster trains a lambdamart, not a mart"),
-        (["--weight", "w"], "--weight names columns"),
+        (["--weight", "w"], "--weight w names columns"),
         (["--submodel", "here.rg"], "cannot go on from a submodel"),
     ]:
         _, complaint = run_here(

@@ -9,7 +9,8 @@ import pandas
 import pytest
 
 import rankgrove as rg
-from rankgrove.cli.inputs import load_dataset, load_system
+from rankgrove.cli.inputs import load_dataset, load_systems, parse_sources
+from rankgrove.cli.options import Reading
 from rankgrove.errors import ParameterError
 from tests.command import run_here as run
 
@@ -58,7 +59,7 @@ def test_train_and_rank_a_table_with_texts(folder):
     train += ["--set", "n_trees=5", "--set", "n_leaves=4", "--set", "min_leaf=1"]
     run(*train, "--weight", "w", "--docid", "url", "--out", "weighted.rg", cwd=folder)
     run(*train, "--out", "plain.rg", cwd=folder)
-    rank = ["rank", "bare.parquet", *FEATURES, "--out", "weighted.rg"]
+    rank = ["rank", "bare.parquet", *FEATURES, "--model", "weighted.rg"]
     run(*rank, "--format", "trec", "--out", "a.run", cwd=folder)
     run(*rank, "--format", "trec", "--out", "b.run", "--docid", "url", cwd=folder)
     assert set(rg.read_run(folder / "a.run")["1"]) == {f"d{i}" for i in range(10)}
@@ -79,28 +80,31 @@ def test_weights_are_not_asked_of_validation_data(folder):
 
 def test_columns_are_not_for_letor_files(folder):
     for option in ({"docid": "d"}, {"features": "a,b"}, {"weight": "w"}):
-        with pytest.raises(ParameterError, match=f"--{next(iter(option))} names columns of CSV"):
+        with pytest.raises(ParameterError, match=r"names columns of CSV.* Leave --\w+ out"):
             load_dataset([folder / "plain.txt"], **option)
     with pytest.raises(ParameterError, match=r"with a name between commas\. Got 'f1,,f2'"):
         load_dataset([folder / "titles.csv"], features="f1,,f2")
 
 
+def feature_scores(path):
+    """Return the scores of the first feature, and the data."""
+    systems, data = load_systems(parse_sources(["feature:1"]), [path], None, Reading())
+    return next(iter(systems.values())), data
+
+
 def test_documents_without_the_feature_come_last(tmp_path):
     text = "0 qid:1 1:NULL\n2 qid:1 1:-3e38\n1 qid:1 1:-3.4e38\n0 qid:1 1:nan\n"
     (tmp_path / "a.txt").write_text(text)
-    data = rg.read_letor(tmp_path / "a.txt")
-    scores = load_system("feature:1", data, is_run=False)
+    scores, data = feature_scores(tmp_path / "a.txt")
     assert np.isfinite(scores).all()
     assert scores[0] == scores[3] < scores[2] < scores[1]
     assert rg.evaluate(scores, data, "ndcg@4").mean["ndcg@4"] == pytest.approx(1)
     out, _ = run("evaluate", "a.txt", "--feature", 1, "-m", "ndcg@4", cwd=tmp_path)
     assert "1.0000" in out
     (tmp_path / "b.txt").write_text("0 qid:1 1:NULL\n2 qid:1 1:NULL\n")
-    data = rg.read_letor(tmp_path / "b.txt")
-    assert load_system("feature:1", data, is_run=False).tolist() == [0, 0]
+    assert feature_scores(tmp_path / "b.txt")[0].tolist() == [0, 0]
     (tmp_path / "c.txt").write_text("0 qid:1 1:1\n2 qid:1 1:2\n")
-    data = rg.read_letor(tmp_path / "c.txt")
-    assert load_system("feature:1", data, is_run=False).tolist() == [1, 2]
+    assert feature_scores(tmp_path / "c.txt")[0].tolist() == [1, 2]
 
 
 def test_folders_are_refused(tmp_path):

@@ -204,10 +204,10 @@ def test_filling_up_sparse_text(folder):
 @pytest.mark.parametrize(
     "words",
     [
-        "evaluate {data} --model {model}",
+        "evaluate {data} -s {model}=model:{model}",
         "rank {data} --model {model}",
-        "explain {model} {data} --query 1",
-        "report {model}={model} --data {data} --out page.html",
+        "explain {data} {model} --query 1",
+        "report {data} -s {model}=model:{model} --out page.html",
         "compare {data} -s {model}=model:{model} -s bm25=feature:1",
     ],
     ids=lambda words: words.split()[0],

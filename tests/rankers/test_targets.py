@@ -33,7 +33,7 @@ def test_refused_in_combinations(data):
 
 @pytest.mark.parametrize("measure", ["bpref", "kendall", "spearman", "map[sklearn]"])
 def test_the_best_combination_is_best(data, measure):
-    a, b = data.column(1), data.column(2)
+    a, b = (data.column(k).astype(np.float64) for k in (1, 2))
     best = rg.optimal_combination(a, b, data, measure)
     tried = [
         rg.evaluate((1 - alpha) * a + alpha * b, data, measure).mean[measure]

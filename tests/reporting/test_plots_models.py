@@ -63,7 +63,7 @@ def test_learning_curve_of_a_bag_and_a_combination(made):
 def test_importance(made):
     models, test = made
     figure = rg.plot.importance(models, test)
-    assert [axes.get_title() for axes in figure.axes] == list(models)
+    assert [axes.get_title("left") for axes in figure.axes] == list(models)
     shown = [bar.get_width() for bar in figure.axes[0].patches]
     assert shown == sorted(models["trees"].feature_importances_, reverse=True)
     assert figure.axes[1].get_xlabel() == "fall of the measure if permuted"
@@ -83,9 +83,9 @@ def test_wins_and_losses(made):
     (axes,) = rg.plot.wins_and_losses(compared, "weights", "net").axes
     difference = compared.per_query["weights"] - compared.per_query["net"]
     won, lost = (difference > 0).sum(), (difference < 0).sum()
-    assert f"weights against net: {won} queries won, {lost} lost" in axes.get_title()
+    assert f"weights against net: {won} queries won, {lost} lost" in axes.get_title("left")
     assert axes.get_lines()[1].get_ydata()[0] == pytest.approx(difference.mean())
-    assert "net against trees" in rg.plot.wins_and_losses(compared).axes[0].get_title()
+    assert "net against trees" in rg.plot.wins_and_losses(compared).axes[0].get_title("left")
     with pytest.raises(rg.ParameterError, match="did you mean 'weights'"):
         rg.plot.wins_and_losses(compared, "weight")
     with pytest.raises(rg.ParameterError, match=r"what rg\.compare returned"):
@@ -95,7 +95,7 @@ def test_wins_and_losses(made):
 def test_score_distribution(made):
     models, test = made
     figure = rg.plot.score_distribution({**models, "scores": test.column(1)}, test)
-    assert [axes.get_title() for axes in figure.axes] == [*models, "scores"]
+    assert [axes.get_title("left") for axes in figure.axes] == [*models, "scores"]
     labels = [f"{v:g}" for v in np.unique(test.y)]
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == labels
     with pytest.raises(rg.DataError, match="all infinite"):
@@ -173,7 +173,7 @@ def test_the_curve_of_a_combined_ranker(made):
 def test_comparison(made):
     models, test = made
     figure = rg.plot.comparison(models, test, ["map", "err"])
-    assert [axes.get_title() for axes in figure.axes] == ["map", "err"]
+    assert [axes.get_title("left") for axes in figure.axes] == ["map", "err"]
     found = rg.evaluate(models["trees"], test, "map")
     interval, mean = figure.axes[0].get_lines()[:2]
     assert tuple(interval.get_xdata()) == found.interval["map"]

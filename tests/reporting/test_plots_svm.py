@@ -20,7 +20,9 @@ def model():
 def test_panels_are_the_step_functions(model, tmp_path):
     figure = base_function_weights(model)
     used = [j for j, span in enumerate(model.linear_.influence()) if span > 0]
-    assert [axes.get_title() for axes in figure.axes] == [model.feature_names_[j] for j in used]
+    assert [axes.get_title("left") for axes in figure.axes] == [
+        model.feature_names_[j] for j in used
+    ]
     steps = figure.axes[0].patches[0].get_data()
     thresholds, weights = model.linear_.by_feature()[used[0]]
     np.testing.assert_allclose(steps.values, np.concatenate([[0.0], np.cumsum(weights)]))
@@ -32,10 +34,10 @@ def test_panels_are_the_step_functions(model, tmp_path):
 def test_chosen_features(model):
     name = model.feature_names_[1]
     figure = base_function_weights(model, [name, 1], n_columns=1)
-    assert [axes.get_title() for axes in figure.axes] == [name, model.feature_names_[0]]
+    assert [axes.get_title("left") for axes in figure.axes] == [name, model.feature_names_[0]]
     for one in (name, 2):
         (axes,) = base_function_weights(model, one).axes
-        assert axes.get_title() == name
+        assert axes.get_title("left") == name
 
 
 def test_mistakes(model):

@@ -124,10 +124,11 @@ class Part:
         rows = query_order_rows(data)
         return count_columns(data.features, first, last, rows, self._n_threads)
 
-    def _train(self, training: Training) -> tuple[bool, str]:
+    def _train(self, training: Training) -> tuple[bool, str, bool]:
         """Get ready for the first tree.
 
-        Return whether there is an order to learn here, and a hash of the data if it is wanted.
+        Return whether there is an order to learn here, a hash of the data if it is wanted, and
+        whether values are missing.
         """
         (data,) = self._data
         keys = row_keys(data.query_keys, data.query_ptr)
@@ -143,7 +144,7 @@ class Part:
         digest = _digest(data, binned.codes) if training.wants_digest else "0"
         self._data = []  # the features are not needed any more
         has_pairs: np.ndarray = getattr(self._objective, "has_pairs", np.ones(1, np.bool_))
-        return bool(has_pairs.any()), digest
+        return bool(has_pairs.any()), digest, bool(binned.has_missing)
 
     # -- a round ----------------------------------------------------------------------------------
 

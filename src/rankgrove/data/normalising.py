@@ -25,10 +25,10 @@ def normalised(features: np.ndarray, query_ptr: np.ndarray, how: str) -> np.ndar
     --------
     >>> X = np.array([[1.0], [3.0], [5.0]], np.float32)
     >>> for how in NORMALISATIONS:
-    ...     print(how, normalised(X, np.array([0, 2, 3]), how)[:, 0].round(3).tolist())
-    sum [0.25, 0.75, 1.0]
-    linear [0.0, 1.0, 0.0]
-    zscore [-0.707, 0.707, 5.0]
+    ...     print(how, normalised(X, np.array([0, 2, 3]), how)[:, 0].round(3))
+    sum [0.25 0.75 1.  ]
+    linear [0. 1. 0.]
+    zscore [-0.707  0.707  5.   ]
     """
     values = features.astype(np.float64)
     starts, sizes = query_ptr[:-1], np.diff(query_ptr)

@@ -207,6 +207,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
                 feature_names=names,
                 docid=data.docid_column,
                 base_score=None,
+                absent=data.absent_given,
             )
         )
     return concatenate(parts)

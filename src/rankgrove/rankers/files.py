@@ -105,7 +105,6 @@ class FitsFiles(_Base):
         paths = _paths(files, owner)
         read = _reader(paths, reading, owner)
         self._begin()
-        self.saw_missing_ = None  # the workers do not tell
         self.check_valid(valid is not None)
         target = parse_measure(self.measure)
         measures = named_measures(valid_measures, target, valid is not None)
@@ -167,7 +166,8 @@ class FitsFiles(_Base):
             wants_digest=self.checkpoint is not None,
         )
         answers = parts.tell(("train", training))
-        check_pairs(any(learnable for learnable, _ in answers), followed)
+        check_pairs(any(learnable for learnable, *_ in answers), followed)
+        self.saw_missing_ = any(missing for *_, missing in answers)
         saver = self._files_saver(answers, binner, watched, measures)
         return self._cluster_training(parts, training, whole), saver
 
@@ -194,7 +194,7 @@ class FitsFiles(_Base):
 
     def _files_saver(
         self,
-        answers: list[tuple[bool, str]],
+        answers: list[tuple[bool, str, bool]],
         binner: Binner,
         watched: dict[str, QueryDataset],
         measures: dict[str, Measure],
@@ -202,7 +202,7 @@ class FitsFiles(_Base):
         if self.checkpoint is None:
             return None
         run = self._run_of(watched, measures)
-        found = sum(int(one, 16) for _, one in answers)  # in any order of the parts
+        found = sum(int(digest, 16) for _, digest, _ in answers)  # in any order of the parts
         bins = digest_of([binner.columns, *binner.thresholds])
         run["training data"] = f"{bins} {found % (1 << 128):032x}"
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, binner.n_features)

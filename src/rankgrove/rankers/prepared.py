@@ -157,6 +157,7 @@ class PreparedRanker(Ranker):
             feature_names=None if names is None else tuple(names[j] for j in self.columns_),
             query_weight=data.query_weight,
             base_score=data.base_score,
+            absent=data.absent_given,
         )
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:

@@ -19,6 +19,8 @@ def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
     It belongs to no window and to no global list of figures; notebooks show it as a picture.
     """
     try:
+        import matplotlib.figure  # noqa: F401  # before Picture, which may be loaded already
+
         from rankgrove.reporting.picture import Picture
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", purpose) from None
