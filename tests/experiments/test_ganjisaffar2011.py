@@ -145,8 +145,8 @@ def test_parameters_are_the_first_rows_of_table_3():
 
 def test_bags_are_the_papers():
     # sections 3.5.2 and 4: a tolerance of 2 %, 250 trees at the most after the best round; 45
-    # models, of a pool of 1,000 (here of 100); 20 of 50 on MSLR-WEB10K; 67 % of the queries; 100 draws for
-    # Figure 4, 20 for Table 4; parameters by validation NDCG@3 (section 3.4)
+    # models, of a pool of 1,000 (here of 100); 20 of 50 on MSLR-WEB10K; 67 % of the queries; 100
+    # draws for Figure 4, 20 for Table 4; parameters by validation NDCG@3 (section 3.4)
     full = Study("full", ResultStore(None, {}), 1)
     assert (TOLERANCE, FRACTION, DECIDES) == (0.02, 0.67, "ndcg@3")
     assert ganjisaffar2011_pool.n_draws(full) == 100
