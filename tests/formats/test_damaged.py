@@ -207,7 +207,7 @@ def old_binary(prefix=b""):
         (pickle.dumps({"a": 1}), "a Python pickle, which is never read"),
         (b"ccopy_reg\n_reconstructor\np0\n", "a Python pickle"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "git lfs pull"),
-        (gzip.compress(b"tree\nversion=v3\n"), "gunzip"),
+        (gzip.compress(b"tree\nversion=v3\n", mtime=0), "gunzip"),
         (b"Tree=0\nnum_leaves=1\nleaf_value=1\n", "begins with a tree"),
     ],
 )
