@@ -58,16 +58,37 @@ def test_same_bits_for_any_number_of_threads_and_any_order_of_rows(train, option
     options = SMALL | options
     one = rg.LambdaMART(**options, n_threads=1).fit(train)
     same_model(one, rg.LambdaMART(**options, n_threads=2).fit(train))
-    # queries in another order, their rows scattered over the file but in the same order
-    rng = np.random.default_rng(0)
-    lot = rng.random(train.n_rows)
-    for q in range(train.n_queries):
-        part = slice(train.query_ptr[q], train.query_ptr[q + 1])
-        lot[part] = np.sort(lot[part])
-    rows = np.argsort(lot)
+    rows = np.random.default_rng(0).permutation(train.n_rows)
     scattered = rg.QueryDataset(train.X[rows], train.y[rows], train.qid[rows])
     assert scattered.order is not None
     same_model(one, rg.LambdaMART(**options).fit(scattered))
+
+
+SHUFFLED = {
+    "MART": lambda: rg.MART(n_trees=5, n_leaves=5, min_leaf=5, row_fraction=0.6),
+    "MART, classes": lambda: rg.McRank(n_trees=2, n_leaves=5, min_leaf=5),
+    "exact steps": lambda: rg.LambdaMART(n_trees=4, n_leaves=5, min_leaf=5, step="optimal"),
+    "sampled": lambda: rg.LambdaMART(
+        n_trees=5, n_leaves=5, min_leaf=5, row_fraction=0.5, query_fraction=0.7
+    ),
+    "forest": lambda: rg.RandomForest(n_trees=3, n_leaves=6, sample="rows"),
+    "submodel": lambda: rg.LambdaMART(n_trees=3, n_leaves=5, submodel=rg.LambdaMART(n_trees=1)),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_shuffled_rows_give_the_same_model(train, name):
+    rows = np.random.default_rng(4).permutation(train.n_rows)
+    # some rows twice: twins of one query are interchangeable
+    rows = np.concatenate([rows, rows[:25]])
+    again = np.random.default_rng(5).permutation(rows)
+    scores = []
+    for own in (rows, again):
+        model = SHUFFLED[name]()
+        if getattr(model, "submodel", None) is not None:
+            model.submodel.fit(train)
+        scores.append(model.fit(train.X[own], train.y[own], train.qid[own]).predict(train))
+    np.testing.assert_array_equal(*scores)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

@@ -31,7 +31,6 @@ from rankgrove.growth.rows import HeldRows
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
-from rankgrove.random import row_keys
 
 Command = tuple[Any, ...]
 ReadFile = Callable[[Path, int], QueryDataset]
@@ -131,7 +130,7 @@ class Part:
         whether values are missing.
         """
         (data,) = self._data
-        keys = row_keys(data.query_keys, data.query_ptr)
+        keys = data.row_keys
         binned = training.binner.transform(data.features, query_order_rows(data), self._n_threads)
         self._objective = training.make_objective(data, keys)
         self._sample = Sample(data.query_keys, keys, data.query_ptr, training.seed)

@@ -281,6 +281,24 @@ class QueryDataset:
         """A uint64 key a query, of its id alone: random draws hang on it, not on file order."""
         return frozen(string_keys(self.query_ids))
 
+    @cached_property
+    def row_keys(self) -> np.ndarray:
+        """A uint64 key a row, in query order, of what it holds: random draws hang on it.
+
+        Query id, features and label make it. Rows of a query that are equal in all of them are told
+        apart by weight and base score, and then by their order.
+        """
+        from rankgrove.data.row_keys import content_keys
+
+        return frozen(content_keys(self, self.feature_hashes))
+
+    @cached_property
+    def feature_hashes(self) -> np.ndarray:
+        """A hash of the features of every row, in query order."""
+        from rankgrove.data.row_keys import hash_features
+
+        return frozen(hash_features(self))
+
     def column(self, feature: int | str) -> np.ndarray:
         """Return one feature of every row, by 1-based number or by name."""
         j = self.feature_index(feature)
@@ -381,13 +399,15 @@ class QueryDataset:
         import scipy.sparse
 
         shape: Any = (self.n_rows, self.n_features)
-        return QueryDataset.from_parts(
+        made = QueryDataset.from_parts(
             scipy.sparse.csr_matrix(shape, dtype=np.float32),
             self.y,
             self.query_ids,
             self.query_of_row,
             **self._columns() | {"absent": self.absent},
         )
+        vars(made)["feature_hashes"] = self.feature_hashes  # row_keys are those of the features
+        return made
 
     def _columns(self) -> dict[str, Any]:
         """Return what :meth:`_assemble` takes by name."""

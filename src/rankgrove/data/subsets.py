@@ -54,7 +54,7 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
         picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
     else:
         picked = own
-    return data.from_parts(
+    made = data.from_parts(
         data.features,
         data.y[own],
         data.query_ids[chosen],
@@ -67,6 +67,9 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
         base_score=None if data.base_score is None else data.base_score[own],
         absent=data.absent_given,
     )
+    if "feature_hashes" in vars(data):  # the features themselves may be gone
+        vars(made)["feature_hashes"] = data.feature_hashes[inside]
+    return made
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:

@@ -56,7 +56,7 @@ class LambdaObjective:
         sigma and query weight. The papers do not; it learns faster.
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's
-    row_keys : one number a row, made of its query and place; ties in score keep their order
+    row_keys : one number a row; ties in score stand in the order of these
     may_be_empty : allow labels that say nothing of any order; all lambdas are 0 then
     """
 

@@ -20,7 +20,6 @@ from rankgrove.data.concatenate import concatenate
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
-from rankgrove.random import row_keys
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.base_trees import base_trees, check_dataset, fitted_base, objective_for
 from rankgrove.rankers.foreign import TreeRanker
@@ -254,7 +253,7 @@ def statistics_from_data(
     check_dataset("source", "statistics_from_data", source)
     names = source.given_names
     trees = base_trees(base, source.n_features, names, "statistics_from_data", "source")
-    keys = row_keys(source.query_keys, source.query_ptr)
+    keys = source.row_keys
     followed = objective_for(base, objective, measure, source, keys, n_threads)
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
     found = statistics_of(trees, rows, followed, l2, n_threads)

@@ -22,7 +22,6 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
-from rankgrove.random import row_keys
 from rankgrove.rankers.base import plain_parameters
 from rankgrove.rankers.boosted_data import (
     check_takes_base_score,
@@ -127,7 +126,7 @@ class BoostedRanker(BoostedParameters):
         measures = named_measures(valid_measures, parse_measure(self.measure), bool(watched))
         binned = self._bin(train)
         names = train.given_names
-        keys = row_keys(train.query_keys, train.query_ptr)
+        keys = train.row_keys
         objective = self._objective(train, keys)
         self._before_trees(train, binned, objective)
         self.saw_missing_ = binned.has_missing

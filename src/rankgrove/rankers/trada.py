@@ -20,7 +20,6 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.random import row_keys
 from rankgrove.rankers.base_trees import base_trees, fitted_base, objective_for
 from rankgrove.rankers.boosted import BoostedRanker
 from rankgrove.rankers.kept import HasFeatures
@@ -240,7 +239,7 @@ class Trada(BoostedRanker):
         values: dict[float, list[np.ndarray]] = {float(beta): [] for beta in self.betas}
         for k in range(self.folds):
             seen, unseen = train.select(part != k), train.select(part == k)
-            objective = self._objective(seen, row_keys(seen.query_keys, seen.query_ptr))
+            objective = self._objective(seen, seen.row_keys)
             target = _target_rows(trees, seen, self._bin(seen), self.n_threads)
             prepared = measure.prepare(unseen.grouped(unseen.y), unseen.query_ptr, self.n_threads)
             rows = query_order_rows(unseen)
