@@ -299,9 +299,7 @@ def test_a_forest_is_the_mean_of_trees_on_bootstrap_samples(sample):
         n_trees=4, n_leaves=5, sample=sample, feature_fraction=1.0, random_state=3
     ).fit(data)
     whole = sample == "queries"
-    from rankgrove.random import row_keys
-
-    keys = data.query_keys if whole else row_keys(data.query_keys, data.query_ptr)
+    keys = data.query_keys if whole else data.row_keys
     bootstrap = Bootstrap(keys, np.diff(data.query_ptr) if whole else None, 1.0, 3)
     for t in range(4):
         times = bootstrap.draw(t)

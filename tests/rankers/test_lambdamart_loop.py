@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.random import row_keys
 from tests.reference import lambdamart as naive
 from tests.reference import measures
 
@@ -44,7 +43,7 @@ def expected(measure, train, rate, start=None, sigma=1.0):
         train.X.tolist(),
         train.y.tolist(),
         train.query_ptr.tolist(),
-        row_keys(train.query_keys, train.query_ptr).tolist(),
+        train.row_keys.tolist(),
         rate=rate,
         start=start,
         sigma=sigma,

@@ -133,14 +133,18 @@ class QueryDataset:
         query_of_row: np.ndarray,
         *,
         rows: Rows = None,
+        feature_hashes: np.ndarray | None = None,
         **columns: Any,
     ) -> QueryDataset:
         """Build from parts already in their final form, unchecked: for readers and views.
 
-        `columns` are those of :meth:`_assemble`.
+        `feature_hashes` are known where the features themselves may be gone; `columns` are those of
+        :meth:`_assemble`.
         """
         self = cls.__new__(cls)
         self._assemble(features, rows, y, query_ids, query_of_row, **columns)
+        if feature_hashes is not None:
+            vars(self)["feature_hashes"] = feature_hashes
         return self
 
     @classmethod
@@ -285,8 +289,8 @@ class QueryDataset:
     def row_keys(self) -> np.ndarray:
         """A uint64 key a row, in query order, of what it holds: random draws hang on it.
 
-        Query id, features and label make it. Rows of a query that are equal in all of them are told
-        apart by weight and base score, and then by their order.
+        Query id and features make it. Rows of a query that are equal in all features are told apart
+        by label, weight and base score, and then by their order.
         """
         from rankgrove.data.row_keys import content_keys
 
@@ -399,15 +403,14 @@ class QueryDataset:
         import scipy.sparse
 
         shape: Any = (self.n_rows, self.n_features)
-        made = QueryDataset.from_parts(
+        return QueryDataset.from_parts(
             scipy.sparse.csr_matrix(shape, dtype=np.float32),
             self.y,
             self.query_ids,
             self.query_of_row,
+            feature_hashes=self.feature_hashes,  # row_keys are those of the features
             **self._columns() | {"absent": self.absent},
         )
-        vars(made)["feature_hashes"] = self.feature_hashes  # row_keys are those of the features
-        return made
 
     def _columns(self) -> dict[str, Any]:
         """Return what :meth:`_assemble` takes by name."""
@@ -426,7 +429,8 @@ class QueryDataset:
         if self.docid_column is not None:
             columns["docid"] = self.docid_column.compact()
         parts = (self.X, np.array(self.y), np.array(self.query_ids), np.array(self.query_of_row))
-        return partial(QueryDataset.from_parts, **columns), parts
+        known = vars(self).get("feature_hashes")
+        return partial(QueryDataset.from_parts, feature_hashes=known, **columns), parts
 
     # -- how it looks -----------------------------------------------------------------------
 

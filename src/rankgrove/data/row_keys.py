@@ -46,19 +46,17 @@ def hash_features(data: QueryDataset, n_threads: int | None = None) -> np.ndarra
 
 
 def content_keys(data: QueryDataset, hashes: np.ndarray) -> np.ndarray:
-    """Return a uint64 key a row, in query order, of its query's id, features and label.
+    """Return a uint64 key a row, in query order, of its query's id and its features.
 
     Features are given by their `hashes`. Rows of one query that are equal in all of them count on:
-    by weight, by base score, and then as they stand. (Weights and base scores are not part of the
-    key itself: their scale, or leaving out weights of 1, changes nothing.)
+    by label, by weight, by base score, and then as they stand. (These are not part of the key
+    itself: another scale of them, or leaving out weights of 1, changes nothing.)
     """
-    labels = np.ascontiguousarray(data.grouped(data.y), np.float64) + 0.0  # no -0.0
     keys = mix64(hashes ^ np.repeat(data.query_keys, np.diff(data.query_ptr)))
-    keys = mix64(keys ^ labels.view(np.uint64))
     ordered = np.sort(keys)
     again = np.concatenate([[False], ordered[1:] == ordered[:-1]])
     if again.any():
-        others = [one for one in (data.base_score, data.weight) if one is not None]
+        others = [one for one in (data.base_score, data.weight, data.y) if one is not None]
         order = np.lexsort((*(data.grouped(one) for one in others), keys))
         place = np.arange(keys.size)
         first = np.maximum.accumulate(np.where(again, 0, place))

@@ -54,12 +54,14 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
         picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
     else:
         picked = own
-    made = data.from_parts(
+    hashes = vars(data).get("feature_hashes")
+    return data.from_parts(
         data.features,
         data.y[own],
         data.query_ids[chosen],
         np.repeat(np.arange(chosen.size), sizes),
         rows=_compose(data.rows, picked),
+        feature_hashes=None if hashes is None else hashes[inside],
         weight=None if data.weight is None else data.weight[own],
         docid=None if data.docid_column is None else data.docid_column.take(own),
         feature_names=data.given_names,
@@ -67,9 +69,6 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
         base_score=None if data.base_score is None else data.base_score[own],
         absent=data.absent_given,
     )
-    if "feature_hashes" in vars(data):  # the features themselves may be gone
-        vars(made)["feature_hashes"] = data.feature_hashes[inside]
-    return made
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
