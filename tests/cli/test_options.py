@@ -150,9 +150,9 @@ def test_no_file_that_is_read_is_overwritten(folder):
         ("train train.txt --out x --checkpoint x", "would overwrite the file of --out"),
         ("train train.txt --out x --set checkpoint=train.txt", "--checkpoint train.txt would"),
         ("rank test.txt --model m.rg --out m.rg", "--out m.rg would overwrite"),
-        ("evaluate test.txt --feature 1 --json test.txt", "--json test.txt would overwrite"),
+        ("evaluate test.txt --feature 1 --json test.txt", "--out test.txt would overwrite"),
         ("evaluate test.txt --feature 1 --json x --per-query x", "the file of --per-query"),
-        ("compare test.txt -s a=model:m.rg -s b=feature:1 --json m.rg", "--json m.rg would"),
+        ("compare test.txt -s a=model:m.rg -s b=feature:1 --json m.rg", "--out m.rg would"),
     ]:
         _, complaint = run(*words.split(), cwd=folder, status=2)
         assert message in complaint

@@ -21,7 +21,8 @@ from tests.reporting.blocks import block
 def bag(made):
     train = rg.make_artificial(30, n_docs=12, seed=1)
     base = rg.LambdaMART(n_trees=25, early_stopping=4, min_leaf=3)
-    return rg.BaggedRanker(base, n_models=4, query_fraction=0.5).fit(train, valid=made[2])
+    bag = rg.BaggedRanker(base, n_models=4, query_fraction=0.5, random_state=4)
+    return bag.fit(train, valid=made[2])
 
 
 def test_the_learning_curves_of_a_bag(bag):
