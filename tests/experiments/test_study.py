@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import time
 
 import pytest
 
@@ -23,6 +25,17 @@ def product(study, a, b):
 
 def broken(study, a, b):
     raise AssertionError("computed again")
+
+
+def ended_early(study, a, b):
+    """Do as a fit does on Ctrl-C: return what there is so far."""
+    try:
+        if a == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+    except KeyboardInterrupt:
+        return "half a model"
+    return "a model"
 
 
 def tasks(work):
@@ -158,3 +171,14 @@ def test_a_variant_is_named_by_its_parameters():
     text = variant_of(rg.LambdaMART("ndcg", normalise=False, split="mse", l2=0.0, truncation=None))
     for named in ("measure ndcg", "truncation None", "normalise False", "split mse", "l2 0.0"):
         assert named in text.split(", ")
+
+
+def test_what_an_interrupt_ended_early_is_no_result(tmp_path):
+    store = ResultStore(tmp_path / "results.jsonl", {"a": 1})
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        Study("small", store).cells(tasks(ended_early))
+    assert signal.getsignal(signal.SIGINT) is before
+    kept = ResultStore(tmp_path / "results.jsonl", {"a": 1})
+    assert [key for key in tasks(ended_early) if key in kept] == ["0 x 0", "0 x 1"]
+    assert kept["0 x 1"] == "a model"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,7 +70,11 @@ class Study:
         if self.cluster is None:
             for i, key in enumerate(missing):
                 self.say(key)
-                keep(i, _work(self, tasks[key], self.n_threads))
+                with interrupts() as came:
+                    value = _work(self, tasks[key], self.n_threads)
+                if came():  # a fit that Ctrl-C ended early is a model, but no result
+                    raise KeyboardInterrupt
+                keep(i, value)
         elif missing:
             self.say(f"{len(missing)} pieces of work to the workers")
             run_tasks(
@@ -94,6 +101,27 @@ class Study:
             }
         )
         return {name: [cells[key] for key in own] for name, own in keys.items()}
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether Ctrl-C was pressed meanwhile, whoever caught it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # signals are the main thread's
+        return
+    pressed: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def notice(number: int, frame: Any) -> None:
+        pressed.append(number)
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, notice)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _work(study: Study, task: Task, n_threads: int | None) -> Any:

@@ -117,9 +117,12 @@ class OptimalCombination(_Found):
             ("range", f"{self.bounds[0]:g} to {self.bounds[1]:g}"),
             (
                 "crossings",
-                f"{self.n_crossings:,}; the mean changes at {self.curve.value.size - 1:,}",
+                f"{self.n_crossings:,}; the mean changes at {self.curve.value.size - 1:,} of them",
             ),
         ]
+        if self.alpha in self.curve.point_alpha:
+            single = "a single one at which documents are tied; points='exclude' takes a stretch"
+            rows.append(("weight", single))
         return self._table(rows)
 
     def to_csv(self, path: str | Path | None = None) -> str:
