@@ -20,7 +20,7 @@ all four measures. What was chosen is then measured on draws that had no part in
 (`--confirm`), against the old default and LightGBM, by paired t-tests over queries.
 
 A second question, asked after these figures (models trained for ERR were behind LightGBM):
-which measure's lambdas give the highest ERR (`--surrogates`)? The rule, written before its own
+which measure's lambdas give the highest ERR (`--surrogates`)? The rule, fixed before its own
 figures: the largest ERR relative to ERR's own lambdas, averaged over three draws, then over data
 sets with equal weights; measured on three fresh draws (`--fresh`).
 """
