@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import rankgrove as rg
 from tools import bits
 from tools.damaging_subjects import some_data
+
+import rankgrove as rg
 
 SAVED = Path(__file__).parent / "saved_models"
 

@@ -133,7 +133,7 @@ def _use_model(data: rg.QueryDataset) -> Callable[[Path], str]:
         str(model), model.get_params(), model.to_state()
         if hasattr(model, "summary"):
             model.summary()
-        if model._one_ensemble() is not None:
+        if model.flat() is not None:
             model.scorer().predict(data.X)
             model.feature_importances_ if hasattr(model, "feature_importances_") else None
         return _digest(scores)

@@ -51,57 +51,57 @@ _HOME = {
     "Comparison": "evaluation.compare",
     "Comparisons": "evaluation.compare",
     "compare": "evaluation.compare",
-    "QueryKFold": "rankers.folds",
-    "LambdaMART": "rankers.lambdamart",
-    "MART": "rankers.mart",
-    "BaggedRanker": "rankers.bagged",
-    "McRank": "rankers.mcrank",
-    "AdaRank": "rankers.adarank",
-    "FRank": "rankers.frank",
-    "GBRank": "rankers.gbrank",
-    "RandomForest": "rankers.forest",
-    "RankBoost": "rankers.rankboost",
-    "CombinedRanker": "rankers.combination",
-    "Interpolation": "rankers.combining",
-    "OptimalCombination": "rankers.combining",
-    "RefinedWeights": "rankers.refining",
-    "interpolate": "rankers.combining",
-    "optimal_combination": "rankers.combining",
-    "refine_weights": "rankers.refining",
-    "LambdaRank": "rankers.nets",
-    "RankNet": "rankers.nets",
-    "ListNet": "rankers.listnet",
-    "BoltzRank": "rankers.boltzrank",
-    "StackedRanker": "rankers.stacking",
+    "QueryKFold": "operations.query_k_fold",
+    "LambdaMART": "rankers.trees.lambdamart",
+    "MART": "rankers.trees.mart",
+    "BaggedRanker": "rankers.ensembles.bagged",
+    "McRank": "rankers.trees.mcrank",
+    "AdaRank": "rankers.linear.adarank",
+    "FRank": "rankers.trees.frank",
+    "GBRank": "rankers.trees.gbrank",
+    "RandomForest": "rankers.trees.forest",
+    "RankBoost": "rankers.trees.rankboost",
+    "CombinedRanker": "rankers.ensembles.combination",
+    "Interpolation": "operations.combining",
+    "OptimalCombination": "operations.combining",
+    "RefinedWeights": "operations.refining",
+    "interpolate": "operations.combining",
+    "optimal_combination": "operations.combining",
+    "refine_weights": "operations.refining",
+    "LambdaRank": "rankers.nets.lambda_nets",
+    "RankNet": "rankers.nets.lambda_nets",
+    "ListNet": "rankers.nets.listnet",
+    "BoltzRank": "rankers.nets.boltzrank",
+    "StackedRanker": "rankers.ensembles.stacking",
     "LocalOptimum": "nets.optimality",
-    "check_local_optimum": "rankers.optimality",
+    "check_local_optimum": "operations.optimality",
     "GradientCheck": "objectives.gradient_check",
     "is_gradient": "objectives.gradient_check",
-    "StructuralSVM": "rankers.svm",
-    "SVMMap": "rankers.svm",
-    "SVMMrr": "rankers.svm",
-    "SVMNdcg": "rankers.svm",
-    "SVMRoc": "rankers.svm",
-    "SVMAcc": "rankers.svm_acc",
-    "RankSVM": "rankers.rank_svm",
-    "CoordinateAscent": "rankers.coordinate_ascent",
-    "SmoothRank": "rankers.smooth_rank",
-    "CRR": "rankers.crr",
-    "ThresholdFeatures": "rankers.threshold_features",
-    "Trada": "rankers.trada",
+    "StructuralSVM": "rankers.linear.structural_svm",
+    "SVMMap": "rankers.linear.structural_svm",
+    "SVMMrr": "rankers.linear.structural_svm",
+    "SVMNdcg": "rankers.linear.structural_svm",
+    "SVMRoc": "rankers.linear.structural_svm",
+    "SVMAcc": "rankers.linear.svm_acc",
+    "RankSVM": "rankers.linear.rank_svm",
+    "CoordinateAscent": "rankers.linear.coordinate_ascent",
+    "SmoothRank": "rankers.linear.smooth_rank",
+    "CRR": "rankers.linear.crr",
+    "ThresholdFeatures": "operations.threshold_features",
+    "Trada": "rankers.trees.trada",
     "AdaptationReport": "adapt.report",
-    "adapt_with": "rankers.adapting",
-    "combined_data": "rankers.adapting",
-    "statistics_from_data": "rankers.adapting",
+    "adapt_with": "operations.adapting",
+    "combined_data": "operations.adapting",
+    "statistics_from_data": "operations.adapting",
     "load": "rankers.load",
-    "TreeRanker": "rankers.foreign",
-    "WeightRanker": "rankers.foreign",
-    "convert": "rankers.convert",
+    "TreeRanker": "rankers.foreign_models",
+    "WeightRanker": "rankers.foreign_models",
+    "convert": "operations.convert",
     "Report": "reporting.make",
     "report": "reporting.make",
-    "PreparedRanker": "rankers.prepared",
-    "PrunedRanker": "rankers.pruning",
-    "prune": "rankers.pruning",
+    "PreparedRanker": "rankers.ensembles.prepared",
+    "PrunedRanker": "operations.pruning",
+    "prune": "operations.pruning",
     "Tuning": "experiments.tuning",
     "tune": "experiments.tune",
     "CrossValidation": "experiments.cross_validation",
@@ -175,51 +175,51 @@ if TYPE_CHECKING:
     from rankgrove.nets.optimality import LocalOptimum as LocalOptimum
     from rankgrove.objectives.gradient_check import GradientCheck as GradientCheck
     from rankgrove.objectives.gradient_check import is_gradient as is_gradient
-    from rankgrove.rankers.adapting import adapt_with as adapt_with
-    from rankgrove.rankers.adapting import combined_data as combined_data
-    from rankgrove.rankers.adapting import statistics_from_data as statistics_from_data
-    from rankgrove.rankers.adarank import AdaRank as AdaRank
-    from rankgrove.rankers.bagged import BaggedRanker as BaggedRanker
-    from rankgrove.rankers.boltzrank import BoltzRank as BoltzRank
-    from rankgrove.rankers.combination import CombinedRanker as CombinedRanker
-    from rankgrove.rankers.combining import Interpolation as Interpolation
-    from rankgrove.rankers.combining import OptimalCombination as OptimalCombination
-    from rankgrove.rankers.combining import interpolate as interpolate
-    from rankgrove.rankers.combining import optimal_combination as optimal_combination
-    from rankgrove.rankers.convert import convert as convert
-    from rankgrove.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
-    from rankgrove.rankers.crr import CRR as CRR
-    from rankgrove.rankers.folds import QueryKFold as QueryKFold
-    from rankgrove.rankers.foreign import TreeRanker as TreeRanker
-    from rankgrove.rankers.foreign import WeightRanker as WeightRanker
-    from rankgrove.rankers.forest import RandomForest as RandomForest
-    from rankgrove.rankers.frank import FRank as FRank
-    from rankgrove.rankers.gbrank import GBRank as GBRank
-    from rankgrove.rankers.lambdamart import LambdaMART as LambdaMART
-    from rankgrove.rankers.listnet import ListNet as ListNet
+    from rankgrove.operations.adapting import adapt_with as adapt_with
+    from rankgrove.operations.adapting import combined_data as combined_data
+    from rankgrove.operations.adapting import statistics_from_data as statistics_from_data
+    from rankgrove.operations.combining import Interpolation as Interpolation
+    from rankgrove.operations.combining import OptimalCombination as OptimalCombination
+    from rankgrove.operations.combining import interpolate as interpolate
+    from rankgrove.operations.combining import optimal_combination as optimal_combination
+    from rankgrove.operations.convert import convert as convert
+    from rankgrove.operations.optimality import check_local_optimum as check_local_optimum
+    from rankgrove.operations.pruning import PrunedRanker as PrunedRanker
+    from rankgrove.operations.pruning import prune as prune
+    from rankgrove.operations.query_k_fold import QueryKFold as QueryKFold
+    from rankgrove.operations.refining import RefinedWeights as RefinedWeights
+    from rankgrove.operations.refining import refine_weights as refine_weights
+    from rankgrove.operations.threshold_features import ThresholdFeatures as ThresholdFeatures
+    from rankgrove.rankers.ensembles.bagged import BaggedRanker as BaggedRanker
+    from rankgrove.rankers.ensembles.combination import CombinedRanker as CombinedRanker
+    from rankgrove.rankers.ensembles.prepared import PreparedRanker as PreparedRanker
+    from rankgrove.rankers.ensembles.stacking import StackedRanker as StackedRanker
+    from rankgrove.rankers.foreign_models import TreeRanker as TreeRanker
+    from rankgrove.rankers.foreign_models import WeightRanker as WeightRanker
+    from rankgrove.rankers.linear.adarank import AdaRank as AdaRank
+    from rankgrove.rankers.linear.coordinate_ascent import CoordinateAscent as CoordinateAscent
+    from rankgrove.rankers.linear.crr import CRR as CRR
+    from rankgrove.rankers.linear.rank_svm import RankSVM as RankSVM
+    from rankgrove.rankers.linear.smooth_rank import SmoothRank as SmoothRank
+    from rankgrove.rankers.linear.structural_svm import StructuralSVM as StructuralSVM
+    from rankgrove.rankers.linear.structural_svm import SVMMap as SVMMap
+    from rankgrove.rankers.linear.structural_svm import SVMMrr as SVMMrr
+    from rankgrove.rankers.linear.structural_svm import SVMNdcg as SVMNdcg
+    from rankgrove.rankers.linear.structural_svm import SVMRoc as SVMRoc
+    from rankgrove.rankers.linear.svm_acc import SVMAcc as SVMAcc
     from rankgrove.rankers.load import load as load
-    from rankgrove.rankers.mart import MART as MART
-    from rankgrove.rankers.mcrank import McRank as McRank
-    from rankgrove.rankers.nets import LambdaRank as LambdaRank
-    from rankgrove.rankers.nets import RankNet as RankNet
-    from rankgrove.rankers.optimality import check_local_optimum as check_local_optimum
-    from rankgrove.rankers.prepared import PreparedRanker as PreparedRanker
-    from rankgrove.rankers.pruning import PrunedRanker as PrunedRanker
-    from rankgrove.rankers.pruning import prune as prune
-    from rankgrove.rankers.rank_svm import RankSVM as RankSVM
-    from rankgrove.rankers.rankboost import RankBoost as RankBoost
-    from rankgrove.rankers.refining import RefinedWeights as RefinedWeights
-    from rankgrove.rankers.refining import refine_weights as refine_weights
-    from rankgrove.rankers.smooth_rank import SmoothRank as SmoothRank
-    from rankgrove.rankers.stacking import StackedRanker as StackedRanker
-    from rankgrove.rankers.svm import StructuralSVM as StructuralSVM
-    from rankgrove.rankers.svm import SVMMap as SVMMap
-    from rankgrove.rankers.svm import SVMMrr as SVMMrr
-    from rankgrove.rankers.svm import SVMNdcg as SVMNdcg
-    from rankgrove.rankers.svm import SVMRoc as SVMRoc
-    from rankgrove.rankers.svm_acc import SVMAcc as SVMAcc
-    from rankgrove.rankers.threshold_features import ThresholdFeatures as ThresholdFeatures
-    from rankgrove.rankers.trada import Trada as Trada
+    from rankgrove.rankers.nets.boltzrank import BoltzRank as BoltzRank
+    from rankgrove.rankers.nets.lambda_nets import LambdaRank as LambdaRank
+    from rankgrove.rankers.nets.lambda_nets import RankNet as RankNet
+    from rankgrove.rankers.nets.listnet import ListNet as ListNet
+    from rankgrove.rankers.trees.forest import RandomForest as RandomForest
+    from rankgrove.rankers.trees.frank import FRank as FRank
+    from rankgrove.rankers.trees.gbrank import GBRank as GBRank
+    from rankgrove.rankers.trees.lambdamart import LambdaMART as LambdaMART
+    from rankgrove.rankers.trees.mart import MART as MART
+    from rankgrove.rankers.trees.mcrank import McRank as McRank
+    from rankgrove.rankers.trees.rankboost import RankBoost as RankBoost
+    from rankgrove.rankers.trees.trada import Trada as Trada
     from rankgrove.reporting import plots as plot  # noqa: F401
     from rankgrove.reporting.make import Report as Report
     from rankgrove.reporting.make import report as report

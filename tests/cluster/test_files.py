@@ -82,7 +82,7 @@ def test_same_bytes_as_in_one_process(client, tmp_path, parts, name):
 
 def test_many_lots_that_begin_alike(client, tmp_path, monkeypatch):
     """As where very many rows are drawn from: the lowest are found among those of the same bits."""
-    monkeypatch.setattr("rankgrove.cluster.training.LOT_BITS", 2)
+    monkeypatch.setattr("rankgrove.cluster.rows.LOT_BITS", 2)
     files = write(tmp_path, DATA, [7, 25])
     parameters = {"n_trees": 3, "n_leaves": 5, "query_fraction": 0.55, "row_fraction": 0.6}
     here = rg.LambdaMART(**parameters).fit(rg.read_letor(files, **READ))
@@ -94,7 +94,7 @@ def test_two_planes_and_a_small_pool_of_histograms(client, tmp_path, monkeypatch
     """As of a million rows, or of very many features."""
     monkeypatch.setattr("rankgrove.growth.quantise.MOST_ROWS_OF_ONE_PLANE", 1)
     few = functools.partial(frontier_of, histogram_bytes=0)
-    monkeypatch.setattr("rankgrove.cluster.training.frontier_of", few)
+    monkeypatch.setattr("rankgrove.cluster.rows.frontier_of", few)
     files = write(tmp_path, DATA, [7, 25])
     parameters = {"n_trees": 3, "n_leaves": 12, "min_leaf": 5}
     here = rg.LambdaMART(**parameters).fit(rg.read_letor(files, **READ))

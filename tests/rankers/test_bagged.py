@@ -34,9 +34,9 @@ def test_a_bag_is_its_models(sets, combine):
         seen = sampled_queries(train.query_keys, 0.6, 5, m)
         seed = derive_seed(5, "bagged model", m) % 2**31
         one = clone(BASE).set_params(random_state=seed)
-        _, bins = one.with_bins(train)  # those of all training data
-        one.take_bins(bins.some(np.repeat(seen, np.diff(train.query_ptr))))
-        one.fit(train.select(seen), valid=valid)
+        _, bins = one.shared_bins(train)  # those of all training data
+        some = bins.some(np.repeat(seen, np.diff(train.query_ptr)))
+        one.fit_binned(train.select(seen), some, valid={"valid": valid})
         columns.append(one.predict(test))
         np.testing.assert_array_equal(one.predict(test), bag.models_[m].predict(test))
     expected = test.ungrouped(
@@ -153,7 +153,7 @@ def test_overfitting_tolerance_keeps_more_trees(sets):
 
 
 def test_an_interrupted_bag_goes_on(sets, tmp_path, monkeypatch):
-    from rankgrove.rankers import bagged
+    from rankgrove.rankers.ensembles import bagged
 
     train, valid, test = sets
     folder = tmp_path / "models"

@@ -302,7 +302,7 @@ def test_a_forest_is_the_mean_of_trees_on_bootstrap_samples(sample):
     keys = data.query_keys if whole else data.row_keys
     bootstrap = Bootstrap(keys, np.diff(data.query_ptr) if whole else None, 1.0, 3)
     for t in range(4):
-        times = bootstrap.draw(t)
+        times = bootstrap.times(t)
         assert times.sum() == 40
         if whole:
             assert len(set(times[:8])) == 1
@@ -330,7 +330,7 @@ def test_out_of_bag_is_what_the_trees_that_missed_a_query_say():
     total, n = np.zeros(data.n_rows), np.zeros(data.n_rows)
     X = np.asarray(data.X)
     for t in range(15):
-        missed = bootstrap.draw(t) == 0
+        missed = bootstrap.times(t) == 0
         total[missed] += model.ensemble_.tree(t).predict(X)[missed]
         n += missed
     assert (n > 0).all()
@@ -342,7 +342,7 @@ def test_out_of_bag_is_what_the_trees_that_missed_a_query_say():
 def test_the_bootstrap_does_not_know_the_order_of_queries():
     keys = np.random.default_rng(0).integers(0, 2**63, 50).astype(np.uint64)
     turn = np.random.default_rng(1).permutation(50)
-    a, b = (Bootstrap(k, None, 0.6, 7).draw(2) for k in (keys, keys[turn]))
+    a, b = (Bootstrap(k, None, 0.6, 7).times(2) for k in (keys, keys[turn]))
     np.testing.assert_array_equal(a[turn], b)
     assert a.sum() == 30
 

@@ -10,7 +10,7 @@ import pytest
 import xgboost as xgb
 
 import rankgrove as rg
-from rankgrove.rankers.convert import flat_model
+from rankgrove.operations.convert import flat_model
 from tests.formats.made import walked
 from tests.reference import formats as mirrored
 

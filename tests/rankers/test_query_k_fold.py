@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from rankgrove.data.folds import k_fold
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.rankers.folds import QueryKFold
+from rankgrove.operations.query_k_fold import QueryKFold
 
 
 class Remembering(RegressorMixin, BaseEstimator):

@@ -9,20 +9,19 @@ import numpy as np
 
 from rankgrove import parallel
 from rankgrove.boosting._fidelity_kernels import BINS, fidelity_losses, fidelity_sums
-from rankgrove.boosting.step import Step
+from rankgrove.boosting.step import Grown
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth.leaves import add_leaf_values
 from rankgrove.growth.stumps import StumpMaker
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.label_pairs import LabelPairs
-from rankgrove.training.watch import Watch
 
 MOST_PULL = 0.385  # the largest (1 - P) sqrt(P), at P = 1/3
 HALVINGS = 40
 SERIAL_PAIRS = 1 << 14
 
 
-class FidelityTraining:
+class FidelityRows:
     """Training rows for the boosting loop (see :class:`~rankgrove.boosting.loop.TrainingRows`).
 
     The loss of a pair is 1 - sqrt(P), P = 1 / (1 + exp(-gap)) (Tsai et al. 2007); its slope is
@@ -36,7 +35,7 @@ class FidelityTraining:
     ----------
     pairs : the pairs; every query's are to have the same weight together
     binned : the rows
-    scores : of shape (1, rows); brought up to date in place
+    scores : of shape (1, rows); updated in place
 
     Attributes
     ----------
@@ -59,13 +58,13 @@ class FidelityTraining:
         self._scores = scores[0]
         self._n_threads = n_threads
         self._unit = math.ldexp(1.0, 60 - math.frexp(MOST_PULL * pairs.total)[1])
-        self.loss: float | None = None  # scores may yet be brought to where a checkpoint ends
+        self.loss: float | None = None  # scores may yet be those of a checkpoint
 
-    def follow(self, round: int) -> None:
-        """Do nothing: every round sees everything."""
+    def gradients(self, round: int) -> None:
+        """Do nothing: slopes are of pairs, and are summed where stumps are sought."""
 
-    def advance(self, column: int, number: int, step: Step, watch: Watch) -> tuple[Tree, float]:
-        """Find a stump, weigh it and add it to the scores; return it and its weight."""
+    def grow(self, column: int, number: int) -> Grown:
+        """Find a stump and its weight; a tree without a split where none lowers the loss."""
         if self.loss is None:
             self.loss = self._loss(self._scores)
         right, wrong = self._sums()
@@ -78,14 +77,14 @@ class FidelityTraining:
             loss = self._loss(self._scores + alpha * rows)
             if loss < self.loss:
                 tree = self._maker.tree(at, rows, alpha, self.loss - loss)
-                tree, weight = step(tree, rows, self._scores, watch)
-                add_leaf_values(
-                    self._scores, tree.value, rows.view(np.uint8), n_threads=self._n_threads
-                )
                 self.loss = loss
-                return tree, weight
+                return Grown(tree, rows.view(np.uint8), self._scores)
             alpha /= 2.0
-        return Tree.constant(0.0), 0.0
+        return Grown(Tree.constant(0.0), np.zeros(rows.size, np.uint8), self._scores)
+
+    def add(self, column: int, grown: Grown) -> None:
+        """Add a stump to the scores."""
+        add_leaf_values(self._scores, grown.tree.value, grown.leaf_of, n_threads=self._n_threads)
 
     def _sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return A and B of every split, of shape (columns, where missing values go, bins)."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankgrove.boosting.rows import HeldTraining, TreeGrower
-from rankgrove.boosting.sampling import Sampler, share
-from rankgrove.boosting.step import Step
-from rankgrove.model.tree import Tree
+from rankgrove.boosting.local_rows import LocalRows, TreeGrower
+from rankgrove.boosting.sampling import share
+from rankgrove.boosting.step import Grown
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.random import generator
-from rankgrove.training.watch import Watch
 
 
 class Bootstrap:
@@ -18,7 +16,7 @@ class Bootstrap:
 
     Parameters
     ----------
-    keys : uint64, one a row or one a query: the order of the file plays no part in the draw
+    keys : uint64, one per row or one per query: the order of the file does not affect the draw
     sizes : the numbers of rows of the queries; None: rows are drawn
     fraction : how many are drawn, as a share of their number
     """
@@ -31,7 +29,13 @@ class Bootstrap:
         self._n_drawn = share(fraction, keys.size)
         self._seed = seed
 
-    def draw(self, round: int) -> np.ndarray:
+    is_random = True
+
+    def draw(self, round: int) -> tuple[None, np.ndarray]:
+        """Return the rows that a round's tree is grown on, ascending."""
+        return None, np.flatnonzero(self.times(round)).astype(np.int32)
+
+    def times(self, round: int) -> np.ndarray:
         """Return how often every row was drawn."""
         n = self._by_key.size
         lots = generator(self._seed, "bootstrap", round).integers(0, n, self._n_drawn)
@@ -40,8 +44,36 @@ class Bootstrap:
         return times if self._sizes is None else np.repeat(times, self._sizes)
 
 
-class ForestTraining(HeldTraining):
-    """Training rows whose gradients are the labels, times how often a row was drawn.
+class BootstrapLabels:
+    """The objective of a forest's trees: labels, times how often a row was drawn.
+
+    Every tree is grown for the labels themselves, whatever the trees before it say.
+    """
+
+    n_columns = 1
+
+    def __init__(self, squared: SquaredError, bootstrap: Bootstrap) -> None:
+        self.labels = squared.labels
+        self.query_ptr = squared.query_ptr
+        self._weight = squared.weight if squared.weight.size else np.ones(squared.labels.size)
+        self._bootstrap = bootstrap
+
+    def gradients(
+        self,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+        queries: np.ndarray | None = None,
+        n_threads: int | None = None,
+        round: int = 0,
+    ) -> None:
+        """Fill `gradient` and `hessian` of the sample of a round."""
+        hessian[:] = self._bootstrap.times(round) * self._weight
+        gradient[:] = hessian * self.labels
+
+
+class ForestRows(LocalRows):
+    """Training rows that are scored by the trees that did not see them, too.
 
     Attributes
     ----------
@@ -50,37 +82,21 @@ class ForestTraining(HeldTraining):
 
     def __init__(
         self,
-        objective: SquaredError,
+        objective: BootstrapLabels,
         grower: TreeGrower,
         scores: np.ndarray,
-        sampler: Sampler,
         bootstrap: Bootstrap,
         n_threads: int | None = None,
     ) -> None:
-        super().__init__(objective, grower, scores, sampler, n_threads)
-        self.grows_alike = False
-        self._labels = objective.labels
-        self._weight = objective.weight if objective.weight.size else np.ones(scores.shape[1])
-        self._bootstrap = bootstrap
+        super().__init__(objective, grower, scores, bootstrap, n_threads)
         self.unseen = (np.zeros(scores.shape[1]), np.zeros(scores.shape[1], np.int64))
 
-    def follow(self, round: int) -> None:
-        """Draw the sample of a tree."""
-        times = self._bootstrap.draw(round)
-        self._hessian[0] = times * self._weight
-        self._gradient[0] = self._hessian[0] * self._labels
-        self._rows = np.flatnonzero(times).astype(np.int32)
-
-    def advance(self, column: int, number: int, step: Step, watch: Watch) -> tuple[Tree, float]:
-        """Grow a tree and add it to the scores; return it and its weight."""
-        gradient, hessian = self._gradient[0], self._hessian[0]
-        tree, leaf_of = self._grower.grow(gradient, hessian, number, self._rows)
-        tree, weight = step(tree, leaf_of, self._scores[0], watch)
-        values = tree.value[leaf_of]
+    def add(self, column: int, grown: Grown) -> None:
+        """Add a tree to the scores, and to those of the rows that it did not see."""
+        values = grown.tree.value[grown.leaf_of]
         self._scores[0] += values
         missed = np.ones(values.size, np.bool_)
         missed[self._rows] = False
-        total, n = self.unseen
+        total, n_trees = self.unseen
         total[missed] += values[missed]
-        n += missed
-        return tree, weight
+        n_trees += missed

@@ -1,9 +1,10 @@
 """The boosting loop: it knows nothing of what it boosts.
 
-Every round: gradients of the objective at the current scores, a tree (one a class, where there are
-classes) that follows them, a step, and a look at the validation data. All random draws of a round
-hang on the seed and the round's number, so a run that goes on from a checkpoint, or from the trees
-of a submodel, is the run that was never interrupted.
+Every round has four steps: `gradients` of the objective at the current scores; `grow` a tree that
+follows them (one per class, where there are classes); `step`, how far to go along it; `add` it to
+the scores. Then the validation data is measured. All random draws of a round depend on the seed and
+the round's number, so a run that is resumed from a checkpoint, or starts from the trees of a
+submodel, is the run that was never interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rankgrove.boosting.step import Step
+from rankgrove.boosting.step import Grown, Step
 from rankgrove.model.tree import Tree
 from rankgrove.training import progress as training
 from rankgrove.training.watch import Watch
@@ -23,7 +24,7 @@ from rankgrove.training.watch import Watch
 class Objective(Protocol):
     """What the loop asks of an objective.
 
-    ``n_columns`` is the number of scores a row has: 1, or one a class. The arrays of a single
+    ``n_columns`` is the number of scores per row: 1, or one per class. The arrays of a single
     column have the shape (rows,), those of several (columns, rows).
     """
 
@@ -36,8 +37,12 @@ class Objective(Protocol):
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
-        """Fill the direction in which every score should go, and the curvature there."""
+        """Fill the direction in which every score should go, and the curvature there.
+
+        An objective that draws random numbers takes them from its seed and the `round`.
+        """
 
 
 class TrainingRows(Protocol):
@@ -50,11 +55,14 @@ class TrainingRows(Protocol):
     n_columns: int
     grows_alike: bool
 
-    def follow(self, round: int) -> None:
+    def gradients(self, round: int) -> None:
         """Draw what a round sees, and compute its gradients."""
 
-    def advance(self, column: int, number: int, step: Step, watch: Watch) -> tuple[Tree, float]:
-        """Grow a tree, weigh it and add it to the scores; return it and its weight."""
+    def grow(self, column: int, number: int) -> Grown:
+        """Return a tree that follows the gradients of a column; `number` counts all trees."""
+
+    def add(self, column: int, grown: Grown) -> None:
+        """Add a tree, which has been weighted, to the scores of a column."""
 
 
 @dataclass(repr=False, kw_only=True)
@@ -63,7 +71,7 @@ class Progress(training.Progress):
 
     Attributes
     ----------
-    trees : the trees so far, one a round (one a class and round, where there are classes)
+    trees : the trees so far, one per round (one per class and round, where there are classes)
     steps : the weight that every tree was given, learning rate included
     """
 
@@ -91,9 +99,9 @@ def boost(
     ----------
     rows : what is trained on, with the scores of the `trees` so far
     step : how far to go along a tree
-    watch : looks at validation data and says when to stop
+    watch : measures validation data and says when to stop
     trees, steps : the trees of the rounds already done, and their weights
-    rounds_before : number of rounds a submodel had: random draws go on from there
+    rounds_before : number of rounds of a submodel: random draws continue from there
     callbacks : called after every round
 
     Notes
@@ -107,18 +115,19 @@ def boost(
     )
     try:
         for round in range(done, rounds):
-            rows.follow(rounds_before + round)
-            grown: list[Tree] = []
-            for c in range(n_columns):
-                number = (rounds_before + round) * n_columns + c
-                tree, weight = rows.advance(c, number, step, watch)
-                grown.append(tree)
+            rows.gradients(rounds_before + round)
+            trees_of_round: list[Tree] = []
+            for column in range(n_columns):
+                number = (rounds_before + round) * n_columns + column
+                grown, weight = step(rows.grow(column, number))
+                rows.add(column, grown)
+                trees_of_round.append(grown.tree)
                 progress.steps.append(weight)
-            watch.look(grown)
-            progress.trees += grown
+            watch.look(trees_of_round)
+            progress.trees += trees_of_round
             progress.round = round + 1
             stopped = [bool(callback(progress)) for callback in callbacks]
-            stuck = rows.grows_alike and all(tree.n_nodes == 0 for tree in grown)
+            stuck = rows.grows_alike and all(tree.n_nodes == 0 for tree in trees_of_round)
             if any(stopped) or watch.out_of_patience or stuck:
                 break
     except KeyboardInterrupt:

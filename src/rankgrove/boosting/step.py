@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import PreparedMeasure
 from rankgrove.model.tree import Tree
-from rankgrove.training.watch import Watch, Watched
+from rankgrove.training.watch import Watched
+
+
+class Grown(NamedTuple):
+    """A tree that was just grown.
+
+    ``leaf_of`` is the leaf of every training row and ``scores`` are the rows' scores before the
+    tree; both are empty where the rows are in other processes.
+    """
+
+    tree: Tree
+    leaf_of: np.ndarray
+    scores: np.ndarray
 
 
 class Step(Protocol):
     """Gives a tree the values that are added to the scores, and says with what weight."""
 
-    def __call__(
-        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, watch: Watch
-    ) -> tuple[Tree, float]:
+    def __call__(self, grown: Grown) -> tuple[Grown, float]:
         """Return the tree with its values weighted, and the weight."""
 
 
@@ -28,11 +38,10 @@ class ConstantStep:
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
 
-    def __call__(
-        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, watch: Watch
-    ) -> tuple[Tree, float]:
+    def __call__(self, grown: Grown) -> tuple[Grown, float]:
         """Return the tree with its values times the learning rate."""
-        return replace(tree, value=self.learning_rate * tree.value), self.learning_rate
+        tree = replace(grown.tree, value=self.learning_rate * grown.tree.value)
+        return grown._replace(tree=tree), self.learning_rate
 
 
 class OptimalStep:
@@ -78,22 +87,18 @@ class OptimalStep:
         self.l2 = l2
         self.n_threads = n_threads
 
-    def __call__(
-        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, watch: Watch
-    ) -> tuple[Tree, float]:
+    def __call__(self, grown: Grown) -> tuple[Grown, float]:
         """Return the tree with its values times the best weight."""
-        value, newton = self.direction(tree)
-        leaf_of, scores = self._looked_at(tree, leaf_of, scores)
+        value, newton = self.direction(grown.tree)
+        leaf_of, scores = self._searched_on(grown)
         alpha, is_free = self._best(scores, value[leaf_of], newton)
         weight = alpha if is_free else self.learning_rate * alpha
-        return replace(tree, value=weight * value), weight
+        return grown._replace(tree=replace(grown.tree, value=weight * value)), weight
 
-    def weight_of_scores(
-        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray, spread: float
-    ) -> float:
+    def weight_of_scores(self, grown: Grown, spread: float) -> float:
         """Return the weight at which the measure of weight * scores / spread + tree is highest."""
-        leaf_of, scores = self._looked_at(tree, leaf_of, scores)
-        return self._best(tree.value[leaf_of], scores / spread, 1.0)[0]
+        leaf_of, scores = self._searched_on(grown)
+        return self._best(grown.tree.value[leaf_of], scores / spread, 1.0)[0]
 
     def direction(self, tree: Tree) -> tuple[np.ndarray, float]:
         """Return the leaves' values before they are weighted, and Newton's weight of the tree.
@@ -107,14 +112,12 @@ class OptimalStep:
         along = float(curvature @ value**2)
         return value, float(gradient @ value) / along if along > 0.0 else 1.0
 
-    def _looked_at(
-        self, tree: Tree, leaf_of: np.ndarray, scores: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _searched_on(self, grown: Grown) -> tuple[np.ndarray, np.ndarray]:
         """Return leaves and scores of the data that weights are found on."""
         if self.watched is None:
-            return leaf_of, scores
+            return grown.leaf_of, grown.scores
         assert self.watched.binned is not None
-        leaf_of = leaves_of(tree, self.watched.binned, n_threads=self.n_threads)
+        leaf_of = leaves_of(grown.tree, self.watched.binned, n_threads=self.n_threads)
         return leaf_of, self.watched.scores[0]
 
     def _best(self, start: np.ndarray, other: np.ndarray, usual: float) -> tuple[float, bool]:
@@ -126,7 +129,7 @@ class OptimalStep:
 
         low, high = self.bounds
         usual = min(max(usual, low), high)
-        found = sweep(
+        best = sweep(
             self.prepared,
             start,
             other,
@@ -137,6 +140,6 @@ class OptimalStep:
             keep_curve=False,
             n_threads=self.n_threads,
         )
-        is_free = found.n_changes == 0
-        is_best = found.stretch[0] < usual < found.stretch[1]
-        return usual if is_free or is_best else found.alpha, is_free
+        is_free = best.n_changes == 0
+        is_best = best.stretch[0] < usual < best.stretch[1]
+        return usual if is_free or is_best else best.alpha, is_free

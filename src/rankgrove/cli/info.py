@@ -61,7 +61,7 @@ def described(path: Path) -> dict[str, Any]:
 
 def _of_ranker(ranker: Ranker) -> dict[str, Any]:
     from rankgrove.rankers.base import plain_parameters
-    from rankgrove.rankers.trada import Trada
+    from rankgrove.rankers.trees.trada import Trada
     from rankgrove.reporting.learning import learning_curves
 
     names = getattr(ranker, "feature_names_", None)

@@ -154,7 +154,7 @@ def prepared(ranker: Any, reading: Reading, normalise: Normalisation | None) -> 
     ``--features`` may name a file, with the number or name of one feature a line.
     """
     from rankgrove.cli.inputs import read_names
-    from rankgrove.rankers.prepared import PreparedRanker
+    from rankgrove.rankers.ensembles.prepared import PreparedRanker
 
     chosen = None
     if reading.features is not None and Path(reading.features).is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -219,7 +218,7 @@ def _check_takes(
     made: Any, ranker: str, measure: str | None, start: Path | None, models: int | None
 ) -> None:
     """Refuse options that a ranker can do nothing with."""
-    if start is not None and ("start" not in inspect.signature(made.fit).parameters or models):
+    if start is not None and ("start" not in made.fit_takes or models):
         what = "a bag" if models else ranker
         raise ParameterError(
             f"--start begins with a net's weights, and {what} cannot. Leave it out."
@@ -255,8 +254,7 @@ def _configure(made: Any, given: dict[str, Any], quiet: bool) -> None:
 
 def _go_on_from(made: Any, base_score: str | None) -> dict[str, Any]:
     """Load the submodel of a ranker; return it, where it knows of features."""
-    from rankgrove.rankers.boosted_data import BASE_SCORE
-    from rankgrove.rankers.submodel import needs_base_score, resolve
+    from rankgrove.rankers.trees.starts import BASE_SCORE, needs_base_score, resolve
 
     if base_score is not None and getattr(made, "submodel", None) is None:
         made.set_params(submodel=BASE_SCORE)

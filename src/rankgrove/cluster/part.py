@@ -49,7 +49,7 @@ class FileFacts:
 
 
 @dataclass(frozen=True)
-class Training:
+class PartTraining:
     """What a part needs to train: the bins, how gradients are packed, what makes its objective."""
 
     binner: Binner
@@ -123,7 +123,7 @@ class Part:
         rows = query_order_rows(data)
         return count_columns(data.features, first, last, rows, self._n_threads)
 
-    def _train(self, training: Training) -> tuple[bool, str, bool]:
+    def _train(self, training: PartTraining) -> tuple[bool, str, bool]:
         """Get ready for the first tree.
 
         Return whether there is an order to learn here, a hash of the data if it is wanted, and
@@ -169,12 +169,12 @@ class Part:
             self._sample.keep_rows(self._lots, bar)
         return self._sample.n_rows
 
-    def _follow(self) -> None:
+    def _gradients(self, round: int) -> None:
         """Compute the gradients of the rows drawn."""
         queries, rows = self._sample.queries, self._sample.rows
         if queries is None or queries.size:
             arrays = (self._scores, self._gradient, self._hessian)
-            self._objective.gradients(*arrays, queries, self._n_threads)
+            self._objective.gradients(*arrays, queries, self._n_threads, round)
         self._rows.take(self._gradient, self._hessian, rows)
 
     def _largest(self) -> list[float]:

@@ -36,9 +36,9 @@ from rankgrove.experiments.study import (
 from rankgrove.experiments.wu2010_systems import MEASURES, PAPER_NET, TABLE_1
 from rankgrove.experiments.wu2010_systems import NAMES as TREE_NAMES
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.net_ranker import NetRanker
-from rankgrove.rankers.nets import LambdaRank, RankNet
+from rankgrove.rankers.nets.lambda_nets import LambdaRank, RankNet
+from rankgrove.rankers.nets.net import NetRanker
+from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.validation import counted
 
 RATES = (0.001, 0.003)

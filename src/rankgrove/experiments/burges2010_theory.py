@@ -31,12 +31,12 @@ from rankgrove.experiments.study import (
     per_query,
 )
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.combining import interpolate, optimal_combination
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.mart import MART
-from rankgrove.rankers.nets import LambdaRank, RankNet
-from rankgrove.rankers.optimality import check_local_optimum
-from rankgrove.rankers.stacking import StackedRanker
+from rankgrove.operations.combining import interpolate, optimal_combination
+from rankgrove.operations.optimality import check_local_optimum
+from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.nets.lambda_nets import LambdaRank, RankNet
+from rankgrove.rankers.trees.lambdamart import LambdaMART
+from rankgrove.rankers.trees.mart import MART
 
 # -- section 4.2: local optimality ----------------------------------------------------------------
 

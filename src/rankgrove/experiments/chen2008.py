@@ -34,10 +34,10 @@ from rankgrove.experiments.study import (
 )
 from rankgrove.measures.base import exact_mean
 from rankgrove.measures.ndcg import DCG
+from rankgrove.operations.adapting import adapt_with, statistics_from_data
 from rankgrove.random import generator
-from rankgrove.rankers.adapting import adapt_with, statistics_from_data
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.mart import MART
+from rankgrove.rankers.trees.mart import MART
 
 GRADES = np.array([0.0, 1.0, 3.0, 7.0, 10.0])
 MEASURE = DCG(cutoff=10, gain="identity", discount="ln")

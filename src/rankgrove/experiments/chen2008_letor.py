@@ -37,8 +37,8 @@ from rankgrove.experiments.study import (
     mean_cell,
     p_value,
 )
-from rankgrove.rankers.adapting import adapt_with
-from rankgrove.rankers.mart import MART
+from rankgrove.operations.adapting import adapt_with
+from rankgrove.rankers.trees.mart import MART
 
 # Of every collection: the target queries that models see, a few and all of four folds.
 FEW_AND_ALL: tuple[int | None, ...] = (50, None)

@@ -30,24 +30,24 @@ from rankgrove.experiments.study import (
 )
 from rankgrove.experiments.yue2007 import published_figures
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.adarank import AdaRank
-from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.boltzrank import BoltzRank
-from rankgrove.rankers.coordinate_ascent import CoordinateAscent
-from rankgrove.rankers.crr import CRR
-from rankgrove.rankers.forest import RandomForest
-from rankgrove.rankers.frank import FRank
-from rankgrove.rankers.gbrank import GBRank
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.linear import AUTO
-from rankgrove.rankers.listnet import ListNet
-from rankgrove.rankers.mart import MART
-from rankgrove.rankers.mcrank import McRank
-from rankgrove.rankers.nets import LambdaRank, RankNet
-from rankgrove.rankers.rank_svm import RankSVM
-from rankgrove.rankers.rankboost import RankBoost
-from rankgrove.rankers.smooth_rank import SmoothRank
-from rankgrove.rankers.svm import SVMMap, SVMRoc
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.linear.adarank import AdaRank
+from rankgrove.rankers.linear.coordinate_ascent import CoordinateAscent
+from rankgrove.rankers.linear.crr import CRR
+from rankgrove.rankers.linear.parameters import AUTO
+from rankgrove.rankers.linear.rank_svm import RankSVM
+from rankgrove.rankers.linear.smooth_rank import SmoothRank
+from rankgrove.rankers.linear.structural_svm import SVMMap, SVMRoc
+from rankgrove.rankers.nets.boltzrank import BoltzRank
+from rankgrove.rankers.nets.lambda_nets import LambdaRank, RankNet
+from rankgrove.rankers.nets.listnet import ListNet
+from rankgrove.rankers.trees.forest import RandomForest
+from rankgrove.rankers.trees.frank import FRank
+from rankgrove.rankers.trees.gbrank import GBRank
+from rankgrove.rankers.trees.lambdamart import LambdaMART
+from rankgrove.rankers.trees.mart import MART
+from rankgrove.rankers.trees.mcrank import McRank
+from rankgrove.rankers.trees.rankboost import RankBoost
 
 MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg", "p@1", "map")
 DECIDES = "map"

@@ -16,8 +16,8 @@ from typing import Any
 from rankgrove.data.queries import QueryDataset
 from rankgrove.experiments.sources import Collection, Redrawn
 from rankgrove.experiments.study import Choices, Study
-from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.lambdamart import LambdaMART
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.trees.lambdamart import LambdaMART
 
 MEASURES = ["ndcg@1", "ndcg@3", "ndcg@5", "meanndcg", "map"]
 TITLES = ("NDCG@1", "NDCG@3", "NDCG@5", "Mean NDCG", "MAP")

@@ -35,7 +35,7 @@ from rankgrove.experiments.study import (
 )
 from rankgrove.experiments.tune import tune
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.pruning import prune
+from rankgrove.operations.pruning import prune
 from rankgrove.validation import counted
 
 # -- pruning --------------------------------------------------------------------------------------

@@ -19,12 +19,12 @@ from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.tuning import Trial, merged
 from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed
-from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker, plain_parameters
-from rankgrove.rankers.boosted_data import fingerprint
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.mart import MART
-from rankgrove.rankers.mcrank import McRank
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.fitting import fingerprint
+from rankgrove.rankers.trees.lambdamart import LambdaMART
+from rankgrove.rankers.trees.mart import MART
+from rankgrove.rankers.trees.mcrank import McRank
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import counted
 
@@ -155,7 +155,7 @@ def _binned(base: Ranker, folds: list[Parts], tuned: set[str]) -> list[tuple[Par
     for parts in folds:
         ready = None
         if isinstance(base, LambdaMART | MART | McRank) and not {"max_bins", "submodel"} & tuned:
-            ready = base.with_bins(parts.train)
+            ready = base.shared_bins(parts.train)
         found.append((parts, None) if ready is None else (parts._replace(train=ready[0]), ready[1]))
     return found
 
@@ -192,9 +192,8 @@ def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | Non
     if "checkpoint" in own:  # it would be that of all fits
         made.set_params(checkpoint=None)
     parts, bins = folds[fold]
-    if bins is not None:
-        made.take_bins(bins)
-    made.fit(parts.train, valid=parts.valid, valid_measures=measures[0])
+    valid = {"valid": parts.valid}
+    made.fit_binned(parts.train, bins, valid=valid, valid_measures=[measures[0]])
     if getattr(made, "interrupted_", False):
         raise KeyboardInterrupt
     values = {

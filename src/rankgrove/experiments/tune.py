@@ -18,8 +18,8 @@ from rankgrove.experiments.trials import Parts, Runner
 from rankgrove.experiments.tuning import Tuning
 from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
-from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.validation import (
     check_choice,
     check_integer,

@@ -40,7 +40,7 @@ from rankgrove.experiments.wu2010_systems import (
     tree_systems,
 )
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.lambdamart import PAPERS, LambdaMART
+from rankgrove.rankers.trees.lambdamart import PAPERS, LambdaMART
 
 # Table 1: NDCG@10, @3, @1 on 10K test queries of the artificial data.
 PAPER_TABLE_1 = {

@@ -30,10 +30,10 @@ from rankgrove.experiments.study import (
 )
 from rankgrove.experiments.wu2010_systems import LEAVES, MEASURES
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.combining import interpolate
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.net_ranker import NetRanker
-from rankgrove.rankers.nets import LambdaRank
+from rankgrove.operations.combining import interpolate
+from rankgrove.rankers.nets.lambda_nets import LambdaRank
+from rankgrove.rankers.nets.net import NetRanker
+from rankgrove.rankers.trees.lambdamart import LambdaMART
 
 IN_DOMAIN, INTERPOLATED, ALONE = "in-domain", "interpolated", "trees alone"
 SMART = "LambdaSMART"

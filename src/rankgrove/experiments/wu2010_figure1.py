@@ -23,9 +23,9 @@ from rankgrove.experiments.study import (
     Study,
     markdown,
 )
-from rankgrove.rankers.combining import OptimalCombination, optimal_combination
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.nets import LambdaRank
+from rankgrove.operations.combining import OptimalCombination, optimal_combination
+from rankgrove.rankers.nets.lambda_nets import LambdaRank
+from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.sweep.sweep import combine_scores
 
 MEASURE = "ndcg@10"

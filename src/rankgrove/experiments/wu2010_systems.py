@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.experiments.study import per_query
-from rankgrove.rankers.lambdamart import PAPERS, LambdaMART
-from rankgrove.rankers.mcrank import McRank
+from rankgrove.rankers.trees.lambdamart import PAPERS, LambdaMART
+from rankgrove.rankers.trees.mcrank import McRank
 
 Parts = tuple[QueryDataset, QueryDataset, QueryDataset]  # to train, to validate, to test
 

@@ -54,7 +54,7 @@ from rankgrove.experiments.wu2010_systems import (
     tree_result,
     tree_systems,
 )
-from rankgrove.rankers.nets import LambdaRank
+from rankgrove.rankers.nets.lambda_nets import LambdaRank
 
 # Table 1: NDCG@10, @3 and @1 on 10K test queries of Web-1.
 PAPER_WEB = {

@@ -35,9 +35,10 @@ from rankgrove.experiments.study import (
     per_query,
 )
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.linear import AUTO, LinearRanker
-from rankgrove.rankers.svm import SVMMap, SVMMrr, SVMNdcg, SVMRoc
-from rankgrove.rankers.svm_acc import SVMAcc
+from rankgrove.rankers.linear.chosen_c import LinearRanker
+from rankgrove.rankers.linear.parameters import AUTO
+from rankgrove.rankers.linear.structural_svm import SVMMap, SVMMrr, SVMNdcg, SVMRoc
+from rankgrove.rankers.linear.svm_acc import SVMAcc
 from rankgrove.validation import counted
 
 N_TRIALS = 50

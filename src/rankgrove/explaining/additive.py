@@ -12,17 +12,16 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.explaining.trees import dense, leaf_cover, tree_contributions
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
-from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.boosted import BoostedRanker
-from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.foreign import TreeRanker, WeightRanker
-from rankgrove.rankers.linear_data import scaled_rows
-from rankgrove.rankers.linear_model import LinearPredictor
-from rankgrove.rankers.net_ranker import NetRanker
-from rankgrove.rankers.prepared import PreparedRanker
-from rankgrove.rankers.stacking import StackedRanker
-from rankgrove.rankers.submodel import SubmodelRanker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.ensembles.prepared import PreparedRanker
+from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.foreign_models import TreeRanker, WeightRanker
+from rankgrove.rankers.linear.data import scaled_rows
+from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.nets.net import NetRanker
+from rankgrove.rankers.trees.boosted import BoostedRanker
 
 _REMEDY = "rg.partial_dependence shows how its scores follow a feature"
 
@@ -97,7 +96,7 @@ def _foreign(model: TreeRanker, at: Context) -> Sum:
 
 def _boosted(model: BoostedRanker, at: Context) -> Sum:
     found = _trees(model, at)
-    if not isinstance(model, SubmodelRanker) or model.submodel_ is None:
+    if getattr(model, "submodel_", None) is None:
         return found
     if isinstance(model.submodel_, str):  # scores that come with the data
         below = Sum(np.array(at.data.base_score), np.zeros_like(found.parts))

@@ -13,10 +13,9 @@ from rankgrove.errors import DataError
 from rankgrove.explaining.explain import checked_data, checked_model
 from rankgrove.explaining.trees import dense_blocks
 from rankgrove.model.linear import BY_QUERY
-from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.linear_model import LinearPredictor
-from rankgrove.rankers.restoring import members
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.validation import check_integer, counted, refuse
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
@@ -146,7 +145,7 @@ def _refuse_by_query(model: Any, holder: str | None = None) -> None:
             "value for all documents of a query says nothing. Take one of its models, or a ranker "
             "that does not scale by query."
         )
-    for one in members(model):
+    for one in model.members():
         _refuse_by_query(one, name)
 
 
@@ -154,7 +153,7 @@ def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndar
     """Return the values of a grid, ascending, a missing one last."""
     owner = "partial_dependence"
     if isinstance(given, str):
-        trees = model._one_ensemble()
+        trees = model.flat()
         if given != "thresholds" or trees is None:
             rule = "values, a number of quantiles, or 'thresholds' for one sum of trees"
             refuse("grid", owner, rule, given)

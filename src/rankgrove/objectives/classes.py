@@ -40,6 +40,7 @@ class SoftmaxObjective:
         query_ptr: np.ndarray,
         weight: np.ndarray | None = None,
     ) -> None:
+        self.classes = classes
         self.n_columns = int(classes.size)
         self.codes = np.searchsorted(classes, labels).astype(np.uint8)
         self.query_ptr = query_ptr
@@ -52,6 +53,7 @@ class SoftmaxObjective:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian`, (classes, rows), of all rows or those of some queries."""
         from rankgrove.objectives._pointwise_kernels import softmax_queries
@@ -96,6 +98,7 @@ class OrdinalObjective:
         query_ptr: np.ndarray,
         weight: np.ndarray | None = None,
     ) -> None:
+        self.classes = classes
         self.n_columns = int(classes.size) - 1
         self.signs = np.where(labels > classes[:-1, None], 1, -1).astype(np.int8)
         self.query_ptr = query_ptr
@@ -108,6 +111,7 @@ class OrdinalObjective:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian`, (thresholds, rows), of all rows or of some queries'."""
         from rankgrove.objectives._pointwise_kernels import logistic_queries

@@ -95,6 +95,7 @@ class ExponentialPairs:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
         from rankgrove.objectives._label_pair_kernels import exponential_queries, widest_mistakes
@@ -127,14 +128,16 @@ class MarginPairs:
     ----------
     pairs : the pairs
     tau : by how much the better document's score shall be higher
+    first_round : the round whose scores are the start alone. After k more rounds the scores are
+        the sum of the start and k trees, and their mean is the ranking function
     """
 
     n_columns = 1
 
-    def __init__(self, pairs: LabelPairs, tau: float) -> None:
+    def __init__(self, pairs: LabelPairs, tau: float, first_round: int = 0) -> None:
         self.pairs = pairs
         self.tau = float(tau)
-        self.n_summed = 1  # scores are the sum of so many functions, of which the mean is meant
+        self.first_round = first_round
 
     def gradients(
         self,
@@ -143,11 +146,12 @@ class MarginPairs:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
         from rankgrove.objectives._label_pair_kernels import margin_queries
 
-        scale = 1.0 / self.n_summed
+        scale = 1.0 / (round - self.first_round + 1)
 
         def work(some: np.ndarray) -> None:
             margin_queries(some, scale, self.tau, scores, gradient, hessian, *self.pairs.arrays())

@@ -105,6 +105,7 @@ class LambdaObjective:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian` of all rows, or of those of some queries.
 

@@ -150,6 +150,7 @@ class PairObjective:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` (upwards) and `hessian` of all rows, or of those of some queries."""
         from rankgrove.objectives._preference_kernels import preference_rows

@@ -52,6 +52,7 @@ class SquaredError:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
         from rankgrove.objectives._pointwise_kernels import squared_queries
@@ -105,6 +106,7 @@ class Logistic:
         hessian: np.ndarray,
         queries: np.ndarray | None = None,
         n_threads: int | None = None,
+        round: int = 0,
     ) -> None:
         """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
         from rankgrove.objectives._pointwise_kernels import logistic_queries

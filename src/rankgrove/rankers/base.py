@@ -1,17 +1,21 @@
-"""What all rankers share: scikit-learn's manners, data in any form, the model file."""
+"""What all rankers share: scikit-learn's manners, one way through ``fit``, the model file."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
+from rankgrove.compiling import announce
+from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.inputs import check_absent
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import (
@@ -21,8 +25,17 @@ from rankgrove.errors import (
     ParameterError,
     UnknownParameterError,
 )
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.store import write_model
-from rankgrove.rankers.foreign_words import meant
+from rankgrove.rankers.declaring import Parameter
+from rankgrove.rankers.fitting import (
+    Training,
+    check_alike,
+    check_valid_given,
+    listed_callbacks,
+    named_measures,
+)
 from rankgrove.rankers.given import (
     WORDS,
     as_dataset,
@@ -32,30 +45,63 @@ from rankgrove.rankers.given import (
     is_other_width,
     one_weight,
     query_ids,
+    valid_datasets,
     width_text,
 )
-from rankgrove.rankers.kept import Kept
+from rankgrove.rankers.peer_names import meant
 from rankgrove.showing import html_text
 
 if TYPE_CHECKING:
     from rankgrove.model.ensemble import Ensemble
-    from rankgrove.rankers.top import TopScores
+    from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
 
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
 # Parameters that say how to run, not what to learn: they do not travel with a model.
 OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
+# What `fit` may be given beside data, labels and queries.
+EXTRAS = {
+    "valid": "validation data",
+    "weight": "weights of rows or queries",
+    "callbacks": "callbacks",
+    "start": "a net to start from",
+}
 
 
-class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
+class HasFeatures(Protocol):
+    """What a ranker remembers of training data: a data set, or what several files are together."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def given_names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def absent(self) -> str: ...
+
+
+class Ranker(BaseEstimator):  # type: ignore[misc]
     """Base of the rankers.
 
-    A subclass has ``kind`` (its name in model files), ``_fit(train, valid, ...)``, ``_scores``,
+    A subclass declares its parameters (`declares_parameters`) and has ``kind``, its name in model
+    files; ``_fit(training)``, which returns what was learned as attributes by name; ``_scores``;
     ``_state`` and ``_restore``.
     """
 
     kind: ClassVar[str]
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+    # which of EXTRAS the ranker's `fit` can do something with
+    fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight", "callbacks"})
+    _saved: ClassVar[dict[str, str]] = {}  # words of a model file -> attributes
+
+    n_features_in_: int
+    feature_names_: tuple[str, ...]
+    absent_: str | None = None  # as a data set's `absent`; None: the model file does not say
+    # whether values were missing in training; None: not known, as of older files
+    saw_missing_: bool | None = None
+    pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
     # parameters that are rankers or data: they are kept by _state, not as plain values
     held: ClassVar[frozenset[str]] = frozenset()
     # parameters that are trained models: clone keeps them as they are, and they are not looked into
@@ -144,12 +190,13 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Ranker:
         bare = copy.copy(self)
-        for name in self.trained:
+        trained = self.trained.intersection(self._get_param_names())
+        for name in trained:
             setattr(bare, name, None)
-        made: Ranker = BaseEstimator.__sklearn_clone__(bare)
-        for name in self.trained:
-            setattr(made, name, getattr(self, name))
-        return made
+        cloned: Ranker = BaseEstimator.__sklearn_clone__(bare)
+        for name in trained:
+            setattr(cloned, name, getattr(self, name))
+        return cloned
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score a row, in the caller's order: the higher, the better.
@@ -173,7 +220,7 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         k : how many documents of a query are wanted
         n_threads : threads to use; None takes the ranker's own `n_threads`
         """
-        from rankgrove.rankers.top import predict_top
+        from rankgrove.rankers.top_scores import predict_top
 
         return predict_top(self, data, k, n_threads)
 
@@ -185,7 +232,7 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         from rankgrove.scoring.scorer import Scorer
 
         self._check_is_fitted()
-        trees = self._one_ensemble()
+        trees = self.flat()
         if trees is None:
             raise ParameterError(
                 f"This {type(self).__name__} is not one sum of trees, so that it has no scorer. "
@@ -305,11 +352,141 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         made._restore(content, arrays)
         return made
 
-    def _one_ensemble(self) -> Ensemble | None:
+    # -- what a ranker is made of -----------------------------------------------------------------
+
+    def members(self) -> list[Any]:
+        """Return the trained models that the score is made of: a bag's, a submodel; or none."""
+        return []
+
+    def own_trees(self) -> Ensemble | None:
+        """Return the ranker's trees, without those of a submodel; None where it has none."""
+        return None
+
+    def flat(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
         return None
 
-    # -- what training is given -----------------------------------------------------------------
+    # -- training ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
+        eval_qid: Any = None,
+        valid: Any = None,
+        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        weight: Any = None,
+        query_weight: Any = None,
+        sample_weight: Any = None,
+        base_score: Any = None,
+        callbacks: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+        start: Any = None,
+    ) -> Self:
+        """Train.
+
+        A fit that fails or is refused leaves the ranker as it was.
+
+        Parameters
+        ----------
+        X : a QueryDataset; or features, with labels `y` and query ids `qid`
+        group : in place of `qid`, the number of rows of every query in turn, as in LightGBM
+        valid : a QueryDataset or (X, y, qid), or several in a dict or list, measured after every
+            round; the model keeps the best round (or the best C) of the first
+        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids: as in LightGBM and XGBoost
+        valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
+        weight, query_weight, base_score : as in a QueryDataset, where `X` is not one
+        sample_weight : scikit-learn's name of `weight`
+        callbacks : one function or several, called after every round with a ``Progress``;
+            returning True ends training
+        start : for nets: a trained net of the same sizes, or its model file, whose weights (and
+            standardisation) training starts with; None: random weights. LambdaRank that starts
+            with RankNet's weights finds better optima
+        """
+        announce()
+        owner = f"{type(self).__name__}.fit"
+        self.check_parameters()
+        weight = one_weight(weight, sample_weight, owner)
+        self._refuse_unused(
+            owner,
+            valid=valid if eval_set is None else eval_set,
+            weight=weight if query_weight is None else query_weight,
+            callbacks=callbacks,
+            start=start,
+        )
+        called = listed_callbacks(callbacks, owner)
+        if base_score is not None:
+            self._check_takes_base_score(owner)
+        weights = {"weight": weight, "query_weight": query_weight, "base_score": base_score}
+        train = self._training_data(X, y, qid, group, owner, **weights)
+        watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
+        training = self._training(train, watched, valid_measures, called, owner)
+        return self.learn(training if start is None else replace(training, start=start))
+
+    def fit_binned(
+        self,
+        train: QueryDataset,
+        bins: BinnedMatrix | None,
+        *,
+        valid: Mapping[str, QueryDataset] | None = None,
+        valid_measures: Iterable[str | Measure] | None = None,
+    ) -> Self:
+        """Train as ``fit`` does on data whose bins were made before (see `shared_bins`)."""
+        owner = f"{type(self).__name__}.fit"
+        training = self._training(train, valid or {}, valid_measures, (), owner)
+        return self.learn(replace(training, bins=bins))
+
+    def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
+        """Return what many fits can take in place of some data: bins, a byte each.
+
+        None where the ranker looks at features themselves.
+        """
+        return None
+
+    def _training(
+        self,
+        train: QueryDataset,
+        watched: Mapping[str, QueryDataset],
+        valid_measures: str | Measure | Iterable[str | Measure] | None,
+        callbacks: Sequence[Callable[..., Any]],
+        owner: str,
+    ) -> Training:
+        """Return the value that ``_fit`` is given; refuse validation data that does not fit."""
+        self.check_valid(bool(watched))
+        measures = named_measures(valid_measures, self._target(), bool(watched))
+        for name, data in watched.items():
+            check_alike(data, name, train.n_features, train.given_names, type(self).__name__)
+        return Training(train, watched, measures, callbacks, owner)
+
+    def learn(self, training: Training) -> Self:
+        """Train on what ``fit`` has checked, and keep what was learned."""
+        return self._keep(self._fit(training), training.train)
+
+    def _keep(self, learned: Mapping[str, Any], train: HasFeatures) -> Self:
+        """Replace what was learned before, all at once."""
+        for name in [attribute for attribute in vars(self) if attribute.endswith("_")]:
+            delattr(self, name)
+        self.__dict__.update(learned)
+        self._keep_features(train)
+        return self
+
+    def _refuse_unused(self, owner: str, **extras: Any) -> None:
+        """Refuse arguments of ``fit`` that the ranker cannot use."""
+        for name, value in extras.items():
+            if value is not None and name not in self.fit_takes:
+                raise ParameterError(f"{owner} cannot use {EXTRAS[name]}: leave {name} out.")
+
+    def _check_takes_base_score(self, owner: str) -> None:
+        """Refuse base scores that would not be used."""
+        raise ParameterError(
+            f"{owner} was given base scores, and the ranker does not start from any: leave them "
+            "out."
+        )
 
     def _training_data(
         self,
@@ -320,12 +497,10 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         owner: str,
         *,
         weight: Any = None,
-        sample_weight: Any = None,
         query_weight: Any = None,
         base_score: Any = None,
     ) -> QueryDataset:
         """Return the training data: a data set, or one of features, labels and queries."""
-        weight = one_weight(weight, sample_weight, owner)
         n_rows = None if y is None else np.size(y)
         if group is not None or not isinstance(X, QueryDataset):
             qid = query_ids(qid, group, owner, n_rows)
@@ -345,11 +520,71 @@ class Ranker(Kept, BaseEstimator):  # type: ignore[misc]
         """Return query ids for rows without any, or None where there is no training without."""
         return None
 
-    # -- what a subclass defines ----------------------------------------------------------------
+    def _target(self) -> Measure:
+        """Return the measure that decides on validation data where nothing else is said."""
+        return parse_measure(getattr(self, "measure", "ndcg@10"))
 
-    # whether values were missing in training; None: not known, as of older files
-    saw_missing_: bool | None = None
-    pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
+    # -- parameters -------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """Refuse values that a parameter cannot have."""
+        owner = type(self).__name__
+        known = self._get_param_names()
+        for name, declared in self.parameters.items():
+            if declared.rule is not None and name in known:
+                declared.rule(name, owner, getattr(self, name))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse values that do not go together; what one value can be, its declaration says."""
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse training without validation data where a parameter asks for it."""
+        check_valid_given(given, self._needs_valid, type(self).__name__)
+
+    @property
+    def _needs_valid(self) -> str | None:
+        """The parameter that asks for validation data, or None."""
+        return "early_stopping" if getattr(self, "early_stopping", None) is not None else None
+
+    # -- what a trained ranker remembers ----------------------------------------------------------
+
+    def _content(self) -> dict[str, Any]:
+        """Return the attributes that a model file holds, by the words it has for them."""
+        return {word: getattr(self, name) for word, name in self._saved.items()}
+
+    def _take(self, content: dict[str, Any]) -> None:
+        """Take the attributes back."""
+        for word, name in self._saved.items():
+            setattr(self, name, content[word])
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the features as scikit-learn has them; none where there are none."""
+        if not hasattr(self, "feature_names_"):
+            raise AttributeError(f"The features of this {type(self).__name__} have no names.")
+        return np.array(self.feature_names_, dtype=object)
+
+    def _keep_features(self, train: HasFeatures) -> None:
+        """Remember the training data's features: their number, names, and what absent ones are."""
+        self.n_features_in_ = train.n_features
+        self.absent_ = train.absent
+        if train.given_names is not None:
+            self.feature_names_ = tuple(train.given_names)
+
+    def _names(self) -> Sequence[str]:
+        """Return the names of the features; ``f1``, ``f2``, ... where they have none."""
+        numbered = (f"f{i + 1}" for i in range(self.n_features_in_))
+        return getattr(self, "feature_names_", None) or tuple(numbered)
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"This {type(self).__name__} is not trained yet: call fit first.")
+
+    # -- what a subclass defines ------------------------------------------------------------------
+
+    def _fit(self, training: Training) -> dict[str, Any]:
+        raise NotImplementedError
 
     def _scores(
         self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None

@@ -10,33 +10,30 @@ from pathlib import Path
 from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.formats.read import DUMP, kind_of, read_foreign
 from rankgrove.model.store import read_model
-from rankgrove.rankers import (  # noqa: F401  (they enter themselves)
+from rankgrove.rankers import foreign_models
+from rankgrove.rankers.base import KINDS, Ranker
+from rankgrove.rankers.ensembles import bagged, combination, prepared, stacking  # noqa: F401
+from rankgrove.rankers.linear import (  # noqa: F401  (rankers enter themselves into KINDS)
     adarank,
-    bagged,
-    boltzrank,
-    combination,
     coordinate_ascent,
     crr,
-    foreign,
+    rank_svm,
+    smooth_rank,
+    structural_svm,
+    svm_acc,
+)
+from rankgrove.rankers.nets import boltzrank, lambda_nets, listnet  # noqa: F401
+from rankgrove.rankers.restoring import restored
+from rankgrove.rankers.trees import (  # noqa: F401
     forest,
     frank,
     gbrank,
     lambdamart,
-    listnet,
     mart,
     mcrank,
-    nets,
-    prepared,
-    rank_svm,
     rankboost,
-    smooth_rank,
-    stacking,
-    svm,
-    svm_acc,
     trada,
 )
-from rankgrove.rankers.base import KINDS, Ranker
-from rankgrove.rankers.restoring import restored
 
 OTHERS = (
     "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or "
@@ -94,7 +91,7 @@ def load(
         model = read_foreign(path, seems, features, base_score)
         for note in getattr(model, "notes", ()):
             _log.warning("%s: %s", path, note)
-        return foreign.ranker_of(model)
+        return foreign_models.ranker_of(model)
     kind, content, arrays = read_model(path)
     try:
         return restored(kind, content, arrays)

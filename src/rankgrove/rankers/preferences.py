@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rankgrove.boosting.checkpoint import TreeCheckpoint
-from rankgrove.boosting.loop import Callback, Objective
+from rankgrove.boosting.loop import Callback
+from rankgrove.compiling import announce
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
-from rankgrove.objectives.pairs import (
-    PairObjective,
-    Preferences,
-    check_preferences,
-    components,
-)
-from rankgrove.rankers.given import check_qid, features_of, frame_names
+from rankgrove.objectives.pairs import Preferences, check_preferences, components
+from rankgrove.rankers.fitting import Training, listed_callbacks
+from rankgrove.rankers.given import check_qid, features_of, frame_names, valid_datasets
 
 if TYPE_CHECKING:
     from typing import Self
@@ -40,6 +37,12 @@ class PreferenceData(NamedTuple):
     data: QueryDataset
     preferences: Preferences
     by_query: bool
+
+    def of(self, training: Training) -> Training:
+        """Return a training on these pairs in place of labels."""
+        depends_on = {"pairs": self.digest()}
+        pairs = self.preferences
+        return replace(training, preferences=pairs, by_query=self.by_query, depends_on=depends_on)
 
     def digest(self) -> str:
         """Return a hash of the pairs."""
@@ -153,25 +156,10 @@ class FitsPairs(PairProbabilities):
                 "step='newton' and a number as submodel_weight, or step_on='valid' with validation "
                 "data that has labels."
             )
-        given = preference_data(X, pairs, probability, weight, qid, owner)
-        follower = _following(type(self), given)(**self.get_params(deep=False))
-        follower.fit(given.data, valid=valid, valid_measures=valid_measures, callbacks=callbacks)
-        self.__dict__.update(vars(follower))
-        return self
-
-
-def _following(kind: Any, given: PreferenceData) -> Any:
-    """Return the ranker class whose objective is a set of preferences instead of labels."""
-
-    class Follower(kind):  # type: ignore[misc]
-        def _objective(self, train: QueryDataset, keys: np.ndarray) -> Objective:
-            return PairObjective(given.preferences, train.query_ptr, sigma=self.sigma)
-
-        def _saver(self, *arguments: Any) -> TreeCheckpoint | None:
-            saver: TreeCheckpoint | None = super()._saver(*arguments)
-            if saver is not None:
-                saver.run["pairs"] = given.digest()
-            return saver
-
-    Follower.__name__ = kind.__name__  # in messages
-    return Follower
+        announce()
+        self.check_parameters()
+        pairs_data = preference_data(X, pairs, probability, weight, qid, owner)
+        watched = valid_datasets(valid, owner)
+        called = listed_callbacks(callbacks, owner)
+        training = self._training(pairs_data.data, watched, valid_measures, called, owner)
+        return self.learn(pairs_data.of(training))

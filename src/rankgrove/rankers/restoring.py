@@ -29,13 +29,6 @@ def restored(kind: str, content: Any, arrays: dict[str, np.ndarray]) -> Ranker:
         raise ModelFileError(f"what the file says of a {what}") from None
 
 
-def members(ranker: Any) -> list[Any]:
-    """Return what a trained ranker holds: a bag's models, a combination's rankers, a submodel."""
-    held = [*getattr(ranker, "models_", ()), *getattr(ranker, "rankers_", ())]
-    submodel = getattr(ranker, "submodel_", None)
-    return held if submodel is None else [*held, submodel]
-
-
 def _checked(
     ranker_class: type[Ranker], content: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> Ranker:
@@ -56,8 +49,8 @@ def _checked(
     own = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
     ranker = ranker_class.restore({**content, "parameters": own}, arrays)
     _check_model(ranker)
-    for one in members(ranker):
-        _check_member(one, ranker)
+    for member in ranker.members():
+        _check_member(member, ranker)
     return ranker
 
 

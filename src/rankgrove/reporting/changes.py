@@ -10,8 +10,8 @@ import numpy as np
 from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
-from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.combining import optimal_combination
+from rankgrove.operations.combining import optimal_combination
+from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.nested import member_scores
 from rankgrove.reporting.systems import System
 

@@ -14,10 +14,10 @@ from rankgrove.errors import RankgroveError
 from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.explaining.dependence import partial_dependence
 from rankgrove.model.linear import BY_QUERY
-from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.linear_model import LinearPredictor
-from rankgrove.rankers.stacking import StackedRanker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.reporting.importance import Importance, overall
 from rankgrove.reporting.reasons import spread_of
 from rankgrove.reporting.systems import System, some_queries

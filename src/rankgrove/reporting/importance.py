@@ -14,7 +14,7 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.model.linear import Linear
 from rankgrove.random import generator
-from rankgrove.rankers.trada import Trada
+from rankgrove.rankers.trees.trada import Trada
 from rankgrove.reporting.systems import some_queries
 from rankgrove.validation import check_choice
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.prepared import PreparedRanker
-from rankgrove.rankers.stacking import StackedRanker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.ensembles.prepared import PreparedRanker
+from rankgrove.rankers.ensembles.stacking import StackedRanker
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankgrove.operations.pruning import PrunedRanker
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.pruning import PrunedRanker
 from rankgrove.reporting.figure import new_figure
 from rankgrove.reporting.look import styled
 from rankgrove.validation import counted, refuse

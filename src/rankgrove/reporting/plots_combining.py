@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.errors import ParameterError
-from rankgrove.rankers.combination import CombinedRanker
-from rankgrove.rankers.combining import FORMULAS, OptimalCombination
+from rankgrove.operations.combining import FORMULAS, OptimalCombination
+from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.reporting.changes import envelope
 from rankgrove.reporting.figure import new_figure
 from rankgrove.reporting.look import styled

@@ -13,7 +13,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate, scores_of
 from rankgrove.measures.base import Measure
-from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.reporting.systems import some_queries
 
 N_SIZES = 12

@@ -11,7 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.evaluation.evaluate import scores_of
-from rankgrove.rankers.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.validation import counted, refuse
 
 

@@ -16,7 +16,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.load import load
-from rankgrove.rankers.submodel import needs_base_score
+from rankgrove.rankers.trees.starts import needs_base_score
 from rankgrove.scoring.scorer import Scorer
 from rankgrove.serving.problems import Problem
 from rankgrove.serving.requests import RankRequest, RequestForm
@@ -163,7 +163,7 @@ class Registry:
         needs = needs_base_score(getattr(model, "submodel_", None))
         absent = self.absent or model.absent_ or "missing"
         form = RequestForm(names, self.max_documents, needs, absent)
-        scorer = None if model._one_ensemble() is None else model.scorer()
+        scorer = None if model.flat() is None else model.scorer()
         made = Served(name, path, model, scorer, form, stamp, time.time(), version)
         for n_rows in (2, 256):  # compiled before the first request comes, and shown to work
             few = np.zeros((n_rows, model.n_features_in_), np.float32)

@@ -1,0 +1,188 @@
+"""Data-parallel training: the boosting loop's rows are on the workers of a cluster.
+
+The driver holds the trees and the histograms of leaves. Workers compute gradients, divide their own
+rows and count their own histograms, whole numbers that are added up here: their sum does not depend
+on who counted what, and so neither does the model. A tree takes one trip for the largest gradient,
+one for their total, one for the root, one for every split but the last, and one for the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankgrove.boosting.sampling import share
+from rankgrove.boosting.step import Grown
+from rankgrove.cluster.part import Command, PartTraining, used_bins
+from rankgrove.cluster.parts import Parts
+from rankgrove.growth import _grower_kernels as kernels
+from rankgrove.growth._kernel_tools import run_parts
+from rankgrove.growth.frontier import Leaf, Search
+from rankgrove.growth.grower import frontier_of, grow_tree
+from rankgrove.growth.regions import worth_a_region
+from rankgrove.growth.rows import FEATURE_NS
+from rankgrove.growth.splitting import Split, SplitRules
+from rankgrove.model.tree import Tree
+from rankgrove.parallel import threads
+
+LOT_BITS = 16  # lots are first counted by so many of their bits
+_NO_ROWS = np.empty(0, np.int32)
+_NO_LEAF = np.empty(0, np.uint8)
+_NO_SCORES = np.empty(0)
+
+
+class ClusterRows:
+    """Training rows for the boosting loop, on workers; also the source of rows of its trees.
+
+    Parameters
+    ----------
+    parts : the data, read and binned
+    training : what the parts were told to train
+    n_queries, n_rows : of all parts together
+    query_fraction, row_fraction : what a round sees
+    n_leaves, rules : of trees
+    """
+
+    n_columns = 1
+
+    def __init__(
+        self,
+        parts: Parts,
+        training: PartTraining,
+        *,
+        n_queries: int,
+        n_rows: int,
+        query_fraction: float,
+        row_fraction: float,
+        n_leaves: int,
+        rules: SplitRules,
+        n_threads: int | None = None,
+    ) -> None:
+        self._parts = parts
+        self._training = training
+        self._n_queries = n_queries
+        self._n_rows = n_rows
+        self._query_share = share(query_fraction, n_queries)
+        self._row_fraction = row_fraction
+        self._n_threads = n_threads
+        draws_all = self._query_share == n_queries and row_fraction == 1.0
+        self.grows_alike = draws_all and rules.feature_fraction == 1.0
+        layout, seed = training.layout, training.seed
+        self._frontier = frontier_of(self, training.binner, layout, n_leaves, rules, seed)
+        self._used = used_bins(training.binner)
+        n_blocks = -(-training.binner.columns.size // 8)
+        self._sum = np.zeros((1, layout.planes, n_blocks, 2048), np.int64)
+        self._flat = self._sum.reshape(layout.planes, -1)
+        self._later: list[Command] = []  # what goes out with the next trip
+        self._newest: list[Command] = []  # adds the newest tree; a part does that once
+        self._n_trees = 0
+        self._round = 0
+        self.n_chosen = n_rows
+
+    # -- for the boosting loop --------------------------------------------------------------------
+
+    def gradients(self, round: int) -> None:
+        """Note the round: what it sees is drawn when its tree is grown."""
+        self._round = round
+
+    def grow(self, column: int, number: int) -> Grown:
+        """Grow a tree; where workers are lost, once more."""
+        tree = self._parts.surely(lambda: self._grow(number))
+        return Grown(tree, _NO_LEAF, _NO_SCORES)
+
+    def add(self, column: int, grown: Grown) -> None:
+        """Add a tree to the scores, with the next trip."""
+        self._newest = [("add", self._n_trees, grown.tree)]
+        self._n_trees += 1
+        self._parts.remember(*self._newest)
+
+    def replay(self, trees: Sequence[Tree]) -> None:
+        """Add the trees of a run that is resumed."""
+        self._n_trees = len(trees)
+        self._parts.tell(*(("add", number, tree) for number, tree in enumerate(trees)))
+
+    def _grow(self, number: int) -> Tree:
+        """Grow the tree of the round, from its very beginning."""
+        self._draw()
+        return grow_tree(self._frontier, self._training.binner, (self._training.seed, number))
+
+    def _draw(self) -> None:
+        """Draw what the round sees; gradients are computed with the next trip."""
+        self._later = [*self._newest, ("begin",)]
+        self.n_chosen = self._n_rows
+        if self._query_share < self._n_queries:
+            self._keep("queries", self._query_share)
+        if self._row_fraction < 1.0:
+            self._keep("rows", share(self._row_fraction, self.n_chosen))
+        self._later.append(("gradients", self._round))
+
+    def _keep(self, what: str, n: int) -> None:
+        """Keep the n queries or rows with the lowest lots.
+
+        The n-th lowest of all is found among those that begin with the same bits.
+        """
+        counts = np.sum(self._ask("count_lots", what, self._round, LOT_BITS), axis=0)
+        ends = np.cumsum(counts)
+        high = int(np.searchsorted(ends, n))
+        lots = np.concatenate(self._ask("some_lots", high, LOT_BITS))
+        rest = n - int(ends[high] - counts[high])
+        bar = int(np.partition(lots, rest - 1)[rest - 1])
+        self.n_chosen = sum(self._ask("keep", what, bar))
+
+    def _ask(self, *command: Any) -> list[Any]:
+        """Send what was put off, and one command that all parts answer."""
+        answers = self._parts.ask(*self._later, command)
+        self._later = []
+        return answers
+
+    # -- the source of rows ------------------------------------------------------------------------
+
+    def largest(self) -> list[float]:
+        """Return the largest magnitudes."""
+        return [float(np.max(own)) for own in zip(*self._ask("largest"), strict=True)]
+
+    def magnitudes(self, exponents: list[int]) -> list[int]:
+        """Return the sums of magnitudes, in units of ``2**-exponent``."""
+        return [sum(own) for own in zip(*self._ask("magnitudes", exponents), strict=True)]
+
+    def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
+        """Round all numbers, times ``2**exponent``; draw is (seed, round). A tree begins."""
+        self._later.append(("quantise", exponents, draw))
+
+    def count(self, leaf: Leaf, out: np.ndarray) -> None:
+        """Fill the histogram of a leaf."""
+        self._add_up(self._ask("count", leaf.number))
+        out[...] = self._sum[0]
+
+    def split(
+        self, parent: Leaf, split: Split, small_is_left: bool, wanted: bool, search: Search
+    ) -> None:
+        """Divide the rows of a leaf; if wanted, count the smaller child and search."""
+        command = ("split", parent.number, split, small_is_left, wanted)
+        if not wanted:
+            self._later.append(command)
+            return
+        self._add_up(self._ask(*command))
+        work = FEATURE_NS * float(search.scan.sum() * self._training.binner.columns.size)
+        with threads(self._n_threads) as most:
+            run_parts(
+                kernels.place_and_search_part, kernels.place_and_search,
+                most if worth_a_region(work, most) else 1,
+                _NO_ROWS, 0, 0, _NO_ROWS, _NO_ROWS, np.zeros(1, np.int64), 1, self._sum,
+                search.small, search.large, bool(search.scan[1]), search.scan, *search.rules,
+                search.out_gain, search.out,
+            )  # fmt: skip
+
+    def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
+        """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
+        found = self._ask("leaf_sums", self.n_chosen, largest)
+        return [np.sum(own, axis=0) for own in zip(*found, strict=True)]
+
+    def _add_up(self, answers: list[np.ndarray]) -> None:
+        """Add up the workers' histograms, bins in use only; the other bins are 0."""
+        total = answers[0]
+        for other in answers[1:]:
+            total = total + other
+        self._flat[:, self._used] = total

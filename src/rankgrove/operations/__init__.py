@@ -1,0 +1,1 @@
+"""What is done with trained rankers: combining, pruning, converting, adapting, checking."""

@@ -1,0 +1,301 @@
+"""Ways of making a model for a target domain out of a base model: Trada and what it is beside.
+
+Every method is a function of a trained base model and the target's data that returns a trained
+ranker; :func:`adapt_with` takes them by name.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from rankgrove.adapt.statistics import statistics_of
+from rankgrove.adapt.target import TargetRows
+from rankgrove.data.concatenate import concatenate
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.base import Measure
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.foreign_models import TreeRanker
+from rankgrove.rankers.trees.base_trees import base_trees, check_dataset, fitted_base, objective_for
+from rankgrove.rankers.trees.lambdamart import LambdaMART
+from rankgrove.rankers.trees.trada import OBJECTIVES, Trada
+from rankgrove.validation import check_choice, check_real
+
+EXTRA_TREES = 30  # the paper's, of every method that adds trees to the base model's
+
+
+def adapt_with(
+    method: str,
+    base: Any,
+    target: QueryDataset,
+    *,
+    source: QueryDataset | None = None,
+    valid: Any = None,
+    weight: float | None = None,
+    **settings: Any,
+) -> Ranker:
+    """Make a model for a target domain by one of the methods that the Trada paper compares.
+
+    Parameters
+    ----------
+    method : ``"trada"``: the base model's trees adapted; ``"additive"``: trees appended to the base
+        model, which stays as it is; ``"submodel"``: LambdaSMART; ``"small"``: a ranker like the
+        base model, trained on the target's data alone; ``"combine"``: one trained on the source's
+        and the target's data together; ``"base"``: the base model itself
+    base : the model of the source domain: a trained ranker, or the path of its file
+    target : the target's data
+    source : the source's data, for ``"combine"``; for ``"trada"`` where the base model does not
+        know how many rows reached its leaves
+    valid : validation data of the target
+    weight : how much more a query of the target counts than one of the source, for ``"combine"``;
+        None is 10
+    **settings : parameters of the ranker that is trained; what a method does not use is refused
+
+    Returns
+    -------
+    a trained ranker
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> big, small = rg.make_domains(60, 20, seed=1)
+    >>> base = rg.MART(n_trees=10, n_leaves=6).fit(big)
+    >>> rg.adapt_with("additive", base, small, extra_trees=3).ensemble_.n_trees
+    13
+    >>> rg.adapt_with("combine", base, small, source=big, n_trees=5)
+    MART(n_leaves=6, n_trees=5)
+    """
+    check_choice("method", "adapt_with", method, METHODS)
+    _check_use(method, source, valid, weight, settings)
+    model = fitted_base(base, "adapt_with")
+    check_dataset("target", "adapt_with", target)
+    if method == "combine":
+        if source is None:
+            raise ParameterError("The method 'combine' needs the source's data: give source=.")
+        if weight is not None:
+            settings["weight"] = weight
+        return combined(model, target, source, valid=valid, **settings)
+    if source is not None:
+        told = {k: settings[k] for k in ("objective", "measure", "n_threads") if k in settings}
+        model = statistics_from_data(model, source, **told)
+    return METHODS[method](model, target, valid=valid, **settings)
+
+
+def _check_use(
+    method: str, source: Any, valid: Any, weight: float | None, settings: dict[str, Any]
+) -> None:
+    """Refuse what a method does not use."""
+    if method == "base" and (settings or valid is not None):
+        raise ParameterError(
+            "The method 'base' trains nothing: it takes neither parameters nor validation data."
+        )
+    if source is not None and method not in ("trada", "combine"):
+        raise ParameterError(
+            f"The method {method!r} does not look at the source's data: leave source= out."
+        )
+    if weight is not None and method != "combine":
+        raise ParameterError(f"weight= is for the method 'combine'. Got the method {method!r}.")
+    number, other = "n_trees", "extra_trees"
+    if method in ("trada", "additive"):
+        number, other = other, number
+    for name in settings:
+        if name in _SET_BY_METHOD.get(method, ()):
+            raise ParameterError(f"The method {method!r} does not take {name}=: leave it out.")
+        if name == other:
+            raise ParameterError(
+                f"The method {method!r} takes the number of trees as {number}=. Got {other}=."
+            )
+
+
+def adapted(base: Any, target: QueryDataset, *, valid: Any = None, **settings: Any) -> Ranker:
+    """Adapt the trees of the base model: :class:`Trada`."""
+    return Trada(base, **settings).fit(target, valid=valid)
+
+
+def additive(
+    base: Any,
+    target: QueryDataset,
+    *,
+    extra_trees: int = EXTRA_TREES,
+    valid: Any = None,
+    **settings: Any,
+) -> Ranker:
+    """Append trees to the base model, trained on what it leaves over; it stays as it is."""
+    return Trada(base, beta=0.0, extra_trees=extra_trees, **settings).fit(target, valid=valid)
+
+
+def small_only(base: Any, target: QueryDataset, *, valid: Any = None, **settings: Any) -> Ranker:
+    """Train a ranker like the base model, with 30 trees more, on the target's data alone."""
+    return _alike(base, settings).fit(target, valid=valid)
+
+
+def combined(
+    base: Any,
+    target: QueryDataset,
+    source: QueryDataset,
+    *,
+    weight: float = 10.0,
+    valid: Any = None,
+    **settings: Any,
+) -> Ranker:
+    """Train a ranker like the base model, with 30 trees more, on both domains' data together."""
+    together = combined_data(source, target, weight)
+    return _alike(base, settings).fit(together, valid=valid)
+
+
+def lambdasmart(
+    base: Any,
+    target: QueryDataset,
+    *,
+    n_trees: int = EXTRA_TREES,
+    valid: Any = None,
+    **settings: Any,
+) -> Ranker:
+    """Go on from the base model's scores by LambdaMART: LambdaSMART."""
+    return LambdaMART(submodel=base, n_trees=n_trees, **settings).fit(target, valid=valid)
+
+
+_SET_BY_METHOD = {
+    "additive": ("beta", "tune", "level", "trim", "betas", "folds", "base_rate"),
+    "submodel": ("submodel",),
+}
+METHODS: dict[str, Callable[..., Ranker]] = {
+    "trada": adapted,
+    "submodel": lambdasmart,
+    "additive": additive,
+    "combine": combined,
+    "small": small_only,
+    "base": lambda base, *_, **__: base,
+}
+
+
+def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.0) -> QueryDataset:
+    """Return both domains' queries as one data set, the target's with a weight of their own.
+
+    Queries get names that tell the domains apart. Features of the target that the source lacks are
+    missing there (0 in sparse data).
+    """
+    check_real("weight", "combined_data", weight, above=0.0)
+    check_dataset("source", "combined_data", source)
+    check_dataset("target", "combined_data", target)
+    if source.n_features > target.n_features:
+        raise DataError(
+            f"The source has {source.n_features} features, the target only {target.n_features}: "
+            "give the target the same features first, in the same order; others may follow."
+        )
+    names = target.given_names
+    if names and source.has_feature_names and source.feature_names != names[: source.n_features]:
+        raise DataError("The target's features must be the source's, by name, and then others.")
+    parts = []
+    for data, mark, factor in ((source, "source ", 1.0), (target, "target ", weight)):
+        own = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        parts.append(
+            QueryDataset.from_parts(
+                _widened(data.X, target.n_features),
+                data.y,
+                np.array([f"{mark}{name}" for name in data.query_ids.tolist()]),
+                data.query_of_row,
+                weight=data.weight,
+                query_weight=factor * own,
+                feature_names=names,
+                docid=data.docid_column,
+                base_score=None,
+                absent=data.absent_given,
+            )
+        )
+    return concatenate(parts)
+
+
+def statistics_from_data(
+    model: Any,
+    source: QueryDataset,
+    *,
+    objective: str = "auto",
+    measure: str | Measure = "ndcg@10",
+    l2: float = 0.1,
+    n_threads: int | None = None,
+) -> Ranker:
+    """Return a model that knows how many of some rows reach its nodes, and their mean responses.
+
+    Models trained here know it from training on. For another one, or one trained on random samples
+    of the rows, the source's data is passed through tree after tree.
+
+    Parameters
+    ----------
+    model : a trained ranker of boosted trees, or the path of its file
+    source : the data it was trained on
+    objective, measure : what responses are of, as in :class:`Trada`
+    l2 : added to the sum of second derivatives of a node
+    n_threads : threads to use; None: all cores
+
+    Returns
+    -------
+    a copy of the ranker; its scores are the same
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.make_artificial(30, seed=1)
+    >>> model = rg.MART(n_trees=3, row_fraction=0.5).fit(data)
+    >>> known = rg.statistics_from_data(model, data)
+    >>> int(model.ensemble_.node_count[0]), int(known.ensemble_.node_count[0])
+    (750, 1500)
+    """
+    check_choice("objective", "statistics_from_data", objective, OBJECTIVES)
+    check_real("l2", "statistics_from_data", l2, low=0.0)
+    base = fitted_base(model, "statistics_from_data", "model")
+    check_dataset("source", "statistics_from_data", source)
+    names = source.given_names
+    trees = base_trees(base, source.n_features, names, "statistics_from_data", "source")
+    keys = source.row_keys
+    followed = objective_for(base, objective, measure, source, keys, n_threads)
+    rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
+    found = statistics_of(trees, rows, followed, l2, n_threads)
+    if isinstance(base, TreeRanker):  # in its own arithmetic
+        own = base.ensemble_
+        found = replace(found, threshold=own.threshold, single=own.single)
+    made = copy.copy(base)
+    if getattr(made, "submodel_", None) is not None:  # its trees are among those of `found`
+        made.submodel_ = made.submodel = None
+    made.n_features_in_ = source.n_features
+    if names is not None:
+        made.feature_names_ = names
+    made.ensemble_ = found
+    return made
+
+
+def _alike(base: Any, settings: dict[str, Any]) -> Any:
+    """Return an untrained ranker with the base model's parameters, but for some."""
+    model = fitted_base(base, "adapt_with")
+    if isinstance(model, Trada):
+        return _alike(model.base_, settings)
+    if not type(model).trainable:
+        raise ParameterError(
+            f"A {type(model).__name__} cannot be trained: train a ranker of your choice on the "
+            "data instead."
+        )
+    alike = clone(model)
+    wanted = {"n_trees": model.n_trees + EXTRA_TREES, "early_stopping": None, **settings}
+    known = alike.get_params(deep=False)
+    for name, value in {"submodel": None, "submodel_weight": 1.0}.items():
+        if name in known:
+            wanted.setdefault(name, value)
+    return alike.set_params(**{"checkpoint": None, **wanted})
+
+
+def _widened(features: Any, n_features: int) -> Any:
+    """Return features with more columns, which have no values."""
+    more = n_features - features.shape[1]
+    if more == 0:
+        return features
+    if isinstance(features, np.ndarray):
+        return np.pad(features, ((0, 0), (0, more)), constant_values=np.nan)
+    wide = features.copy()
+    wide.resize((features.shape[0], n_features))
+    return wide

@@ -1,0 +1,293 @@
+"""``rg.convert``: a trained ranker written for another program."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.errors import ParameterError
+from rankgrove.files import atomic_output
+from rankgrove.formats.read import DUMP, kind_of
+from rankgrove.formats.write import FORMATS, Labels, Model, encode
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.linear import BY_QUERY, Linear
+from rankgrove.model.tree import Tree
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.ensembles.bag_scores import summed
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.load import load
+from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.trees.mcrank import McRank
+from rankgrove.validation import check_choice, check_output_file, counted, refuse
+
+OURS = "rankgrove"
+MISSING = ("refuse", "zero")
+ENDINGS = {form.ending: name for name, form in FORMATS.items() if form.ending} | {".rg": OURS}
+_log = logging.getLogger("rankgrove")
+
+
+def convert(
+    model: Any,
+    path: str | Path,
+    to: str | None = None,
+    *,
+    features: Sequence[str] | None = None,
+    name: str | None = None,
+    shift: bool | None = None,
+    missing: str = "refuse",
+    combine: str | None = None,
+    base_score: float | None = None,
+) -> None:
+    """Write a trained ranker in the format of another program.
+
+    What a format cannot hold is refused, with the reason and the nearest thing that works; what is
+    not exactly the same there is logged as a warning.
+
+    Parameters
+    ----------
+    model : a trained ranker, or the path of a model file, ours or another library's
+    path : the file to write
+    to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``, ``"onnx"``,
+        ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
+        .py, .c, .rg)
+    features : names of all features, for programs that find them by name; None: the model's own,
+        or f1, f2, ... Of a dump of XGBoost they say which column a name is, as in :func:`load`
+    name : what the model is called there; None: the file's name
+    shift : add a constant so that no score is negative; None: only for Elasticsearch, which refuses
+        such scores
+    missing : where the program takes 0 for a missing value and the model learned otherwise:
+        ``"refuse"``, or ``"zero"``: let it
+    combine : ``"mean"``: of a bag that scales its models' scores within every query, which no
+        program can, write their plain mean in its place, which is another ranking
+    base_score : of a dump of XGBoost, what its scores begin with, as in :func:`load`
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.make_artificial(20, seed=1)
+    >>> model = rg.LambdaMART(n_trees=3).fit(data)
+    >>> rg.convert(model, "web.json", to="xgboost")
+    >>> rg.load("web.json")
+    TreeRanker(XGBoost rank:pairwise, 3 trees)
+    """
+    owner = "convert"
+    rule = "a trained ranker or the path of a model file"
+    if isinstance(model, str | Path) and Path(model).is_file() and kind_of(model) == DUMP:
+        model = load(model, features=features, base_score=base_score)
+    elif base_score is not None:
+        raise ParameterError("convert: base_score= (--base-score) is for a dump of XGBoost.")
+    ranker = loaded(model, "model", owner, rule)
+    if not isinstance(ranker, Ranker):
+        inside = getattr(ranker, "ranker", None)  # what a search found
+        if not isinstance(inside, Ranker):
+            refuse("model", owner, rule, ranker)
+        ranker = inside
+    ranker._check_is_fitted()
+    target = check_output_file("path", owner, path)
+    form = _format(target, to)
+    check_choice("missing", owner, missing, MISSING)
+    notes: list[str] = []
+    if combine is not None:
+        check_choice("combine", owner, combine, ["mean"])
+        ranker, notes = _as_mean(ranker)
+    if form == OURS:
+        ranker.save(target)
+        _say(target, notes)
+        return
+    labels = _labels(ranker, target, features, name)
+    flat = flat_model(ranker)
+    content, more = encode(
+        flat,
+        form,
+        labels,
+        zero=missing == "zero",
+        shift=shift,
+        learned_missing=_may_have_learned_missing(ranker),
+    )
+    with atomic_output(target, pack=False) as out:
+        out.write(content)
+    _say(target, [*notes, *more])
+
+
+def _say(path: Path, notes: Sequence[str]) -> None:
+    for note in notes:
+        _log.warning("%s: %s", path, note)
+
+
+def _format(path: Path, to: str | None) -> str:
+    if to is not None:
+        check_choice("to", "convert", to, [*FORMATS, OURS])
+        if to == "xgboost" and path.suffix.lower() == ".ubj":
+            raise ParameterError(
+                f"XGBoost models are written as JSON, and XGBoost takes {path} for UBJ by its "
+                "ending: let it end in .json."
+            )
+        return to
+    if path.suffix.lower() in ENDINGS:
+        return ENDINGS[path.suffix.lower()]
+    known = ", ".join(f"{ending} ({name})" for ending, name in ENDINGS.items())
+    raise ParameterError(
+        f"The ending of {path} does not say which format is meant: give to= (--to), one of "
+        f"{', '.join([*FORMATS, OURS])}; or an ending of these: {known}."
+    )
+
+
+def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
+    n = ranker.n_features_in_
+    own = getattr(ranker, "feature_names_", None) if features is None else features
+    if own is None:
+        return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False)
+    if isinstance(own, str) or not all(isinstance(one, str) and one for one in own):
+        refuse("features", "convert", "a list of names", features)
+    if len(own) != n:
+        raise ParameterError(
+            f"convert: the model has {counted(n, 'feature')}; {len(own)} names were given. Name "
+            "all of them, in their order."
+        )
+    if len(set(own)) < n:
+        twice = next(one for at, one in enumerate(own) if one in own[:at])
+        raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
+    return Labels(name or path.stem, list(own), True)
+
+
+# -- one model of a ranker ------------------------------------------------------------------------
+
+
+def flat_model(ranker: Ranker) -> Model:
+    """Return the trees, the linear model or the net that a ranker's score is; or refuse it."""
+    parts = _parts(ranker, 1.0)
+    if len(parts) == 1 and parts[0][0] == 1.0:
+        return _within(parts[0][1], ranker.n_features_in_)
+    if not all(isinstance(model, Ensemble) and model.n_columns == 1 for _, model in parts):
+        raise ParameterError(
+            f"The score of this {type(ranker).__name__} is a sum of models that are not all trees, "
+            "which no format can hold. Convert them one by one."
+        )
+    ensembles = [model for _, model in parts if isinstance(model, Ensemble)]
+    return summed(ensembles, np.array([weight for weight, _ in parts]), ranker.n_features_in_)
+
+
+def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
+    """Return the bag of the same models that takes their plain mean, and notes on that."""
+    if not isinstance(ranker, BaggedRanker):
+        raise ParameterError(
+            f"convert: combine='mean' is for a bag, and this is a {type(ranker).__name__}: leave "
+            "it out. (A bag within a combination must itself be trained with combine='mean', as "
+            "the combination's weights are for the scores it had.)"
+        )
+    if ranker.combine == "mean":
+        return ranker, []
+    made = copy.copy(ranker)
+    made.combine = "mean"
+    return made, [
+        f"This is the plain mean of the bag's {len(ranker.models_)} models, not the bag itself "
+        f"(combine={ranker.combine!r}): it may rank otherwise. Evaluate it before it is used."
+    ]
+
+
+def _may_have_learned_missing(ranker: Any) -> bool:
+    """Return whether a ranker, or one that it is made of, may have seen missing values."""
+    for name in ("models_", "rankers_"):
+        if hasattr(ranker, name):
+            return any(_may_have_learned_missing(one) for one in getattr(ranker, name))
+    below = getattr(ranker, "submodel_", None)
+    if below is not None and _may_have_learned_missing(below):
+        return True
+    return getattr(ranker, "saw_missing_", None) is not False
+
+
+def _within(model: Model, n_features: int) -> Model:
+    if isinstance(model, Ensemble) and model.n_features != n_features:
+        return replace(model, n_features=n_features)
+    return model
+
+
+def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
+    """Return the models whose weighted sum a ranker's score is."""
+    kind = type(ranker).__name__
+    if not isinstance(ranker, Ranker):
+        raise ParameterError(f"A {kind} is no ranker of rankgrove: it cannot be converted.")
+    if isinstance(ranker, BaggedRanker):
+        if ranker.combine != "mean":
+            raise ParameterError(
+                f"The bag brings its models' scores to one scale within every query (combine="
+                f"{ranker.combine!r}), which no format can express. Train it with combine='mean' "
+                "(its scores change, and often little else); or write the plain mean of its "
+                "models, another ranking, by convert(combine='mean') (--combine mean)."
+            )
+        shares = weight * ranker.weights_ / ranker.weights_.sum()
+        return [p for one, w in zip(ranker.models_, shares, strict=True) for p in _parts(one, w)]
+    if isinstance(ranker, CombinedRanker):
+        pairs = zip(ranker.rankers_, ranker.weights_.tolist(), strict=True)
+        return [part for one, w in pairs for part in _parts(one, weight * w)]
+    if isinstance(ranker, StackedRanker):
+        raise ParameterError(
+            "A StackedRanker is a net of other rankers' scores, which no format can express. "
+            "Combine them by rg.CombinedRanker instead, whose sum of trees can be converted."
+        )
+    if isinstance(ranker, McRank) and ranker.form != "classes":
+        raise ParameterError(
+            "The score of McRank(form='ordinal') is made of one sum of trees a label, which no "
+            "format can express. Train it with form='classes', which lightgbm, xgboost and onnx "
+            "can hold class by class; or rg.MART, which gives one sum."
+        )
+    below: list[tuple[float, Model]] = []
+    submodel = getattr(ranker, "submodel_", None)
+    if isinstance(submodel, str):
+        raise ParameterError(
+            "The ranker goes on from scores that come with the data: they are no part of the "
+            "model, and cannot be converted."
+        )
+    if submodel is not None:
+        below = _parts(submodel, weight * getattr(ranker, "submodel_weight_", 1.0))
+    for name in ("ensemble_", "linear_", "network_"):
+        found = getattr(ranker, name, None)
+        if found is not None:
+            return [*below, (weight, _plain(found))]
+    raise ParameterError(f"A {kind} has neither trees nor weights nor a net to be converted.")
+
+
+def _plain(model: Model) -> Model:
+    """Return a model as formats take it: linear models of thresholds become trees of one split."""
+    if not isinstance(model, Linear):
+        return model
+    if model.has_thresholds:
+        return _stumps(model)
+    if model.scaling in BY_QUERY:
+        raise ParameterError(
+            f"The model scales features within every query (scaling={model.scaling!r}), which no "
+            "format can express. Train it with scaling='standard' or 'none'."
+        )
+    return model
+
+
+def _stumps(model: Linear) -> Ensemble:
+    """Return trees of one split each: a weight is added where the value is above its threshold."""
+    count = np.full(3, -1.0)
+    unknown = np.full(3, np.nan)
+    trees = [
+        Tree(
+            feature=np.array([j], np.int32),
+            threshold=np.array([threshold], np.float32),
+            left=np.array([-1], np.int32),
+            right=np.array([-2], np.int32),
+            missing_left=np.array([True]),
+            gain=np.zeros(1),
+            value=np.array([0.0, weight]),
+            count=count.copy(),
+            weight=unknown.copy(),
+            mean=unknown.copy(),
+        )
+        for j, (thresholds, weights) in enumerate(model.by_feature())
+        for threshold, weight in zip(thresholds, weights, strict=True)
+        if weight
+    ]
+    return Ensemble.from_trees(trees, model.n_features, model.intercept)

@@ -1,0 +1,211 @@
+"""``rg.prune``: trees taken out of a trained ranker or a bag."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.bagging.aggregate import aggregate
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.evaluation.evaluate import prepared_on
+from rankgrove.files import write_atomically
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.pruning.prune import Part, Pass, Pruner
+from rankgrove.pruning.trees import TreeMatrix
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.foreign_models import TreeRanker
+from rankgrove.rankers.given import features_of
+from rankgrove.rankers.nested import loaded
+from rankgrove.validation import check_real, refuse
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedRanker:
+    """What :func:`prune` found.
+
+    Attributes
+    ----------
+    ranker : the ranker with fewer trees
+    measures : what was to hold
+    passes : the number of trees and the mean of every measure, before and after every pass
+    """
+
+    ranker: Any
+    measures: tuple[str, ...]
+    passes: list[Pass]
+
+    @property
+    def n_trees(self) -> tuple[int, int]:
+        """Number of trees before and after."""
+        return self.passes[0].n_trees, self.passes[-1].n_trees
+
+    @property
+    def values(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The mean of every measure before and after."""
+        return self.passes[0].values, self.passes[-1].values
+
+    def __repr__(self) -> str:
+        (many, few), (before, after) = self.n_trees, self.values
+        means = ", ".join(f"{name} {before[name]:.4f} -> {after[name]:.4f}" for name in before)
+        return f"PrunedRanker({many:,} -> {few:,} trees ({1 - few / many:.0%} gone), {means})"
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write trees against measures, one line a pass."""
+        lines = [",".join(["trees", *self.measures])]
+        for one in self.passes:
+            lines.append(",".join([str(one.n_trees), *(repr(v) for v in one.values.values())]))
+        write_atomically(path, "\n".join(lines) + "\n")
+
+
+def prune(
+    model: Any,
+    data: QueryDataset,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    tolerance: float = 0.0,
+    *,
+    margin: float = 0.0,
+    keep: float = 0.1,
+    convention: str = "papers",
+    n_threads: int | None = None,
+    callback: Callable[[Pass], Any] | None = None,
+) -> PrunedRanker:
+    """Take trees out of a ranker and re-weight the rest, while a measure holds on some data.
+
+    Parameters
+    ----------
+    model : a trained ranker whose score is a sum of trees, such as LambdaMART, or a bag of them; or
+        the path of its model file
+    data : judged data that the model was not trained on: what is removed is chosen by it, so the
+        measure there is no fair estimate afterwards
+    measures : one or several that must all hold; None: the ranker's own
+    tolerance : how much a mean may fall below what it is now, in the measure's own units
+    margin : so many standard errors of the fall are added to it, and a rise counts for nothing.
+        On few queries a mean holds by chance while most trees go; with 1 and a tolerance above 0
+        pruning ends once more than the tolerance is uncertain
+    keep : share of the trees that stay in any case: judged data of a few hundred queries cannot
+        vouch for a handful of trees, whose mean there may hold by chance
+    convention : what the measure's name does not say
+    n_threads : threads to use, None for all cores; the result does not depend on it
+    callback : called with the number of trees and the mean after every pass; True ends the search
+
+    Returns
+    -------
+    PrunedRanker
+        with the new ranker, `model` is left as it is; and trees against measure
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, vali = rg.make_artificial(60, seed=1), rg.make_artificial(40, seed=2)
+    >>> model = rg.LambdaMART(n_trees=30).fit(train)
+    >>> found = rg.prune(model, vali, "ndcg@10")
+    >>> before, after = found.values
+    >>> found.n_trees[1] < 30 and after["ndcg@10"] >= before["ndcg@10"]
+    True
+    """
+    owner = "prune"
+    if not isinstance(data, QueryDataset):
+        raise DataError(f"{owner} needs a QueryDataset. Got {type(data).__name__} instead.")
+    if callback is not None and not callable(callback):
+        refuse("callback", owner, "a function", callback)
+    model = loaded(model, "model", owner, "a trained ranker or the path of a model file")
+    if isinstance(model, BaggedRanker) and not hasattr(model, "models_"):
+        raise ParameterError(f"{owner}: this {type(model).__name__} is not trained yet.")
+    check_real("tolerance", owner, tolerance, low=0.0)
+    check_real("margin", owner, margin, low=0.0)
+    check_real("keep", owner, keep, low=0.0, high=1.0)
+    given = getattr(model, "measure", "ndcg@10") if measures is None else measures
+    listed = [given] if isinstance(given, str | Measure) else list(given)
+    prepared = {}
+    for one in (parse_measure(spec, convention) for spec in listed):
+        prepared[str(one)] = prepared_on(one, data, owner, n_threads)
+    if not prepared:
+        refuse("measures", owner, "one measure or several", measures)
+    if isinstance(model, TreeRanker):
+        model = model.widened(data)
+    models = model.models_ if isinstance(model, BaggedRanker) else [model]
+    shares = model.weights_ if isinstance(model, BaggedRanker) else np.ones(1)
+    scale = None
+    if isinstance(model, BaggedRanker) and model.combine != "mean":
+        scale = partial(_scaled, data.query_ptr, model.combine)
+    parts = [
+        _part(one, float(share), data, scale is not None, n_threads)
+        for one, share in zip(models, shares, strict=True)
+    ]
+    pruner = Pruner(prepared, parts, scale, n_threads)
+    pruner.run(tolerance, margin, keep, callback)
+    made = [_pruned(one, part) for one, part in zip(models, parts, strict=True)]
+    result = _pruned_bag(model, made, parts) if isinstance(model, BaggedRanker) else made[0]
+    result.pruning_ = {
+        "trees": [one.n_trees for one in pruner.passes],
+        "values": {name: [one.values[name] for one in pruner.passes] for name in prepared},
+    }
+    return PrunedRanker(result, tuple(prepared), pruner.passes)
+
+
+def _scaled(query_ptr: np.ndarray, combine: str, scores: np.ndarray) -> np.ndarray:
+    return aggregate([scores], query_ptr, combine, np.ones(1), 1)
+
+
+def _part(
+    model: Ranker, share: float, data: QueryDataset, scaled: bool, n_threads: int | None
+) -> Part:
+    """Return a model's trees on the data; refuse one whose score is not their sum."""
+    if isinstance(model, Ranker) and not hasattr(model, "n_features_in_"):
+        raise ParameterError(f"prune: this {type(model).__name__} is not trained yet.")
+    if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):
+        raise ParameterError(
+            f"prune needs a trained ranker made of trees, or a bag of them. Got "
+            f"{type(model).__name__}."
+        )
+    ensemble: Ensemble = model.ensemble_
+    if ensemble.n_columns != 1:
+        raise ParameterError(
+            f"prune: the score of {type(model).__name__} is not the sum of its trees, so that they "
+            "have no weights."
+        )
+    base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))
+    rows = query_order_rows(data)
+    features, ptr = features_of(data, "prune")[0], data.query_ptr
+    trees = TreeMatrix(ensemble, features, rows, ptr, n_threads)
+    every = np.arange(ensemble.n_trees)
+    scale = np.ones(data.n_queries)
+    if scaled:  # a query's scores are brought to one reach, whatever theirs is
+        scores = base + trees.sum(every, np.ones(every.size))
+        reach = np.maximum.reduceat(scores, ptr[:-1]) - np.minimum.reduceat(scores, ptr[:-1])
+        scale = np.divide(1.0, reach, out=np.zeros(reach.size), where=reach > 0.0)
+    return Part(trees, base, share, every, np.ones(every.size), trees.spread(scale))
+
+
+def _pruned(model: Any, part: Part) -> Any:
+    """Return the ranker with the trees and the weights that are left."""
+    made = copy.copy(model)
+    old: Ensemble = model.ensemble_
+    trees = [
+        replace(old.tree(t), value=w * old.tree(t).value)
+        for t, w in zip(part.kept.tolist(), part.weights.tolist(), strict=True)
+    ]
+    made.ensemble_ = Ensemble.from_trees(trees, old.n_features, old.base, single=old.single)
+    made.steps_ = (part.weights * np.array(model.steps_)[part.kept]).tolist()
+    made.history_, made.best_round_ = {}, None  # they were those of all trees
+    return made
+
+
+def _pruned_bag(bag: BaggedRanker, models: list[Any], parts: list[Part]) -> BaggedRanker:
+    """Return the bag without the models that have no tree left."""
+    made = copy.copy(bag)
+    left = [m for m, part in enumerate(parts) if part.kept.size]
+    made.models_ = [models[m] for m in left]
+    made.weights_ = bag.weights_[left]
+    made.out_of_bag_ = made.out_of_bag_scores_ = None  # the trees were chosen by other data
+    return made

@@ -1,0 +1,1 @@
+"""Rankers made of other rankers: bags, combinations, stacks, prepared features."""

@@ -1,0 +1,365 @@
+"""Bags: many rankers on samples of the queries, their scores made one (BL-MART)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from rankgrove.bagging.aggregate import COMBINE
+from rankgrove.bagging.out_of_bag import missed_part, out_of_bag_scores
+from rankgrove.bagging.sample import named_sample, sampled_queries
+from rankgrove.cluster.client import check_cluster
+from rankgrove.cluster.engine import run_tasks
+from rankgrove.data.binning import BinnedMatrix
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ModelFileError, ParameterError
+from rankgrove.evaluation.evaluate import evaluate
+from rankgrove.measures.base import Measure
+from rankgrove.model import sense
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.random import derive_seed
+from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.base import Ranker, plain_parameters, untrained
+from rankgrove.rankers.declaring import (
+    choice,
+    declares_parameters,
+    integer,
+    learned,
+    optional,
+    parameter,
+    real,
+)
+from rankgrove.rankers.ensembles.bag_folder import BagFolder
+from rankgrove.rankers.ensembles.bag_scores import BagScores
+from rankgrove.rankers.fitting import Training, fingerprint
+from rankgrove.rankers.given import as_dataset
+from rankgrove.rankers.nested import pack, unpack
+from rankgrove.training.progress import TaskBar
+from rankgrove.validation import counted, refuse
+
+# Of the base ranker's, what a bag sets for every model, or has itself.
+_OF_THE_BAG = ("random_state", "n_threads", "progress", "checkpoint")
+
+
+@declares_parameters
+class BaggedRanker(Ranker):
+    """A bag of rankers, each trained on a random sample of whole queries.
+
+    Bagging takes variance away, boosting takes bias away (BL-MART paper). Every model sees its own
+    sample of the queries, drawn without replacement, and stops early on the same validation data;
+    their scores are brought to one scale within every query and averaged.
+
+    Attributes
+    ----------
+    models_ : the trained models
+    weights_ : what each counts; all 1 unless the bag was pruned
+    out_of_bag_ : the mean of the measure over the training queries, each scored by the models
+        that did not see it; None where every model saw every query
+    out_of_bag_scores_ : one score for every training document, in the caller's order, by the models
+        that did not see its query, combined as the bag combines; NaN where every model saw it.
+        Model files do not hold them: None after loading, and after pruning
+    n_features_in_, feature_names_ : of the training data
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, vali = rg.make_artificial(60, seed=1), rg.make_artificial(40, seed=2)
+    >>> base = rg.LambdaMART(n_trees=10, query_fraction=0.5, feature_fraction=0.3)
+    >>> bag = rg.BaggedRanker(base, n_models=5).fit(train, valid=vali)
+    >>> len(bag.models_)
+    5
+    """
+
+    kind: ClassVar[str] = "bag"
+    held: ClassVar[frozenset[str]] = frozenset({"base"})
+    fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight"})
+    models_: list[Ranker] = learned()
+    weights_: np.ndarray = learned()
+    out_of_bag_: float | None = learned()
+    out_of_bag_scores_: np.ndarray | None = learned()
+
+    base: Any = parameter(None, "the ranker to train many times: any trainable one, untrained")
+    n_models: int = parameter(45, "number of models", integer(low=1))
+    query_fraction: float = parameter(
+        0.67, "share of the queries that a model sees", real(high=1.0, above=0.0)
+    )
+    combine: str = parameter(
+        "minmax",
+        '``"minmax"``: scores scaled to 0 ... 1 within every query, averaged (the paper\'s); '
+        '``"borda"``: the number of documents ranked lower, averaged; ``"mean"``: plain scores',
+        choice(COMBINE),
+    )
+    overfitting_tolerance: float | None = parameter(
+        None,
+        "set on the base: models keep trees after their best round until the validation measure is "
+        "this share below its best, 250 at most (the paper's: 0.02); None leaves the base as it is",
+        optional(real(low=0.0, high=1.0)),
+    )
+    cluster: Any = parameter(
+        None,
+        'where models are trained: None: here, one after the other; ``"local"``: in parallel '
+        'processes on this machine; ``"tcp://..."`` or a Dask client: on its workers. The bag is '
+        "the same to the bit",
+        lambda _, owner, value: check_cluster(value, owner),
+    )
+    checkpoint: str | Path | None = parameter(
+        None,
+        "folder that keeps every model as it is trained; an interrupted run is resumed from it",
+    )
+    random_state: int = shared.RANDOM_STATE(0, "seed of the samples and of the models")
+    n_threads: int | None = shared.N_THREADS
+    progress: bool = shared.PROGRESS
+
+    @property
+    def measure(self) -> Any:
+        """The base's measure."""
+        return getattr(self.base, "measure", "ndcg@10")
+
+    # -- training ---------------------------------------------------------------------------------
+
+    def _fit(self, training: Training) -> dict[str, Any]:
+        train = training.train
+        base = self._prepared_base()
+        measures = list(training.measures.values())
+        # Bins of all training data, which all models share: a quarter of the features' size
+        data = base.shared_bins(train) or (train, None)
+        common = (base, *data, training.valid, measures, self.query_fraction)
+        folder = self._folder(base, training)
+        models = {} if folder is None else folder.read(self.n_models)
+        open_tasks = [(m, self.random_state) for m in range(self.n_models) if m not in models]
+        bar = TaskBar(type(self).__name__, self.n_models, "models") if self.progress else None
+
+        def on_done(i: int, model: Ranker) -> None:
+            if folder is not None:
+                folder.write(open_tasks[i][0], model)
+            if bar is not None:
+                bar.advance()
+
+        try:
+            if bar is not None:
+                bar.advance(len(models))
+            trained = run_tasks(
+                train_one,
+                common,
+                open_tasks,
+                cluster=self.cluster,
+                n_threads=self.n_threads,
+                on_done=on_done,
+            )
+        finally:
+            if bar is not None:
+                bar.close()
+        models |= {m: model for (m, _), model in zip(open_tasks, trained, strict=True)}
+        listed = [models[m] for m in range(self.n_models)]
+        weights = np.ones(self.n_models)
+        learned: dict[str, Any] = {"models_": listed, "weights_": weights}
+        # made now, so that predict changes nothing
+        learned["_bag_scores"] = BagScores(listed, weights, self.combine, train.n_features)
+        return learned | self._out_of_bag(listed, train)
+
+    def _check_together(self) -> None:
+        if isinstance(self.base, BaggedRanker):
+            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
+        if not isinstance(self.base, Ranker) or "valid" not in self.base.fit_takes:
+            refuse(
+                "base",
+                type(self).__name__,
+                "a ranker to train, such as rg.LambdaMART()",
+                self.base,
+            )
+        known = self.base.get_params(deep=False)
+        if self.overfitting_tolerance is not None and "overfitting_tolerance" not in known:
+            raise ParameterError(
+                f"overfitting_tolerance is for boosted trees; {type(self.base).__name__} has "
+                "no such parameter: leave it out."
+            )
+        self._prepared_base().check_parameters()
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse a base that needs validation data where there is none."""
+        self._prepared_base().check_valid(given)
+
+    def _prepared_base(self) -> Any:
+        """Return the base as every model begins with it."""
+        base = clone(self.base)
+        if self.overfitting_tolerance is not None:
+            base.set_params(overfitting_tolerance=self.overfitting_tolerance)
+        own = base.get_params(deep=False)
+        off = {"progress": False, "checkpoint": None}
+        return base.set_params(**{name: value for name, value in off.items() if name in own})
+
+    def _folder(self, base: Ranker, training: Training) -> BagFolder | None:
+        if self.checkpoint is None:
+            return None
+        settings = {k: v for k, v in plain_parameters(base).items() if k not in _OF_THE_BAG}
+        run = {
+            "base": type(base).__name__,
+            **{f"the base's {k}": v for k, v in settings.items()},
+            "submodel": str(getattr(base, "submodel", None)),
+            "query_fraction": self.query_fraction,
+            "random_state": self.random_state,
+            "training data": fingerprint(training.train),
+            "validation data": [[n, fingerprint(data)] for n, data in training.valid.items()],
+            "valid_measures": list(training.measures),
+        }
+        return BagFolder(self.checkpoint, run)
+
+    def _out_of_bag(self, models: list[Ranker], train: QueryDataset) -> dict[str, Any]:
+        """Return what models that missed a query say of it, and the mean of the measure by that."""
+        scorers = [partial(model.predict, n_threads=self.n_threads) for model in models]
+        drawn = (self.query_fraction, self.random_state)
+        scores = out_of_bag_scores(scorers, train, *drawn, self.combine, self.n_threads)
+        part, mean = missed_part(scores, train), None
+        if part is not None:
+            mean = float(next(iter(evaluate(*part, self.measure).mean.values())))
+        return {"out_of_bag_scores_": scores, "out_of_bag_": mean}
+
+    def members(self) -> list[Any]:
+        """Return the models of the bag."""
+        return list(self.models_)
+
+    # -- the trained bag --------------------------------------------------------------------------
+
+    def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
+        """Return one float64 score a row, in the caller's order: the higher, the better.
+
+        Parameters
+        ----------
+        X : a data set, or features as in training
+        n_threads : threads to use; None takes the bag's own `n_threads`
+        qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
+        """
+        X = self._aligned(X, f"{type(self).__name__}.predict")
+        threads = self._checked_input(X, "predict", n_threads)[2]
+        if self.combine != "mean" and not isinstance(X, QueryDataset):
+            if qid is None:
+                raise DataError(
+                    f"{type(self).__name__}.predict: scores are brought to one scale within every "
+                    f"query (combine={self.combine!r}), so it needs the queries: give it a "
+                    "QueryDataset, or qid=."
+                )
+            X = as_dataset(X, np.zeros(len(qid)), qid, f"{type(self).__name__}.predict")
+        return self._fast().predict(X, threads)
+
+    def submodel_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return every model's own scores, of shape (models, rows), in the caller's order."""
+        X = self._aligned(X, f"{type(self).__name__}.submodel_scores")
+        threads = self._checked_input(X, "submodel_scores", n_threads)[2]
+        return self._fast().columns(X, threads)
+
+    def submodel_values(
+        self, data: QueryDataset, measure: str | Measure | None = None
+    ) -> np.ndarray:
+        """Return the mean of a measure of every model by itself; their variance is of interest."""
+        chosen = self.measure if measure is None else measure
+        if not isinstance(chosen, str | Measure):
+            refuse("measure", "submodel_values", "one measure", chosen)
+        columns = self.submodel_scores(data)
+        return np.array(
+            [next(iter(evaluate(scores, data, chosen).mean.values())) for scores in columns]
+        )
+
+    def _fast(self) -> BagScores:
+        scores: BagScores | None = self.__dict__.get("_bag_scores")
+        if scores is None or scores.models is not self.models_:
+            scores = BagScores(self.models_, self.weights_, self.combine, self.n_features_in_)
+            self._bag_scores = scores
+        return scores
+
+    def flat(self) -> Ensemble | None:
+        return self._fast().one_ensemble()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {k: v for k, v in state.items() if k != "_bag_scores"}
+
+    @property
+    def n_trees_(self) -> int:
+        """Number of trees of all models."""
+        return sum(getattr(one, "ensemble_").n_trees for one in self.models_)  # noqa: B009
+
+    def summary(self) -> str:
+        """Return a text about the bag."""
+        self._check_is_fitted()
+        lines = [
+            f"BaggedRanker for {self.measure}: {counted(len(self.models_), 'model')} "
+            f"({type(self.models_[0]).__name__}), each on {self.query_fraction:.0%} of the "
+            f"queries, combined by {self.combine}"
+        ]
+        if all(hasattr(one, "ensemble_") for one in self.models_):
+            lines.append(f"{counted(self.n_trees_, 'tree')} in all")
+        if self.out_of_bag_ is not None:
+            lines.append(f"out of bag {self.measure}: {self.out_of_bag_:.4f}")
+        return "\n".join(lines)
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the training of some model."""
+        return any(getattr(one, "interrupted_", False) for one in self.models_)
+
+    # -- the model file ---------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        packed: list[dict[str, Any]] = []
+        arrays: dict[str, np.ndarray] = {}
+        for m, model in enumerate(self.models_):
+            content, own = pack(model, f"model {m}")
+            packed.append(content)
+            arrays |= own
+        return {
+            "base": {"kind": self.base.kind, "parameters": plain_parameters(self.base)},
+            "models": packed,
+            "weights": self.weights_.tolist(),
+            "out_of_bag": self.out_of_bag_,
+        }, arrays
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        packed = content["models"]
+        self.models_ = [unpack(one, arrays, f"model {m}") for m, one in enumerate(packed)]
+        self.weights_ = np.array(content["weights"], np.float64)
+        self.out_of_bag_ = content["out_of_bag"]
+        self.out_of_bag_scores_ = None
+        fits = self.models_ and self.weights_.shape == (len(self.models_),)
+        if not fits or self.weights_.min() < 0.0 or not self.weights_.sum() > 0.0:
+            raise ModelFileError("The weights of the bag do not fit its models.")
+        sense.number(self.query_fraction, "query_fraction")
+        if self.combine not in COMBINE:
+            raise ModelFileError(f"The bag combines by {self.combine!r}, which is not known here.")
+        self.base = untrained(content["base"]["kind"], content["base"]["parameters"])
+
+
+def train_one(
+    common: tuple[
+        Ranker,
+        QueryDataset,
+        BinnedMatrix | None,
+        Mapping[str, QueryDataset],
+        list[Measure],
+        float,
+    ],
+    task: tuple[int, int],
+    n_threads: int | None,
+) -> Ranker:
+    """Train one model of a bag."""
+    base, train, bins, valid, measures, fraction = common
+    number, seed = task
+    model: Ranker = clone(base)
+    known = model.get_params(deep=False)
+    if "random_state" in known:
+        model.set_params(random_state=derive_seed(seed, "bagged model", number) % (1 << 31))
+    if n_threads is not None and "n_threads" in known:
+        model.set_params(n_threads=n_threads)
+    seen = sampled_queries(train.query_keys, fraction, seed, number)
+    sample = train if seen.all() else train.select(seen)
+    if bins is not None:
+        bins = bins.some(np.repeat(seen, np.diff(train.query_ptr)))
+    with named_sample(f"Model {number + 1} of the bag", seen):
+        model.fit_binned(sample, bins, valid=valid, valid_measures=measures if valid else None)
+    if getattr(model, "interrupted_", False):
+        raise KeyboardInterrupt
+    return model

@@ -1,0 +1,216 @@
+"""A ranker on some of the features, or on features normalised within every query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from rankgrove.data.normalising import NORMALISATIONS, normalised
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ModelFileError
+from rankgrove.measures.base import Measure
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.declaring import choice, declares_parameters, learned, optional, parameter
+from rankgrove.rankers.fitting import Training
+from rankgrove.rankers.nested import pack, unpack
+from rankgrove.validation import counted, refuse
+
+
+@declares_parameters
+class PreparedRanker(Ranker):
+    """A ranker whose features are chosen or normalised first, in training and in scoring alike.
+
+    What is done to the features is part of the model and of its file: whoever scores by it gives
+    the features as they were before.
+
+    Attributes
+    ----------
+    ranker_ : the trained ranker, of the prepared features
+    columns_ : the columns of the data that it sees
+    n_features_in_, feature_names_ : of the data before
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train = rg.make_artificial(40, seed=1)
+    >>> base = rg.LambdaMART(n_trees=5)
+    >>> model = rg.PreparedRanker(base, features=[1, 2, 16], normalise="zscore").fit(train)
+    >>> model.columns_.tolist(), model.predict(train).shape
+    ([0, 1, 15], (2000,))
+    """
+
+    kind: ClassVar[str] = "prepared"
+    held: ClassVar[frozenset[str]] = frozenset({"base"})
+
+    fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight", "callbacks", "start"})
+    ranker_: Ranker = learned()
+    columns_: np.ndarray = learned()
+
+    base: Any = parameter(None, "the ranker to train")
+    features: Sequence[int | str] | None = parameter(
+        None, "the features to use, by 1-based numbers or names; None: all"
+    )
+    normalise: str | None = parameter(
+        None,
+        'normalisation within every query, as in RankLib: ``"sum"``, ``"linear"`` or '
+        '``"zscore"``; None: none',
+        optional(choice(NORMALISATIONS)),
+    )
+
+    @property
+    def measure(self) -> Any:
+        """The base's measure."""
+        return getattr(self.base, "measure", "ndcg@10")
+
+    @property
+    def n_threads(self) -> int | None:
+        """The base's number of threads."""
+        threads: int | None = getattr(self.base, "n_threads", None)
+        return threads
+
+    # -- training ---------------------------------------------------------------------------------
+
+    def _fit(self, training: Training) -> dict[str, Any]:
+        train = training.train
+        columns = self._chosen(train)
+        inner = replace(
+            training,
+            train=self._prepared(train, columns),
+            valid={name: self._prepared(d, columns) for name, d in training.valid.items()},
+            bins=None,
+        )
+        ranker: Ranker = clone(self.base)
+        extras = {"callbacks": training.callbacks or None, "start": training.start}
+        ranker._refuse_unused(training.owner, **extras)
+        ranker.learn(inner)
+        return {
+            "columns_": columns,
+            "ranker_": ranker,
+            "saw_missing_": ranker.saw_missing_,
+        }
+
+    def _chosen(self, data: QueryDataset) -> np.ndarray:
+        """Return the columns to use, in the data's order."""
+        if self.features is None:
+            return np.arange(data.n_features)
+        columns = [data.feature_index(feature) for feature in self.features]
+        for feature, column in zip(self.features, columns, strict=True):
+            if columns.count(column) > 1:
+                refuse("features", type(self).__name__, "different features", feature)
+        return np.array(sorted(columns), np.int64)
+
+    def _check_together(self) -> None:
+        owner = type(self).__name__
+        if not isinstance(self.base, Ranker) or "valid" not in self.base.fit_takes:
+            refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", self.base)
+        if getattr(self.base, "submodel", None) is not None:
+            refuse(
+                "base", owner, "a ranker without a submodel, which sees other features", self.base
+            )
+        if self.features is not None and (isinstance(self.features, str) or not len(self.features)):
+            refuse("features", owner, "a list of numbers or names of features", self.features)
+        self.base.check_parameters()
+
+    def _target(self) -> Measure:
+        return self.base._target()
+
+    def check_valid(self, given: bool) -> None:
+        """Refuse a base that needs validation data where there is none."""
+        self.base.check_valid(given)
+
+    # -- the features ---------------------------------------------------------------------------
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return the data as the ranker sees it: its features, normalised; rows as they were."""
+        return self._prepared(data.with_n_features(self.n_features_in_), self.columns_)
+
+    def _prepared(self, data: QueryDataset, columns: np.ndarray) -> QueryDataset:
+        rows = slice(None) if data.rows is None else data.rows
+        features = data.features[rows][:, columns]
+        if self.normalise is not None:
+            dense = features if isinstance(features, np.ndarray) else features.toarray()
+            order = slice(None) if data.order is None else data.order
+            features = np.empty(dense.shape, np.float32)
+            features[order] = normalised(dense[order], data.query_ptr, self.normalise)
+        names = data.given_names
+        return QueryDataset.from_parts(
+            features,
+            data.y,
+            data.query_ids,
+            data.query_of_row,
+            weight=data.weight,
+            docid=data.docid_column,
+            feature_names=None if names is None else tuple(names[j] for j in columns),
+            query_weight=data.query_weight,
+            base_score=data.base_score,
+            absent=data.absent_given,
+        )
+
+    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return one float64 score a row, in the caller's order: the higher, the better.
+
+        Parameters
+        ----------
+        X : a data set; or features as in training, where they are not normalised by query
+        n_threads : threads to use; None takes the ranker's own `n_threads`
+        """
+        features, rows, threads = self._checked_input(X, "predict", n_threads)
+        if isinstance(X, QueryDataset):
+            return self.ranker_.predict(self.prepared(X), n_threads=threads)
+        if self.normalise is not None:
+            raise DataError(
+                f"PreparedRanker.predict: the model normalises features within every query "
+                f"({self.normalise}), so that it must know the queries: give it a QueryDataset."
+            )
+        del rows
+        return self.ranker_.predict(features[:, self.columns_], n_threads=threads)
+
+    def flat(self) -> Ensemble | None:
+        if self.normalise is not None:
+            return None
+        trees = self.ranker_.flat()
+        if trees is None:
+            return None
+        columns = self.columns_[trees.feature] if trees.feature.size else trees.feature
+        return replace(trees, feature=columns, n_features=self.n_features_in_)
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """The trees, on the columns of the data before; only where nothing is normalised."""
+        trees = self.flat() if hasattr(self, "ranker_") else None
+        if trees is None:
+            raise AttributeError("ensemble_")
+        return trees
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the training."""
+        return bool(getattr(self.ranker_, "interrupted_", False))
+
+    def summary(self) -> str:
+        """Return a text about the model: what is done to the features, and the ranker's own."""
+        self._check_is_fitted()
+        text = f"{counted(self.columns_.size, 'feature')} of {self.n_features_in_:,}"
+        if self.normalise is not None:
+            text += f", normalised within every query ({self.normalise})"
+        return f"{self.ranker_.summary()}\n{text}"
+
+    # -- the model file ---------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        content, arrays = pack(self.ranker_, "ranker")
+        return {"ranker": content}, {"columns": self.columns_, **arrays}
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.base = self.ranker_ = unpack(content["ranker"], arrays, "ranker")
+        self.columns_ = np.asarray(arrays["columns"], np.int64)
+        inside = (self.columns_ >= 0) & (self.columns_ < self.n_features_in_)
+        if self.columns_.shape != (self.ranker_.n_features_in_,) or not inside.all():
+            raise ModelFileError("The columns of the model file do not fit its ranker.")
+        if self.normalise is not None and self.normalise not in NORMALISATIONS:
+            raise ModelFileError(f"The model file has a normalisation {self.normalise!r}.")

@@ -1,0 +1,212 @@
+"""What ``fit`` hands to a ranker: checked data, validation and callbacks, as one value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from rankgrove.data.binning import BinnedMatrix, Binner
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.rankers.given import check_names
+from rankgrove.training.watch import History, Watch, Watched
+from rankgrove.validation import counted, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.objectives.pairs import Preferences
+
+_Called = TypeVar("_Called", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Training:
+    """Everything that a ranker is trained with, beside its parameters.
+
+    Attributes
+    ----------
+    train : the training data
+    valid : validation data by name; the first decides
+    measures : what is measured there, by name; the first decides
+    callbacks : called after every round; returning True ends training
+    owner : who trains, for messages: ``LambdaMART.fit``
+    start : for nets: what to start from
+    preferences : pairs of documents in place of labels, rows in query order
+    by_query : whether the caller said which query a document of a pair belongs to
+    bins : the training data's bins, where they were made before
+    depends_on : what a checkpoint must agree with, beside data and parameters
+    """
+
+    train: QueryDataset
+    valid: Mapping[str, QueryDataset]
+    measures: Mapping[str, Measure]
+    callbacks: Sequence[Callable[..., Any]]
+    owner: str
+    start: Any = None
+    preferences: Preferences | None = None
+    by_query: bool = True
+    bins: BinnedMatrix | None = None
+    depends_on: Mapping[str, str] = field(default_factory=dict)
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def check_valid_given(given: bool, parameter: str | None, owner: str) -> None:
+    """Refuse training without validation data where a parameter asks for it."""
+    if parameter is not None and not given:
+        raise ParameterError(
+            f"{owner}: {parameter} needs validation data: give fit a valid= (--valid on the "
+            "command line)."
+        )
+
+
+def check_alike(
+    data: QueryDataset, name: str, n_features: int, names: Sequence[str] | None, owner: str
+) -> None:
+    """Refuse validation data whose features are not those of the training data."""
+    if data.n_features != n_features:
+        raise DataError(
+            f"{owner}: the {name} data has {counted(data.n_features, 'feature')}, the "
+            f"training data {n_features}."
+        )
+    check_names(names, data.given_names, owner)
+
+
+def named_measures(
+    given: str | Measure | Iterable[str | Measure] | None, target: Measure, watched: bool = True
+) -> dict[str, Measure]:
+    """Return what to measure on validation data (`watched`: there is any), by the given names."""
+    if given is None:
+        return {str(target): target}
+    listed = [given] if isinstance(given, str | Measure) else list(given)
+    if not listed:
+        raise ParameterError("valid_measures must name at least one measure.")
+    measures = {str(spec): parse_measure(spec) for spec in listed}
+    if not watched:
+        raise ParameterError("valid_measures needs validation data: give valid= too.")
+    return measures
+
+
+def listed_callbacks(given: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:
+    """Return callbacks as a list: of none, one function, or several."""
+    if given is None:
+        return []
+    listed = [given] if callable(given) else list(given) if isinstance(given, Iterable) else None
+    if listed is None or not all(map(callable, listed)):
+        refuse("callbacks", owner, "a function of a Progress, or a list of such", given)
+    return listed
+
+
+# -- validation while training ---------------------------------------------------------------------
+
+
+def watch_of(
+    training: Training,
+    patience: int | None,
+    n_threads: int | None,
+    *,
+    scores: Callable[[QueryDataset], np.ndarray] | None = None,
+    binner: Binner | None = None,
+    ranked: Callable[[np.ndarray], np.ndarray] | None = None,
+    keeps_start: bool = False,
+) -> Watch:
+    """Return what measures the validation data after every round.
+
+    Parameters
+    ----------
+    training : the validation data and the measures
+    patience : rounds without a better value after which to stop; None: never
+    scores : what a data set's scores start with, of shape (columns, rows); None: zeros
+    binner : bins of the features that trees see; None: scores come from elsewhere
+    ranked : how several columns of scores make the one that ranks
+    keeps_start : whether no round at all may be the best one
+    """
+    owner = training.owner.partition(".")[0]
+    watched, values_before = {}, {}
+    for name, data in training.valid.items():
+        rows = query_order_rows(data)
+        watched[name] = Watched(
+            None if binner is None else binner.transform(data.features, rows, n_threads),
+            data.grouped(data.y),
+            data.query_ptr,
+            training.measures,
+            np.zeros((1, data.n_rows)) if scores is None else scores(data),
+            ranked,
+            n_threads,
+        )
+        values_before[name] = check_defined(watched[name], name, owner)
+    return Watch(watched, patience, start=values_before if keeps_start else None)
+
+
+def check_defined(watched: Watched, name: str, owner: str) -> dict[str, float]:
+    """Return the measures before training; refuse data of which one leaves out every query."""
+    values = watched.values()
+    for measure_name, value in values.items():
+        if np.isnan(value):
+            raise DataError(
+                f"{owner}: {measure_name} leaves out every query of the {name} data "
+                "(nothing relevant, or all labels equal)."
+            )
+    return values
+
+
+def history_lines(history: History, best: int | None, unit: str) -> list[str]:
+    """Return a summary's lines on validation data: the measures of the best round, or the last."""
+    lines = []
+    for name, measures in history.items():
+        for measure_name, values in measures.items():
+            n = best or len(values)
+            lines.append(f"{name} {measure_name}: {values[n - 1]:.4f} after {unit} {n}")
+    return lines
+
+
+# -- what a run depends on -------------------------------------------------------------------------
+
+
+def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
+    """Return a hash of what training sees of a data set."""
+    features = data.features if binned is None else binned.codes
+    arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
+    arrays += [a for a in (data.weight, data.query_weight) if a is not None]
+    if isinstance(features, np.ndarray):
+        arrays.append(features)
+    else:
+        arrays += [features.data, features.indices, features.indptr]
+    if binned is not None:
+        arrays += [binned.binner.columns, *binned.binner.thresholds]
+    return digest_of(arrays)
+
+
+def validation_of_run(
+    measure: str | Measure, valid: Mapping[str, QueryDataset], measures: Mapping[str, Measure]
+) -> dict[str, Any]:
+    """Return what of a run's measures and validation data a checkpoint must agree with."""
+    return {
+        "measure": str(parse_measure(measure)),
+        "validation data": [[name, fingerprint(data)] for name, data in valid.items()],
+        "valid_measures": [str(measure) for measure in measures.values()],
+    }
+
+
+def digest_of(arrays: Iterable[np.ndarray]) -> str:
+    """Return a hash of the bytes of arrays."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def row_weights(data: QueryDataset) -> np.ndarray | None:
+    """Return a row's weight times its query's, in query order; None where there are none."""
+    if data.weight is None and data.query_weight is None:
+        return None
+    weight = np.ones(data.n_rows) if data.weight is None else data.grouped(data.weight)
+    if data.query_weight is None:
+        return weight
+    return weight * np.repeat(data.query_weight, np.diff(data.query_ptr))

@@ -1,0 +1,334 @@
+"""``rg.TreeRanker`` and ``rg.WeightRanker``: trees and linear models of other libraries."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ModelFileError
+from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
+from rankgrove.model import sense
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.linear import Linear
+from rankgrove.model.store import needed
+from rankgrove.objectives.classes import FORMS
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.given import features_of
+from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.trees.model import TreeModel
+from rankgrove.scoring.score import score as score_ensemble
+from rankgrove.validation import counted
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# What objectives of other libraries are here.
+_OBJECTIVES = {
+    "lambdarank": "lambdas", "rank:ndcg": "lambdas", "rank:map": "lambdas", "LambdaMART": "lambdas",
+    "regression": "squared", "reg:squarederror": "squared", "MART": "squared",
+}  # fmt: skip
+_BLOCK = 1 << 14  # rows whose scores of all bags are held at a time
+_MARGIN = {"binary": "log odds", "cross_entropy": "log odds", "binary:logistic": "log odds"}
+
+
+def ranker_of(model: Foreign | ForeignWeights) -> Ranker:
+    """Return the ranker of a model that was read."""
+    return TreeRanker.of(model) if isinstance(model, Foreign) else WeightRanker.of(model)
+
+
+def _without_unknown(features: Any, ranker: TreeRanker | WeightRanker) -> Any:
+    """Return the features that a model knows of, where its file does not say how many it had."""
+    if ranker.least_features_ and features.shape[1] > ranker.n_features_in_:
+        return features[:, : ranker.n_features_in_]
+    return features
+
+
+class TreeRanker(TreeModel):
+    """The trees of a model of another library, as :func:`rankgrove.load` reads it.
+
+    Its scores are that library's raw scores to the last bit, in its own arithmetic: float64
+    features meet LightGBM's float64 thresholds, XGBoost's and RankLib's sums are float32, and a
+    random forest's sum is divided at the end. Of a model for several classes the score is the
+    expected class, as in McRank. It cannot be trained further, but is evaluated, combined, saved
+    and converted as other rankers, and is a submodel of ``LambdaMART`` or the base model of
+    ``Trada``.
+
+    Parameters
+    ----------
+    n_threads : threads to use; None: all cores
+
+    Attributes
+    ----------
+    ensemble_ : the trees; of a random forest their values are divided by the number of trees
+    source_ : the library
+    objective_ : what it was trained for, in that library's words, or None
+    n_classes_ : number of classes whose scores the columns of the trees are; 1: no classes
+    n_features_in_, feature_names_ : of the model; RankLib's does not say how many features there
+        are, so that data may have more
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.make_artificial(20, seed=1)
+    >>> model = rg.LambdaMART(n_trees=3).fit(data)
+    >>> rg.convert(model, "model.txt", to="lightgbm")
+    >>> again = rg.load("model.txt")
+    >>> again.source_, bool((again.predict(data) == model.predict(data)).all())
+    ('LightGBM', True)
+    """
+
+    kind: ClassVar[str] = "trees"
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = n_threads
+
+    @classmethod
+    def of(cls, model: Foreign) -> TreeRanker:
+        """Return the ranker of a model that was read."""
+        made = cls()
+        made.ensemble_ = model.ensemble
+        made.source_ = model.source
+        made.objective_ = model.objective
+        made.n_classes_ = model.ensemble.n_columns if model.classes else 1
+        made.least_features_ = model.least_features
+        made.n_features_in_ = model.ensemble.n_features
+        if model.feature_names is not None:
+            made.feature_names_ = model.feature_names
+        made.steps_ = [1.0] * model.ensemble.n_trees
+        made._average(model.averaged)
+        return made
+
+    def _average(self, averaged: Averaged | None) -> None:
+        """Take how a random forest's scores are made; None: they are sums."""
+        self._averaged = averaged
+        if averaged is not None:
+            self.ensemble_ = averaged.flat()
+        self._of_average = self.ensemble_  # other trees than these, as pruned ones, are sums
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "ensemble_"):
+            return f"{type(self).__name__}()"
+        what = " ".join([self.source_, *([self.objective_] if self.objective_ else [])])
+        return f"{type(self).__name__}({what}, {self.ensemble_.size_text()})"
+
+    # -- scores -----------------------------------------------------------------------------------
+
+    def raw_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return the library's raw scores: one a row, or of shape (rows, classes)."""
+        found = self._columns(*self._checked_input(X, "raw_scores", n_threads))
+        return found if found.ndim == 1 else np.ascontiguousarray(found.T)
+
+    def _columns(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        """Return the scores of rows, or of shape (classes, rows)."""
+        averaged = self._averaged
+        if averaged is None or self.ensemble_ is not self._of_average:
+            return score_ensemble(self.ensemble_, features, rows, n_threads)
+        if not averaged.bags:
+            return score_ensemble(averaged.sums, features, rows, n_threads) / averaged.divisor
+        places = np.arange(features.shape[0])[slice(None) if rows is None else rows]
+        total = np.zeros(places.size)
+        for start in range(0, places.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            sums = score_ensemble(averaged.sums, features, places[block], n_threads)
+            for bag in np.atleast_2d(sums):
+                total[block] += bag
+        return total / averaged.divisor
+
+    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+        double = self.ensemble_.threshold.dtype == np.float64
+        features, rows = features_of(X, owner, double=double)
+        return _without_unknown(features, self), rows
+
+    def _scores(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        found = self._columns(features, rows, n_threads)
+        if found.ndim == 1:
+            return found
+        if self.n_classes_ == 1:
+            raise DataError(
+                f"The model has {self.ensemble_.n_columns} scores a row ({self.objective_}), which "
+                "are not classes of a softmax: there is no one score to rank by. raw_scores has "
+                "them."
+            )
+        labels = np.arange(float(self.n_classes_))
+        return FORMS["classes"].expected(found, labels, n_threads)
+
+    @property
+    def trained_for(self) -> str | None:
+        """The objective's name here, ``"lambdas"`` or ``"squared"``, or None where it has none."""
+        return _OBJECTIVES.get((self.objective_ or "").split(" ")[0])
+
+    # -- the trees --------------------------------------------------------------------------------
+
+    def widened(self, data: QueryDataset) -> Self:
+        """Return the ranker for data that may have more features than the file knows of."""
+        if not self.least_features_ or data.n_features <= self.n_features_in_:
+            return self
+        made = copy.copy(self)
+        made.ensemble_ = replace(self.ensemble_, n_features=data.n_features)
+        made.n_features_in_ = data.n_features
+        return made
+
+    def summary(self) -> str:
+        """Return a text about the model."""
+        self._check_is_fitted()
+        what = f" for {self.objective_}" if self.objective_ else ""
+        lines = [f"{self.source_} model{what}: {self._sizes()}"]
+        transformed = _MARGIN.get((self.objective_ or "").split(" ")[0])
+        if transformed:
+            lines.append(f"scores are {transformed}, before they are made probabilities")
+        if self.n_classes_ > 1:
+            lines.append(f"scores are the expected one of {self.n_classes_} classes")
+        return "\n".join(lines)
+
+    # -- the model file ---------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        content: dict[str, Any] = {
+            "source": self.source_,
+            "objective": self.objective_,
+            "n_classes": self.n_classes_,
+            "least_features": self.least_features_,
+            "steps": self.steps_,
+        }
+        averaged = self._averaged
+        if averaged is None or self.ensemble_ is not self._of_average:
+            return content, self.ensemble_.to_arrays()
+        content["averaged"] = {"divisor": averaged.divisor, "bags": averaged.bags}
+        return content, averaged.sums.to_arrays()
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.ensemble_ = Ensemble.from_arrays(arrays)
+        self.source_ = str(content["source"])
+        self.objective_ = None if content["objective"] is None else str(content["objective"])
+        self.n_classes_ = int(content["n_classes"])
+        self.least_features_ = bool(content["least_features"])
+        self.steps_ = content["steps"]
+        averaged = None
+        if "averaged" in content:
+            divisor, bags = (content["averaged"][name] for name in ("divisor", "bags"))
+            if type(divisor) is not int or divisor < 1:
+                raise ModelFileError("What its sums are divided by is no number: it is damaged.")
+            averaged = Averaged(self.ensemble_, divisor, bool(bags))
+        self._average(averaged)
+        if self.n_classes_ not in (1, self.ensemble_.n_columns):
+            raise ModelFileError("The number of classes does not fit the trees: it is damaged.")
+
+
+class WeightRanker(LinearPredictor):
+    """The linear model of another library, as :func:`rankgrove.load` reads it.
+
+    Its scores are that library's to the last bit: its terms are added in float64 in their order; a
+    missing value counts as 0. It cannot be trained further, but is evaluated, combined, saved and
+    converted as other rankers.
+
+    Parameters
+    ----------
+    n_threads : there for all rankers' sake: scoring uses one
+
+    Attributes
+    ----------
+    linear_ : the weights, one a feature
+    source_ : the library
+    objective_ : what the library calls the model
+    n_features_in_ : as many features as it looks at; data may have more
+
+    Examples
+    --------
+    >>> import pathlib, rankgrove as rg
+    >>> _ = pathlib.Path("linear.txt").write_text("## Coordinate Ascent\\n1:0.5 3:0.25\\n")
+    >>> model = rg.load("linear.txt")
+    >>> model, model.predict([[1, 9, 2]]).tolist()
+    (WeightRanker(RankLib Coordinate Ascent, 2 features), [1.0])
+    """
+
+    kind: ClassVar[str] = "weights"
+    scaling = "none"
+    least_features_ = True
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = n_threads
+
+    @classmethod
+    def of(cls, model: ForeignWeights) -> WeightRanker:
+        """Return the ranker of a model that was read."""
+        made = cls()
+        made.source_, made.objective_ = model.source, model.objective
+        made.n_features_in_ = int(model.feature.max(initial=0)) + 1
+        made._take_terms(model.feature, model.weight, model.intercept)
+        return made
+
+    def _take_terms(self, feature: np.ndarray, weight: np.ndarray, intercept: float) -> None:
+        self.terms_ = (feature, weight)
+        n = self.n_features_in_
+        summed = np.bincount(feature, weight, minlength=n)
+        none = np.empty(0)
+        self.linear_ = Linear(n, summed, "none", np.zeros(n), np.ones(n), none, none, intercept)
+        try:
+            self.linear_.check()
+        except ValueError as error:
+            raise ModelFileError(f"The weights do not fit: {error}") from None
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "linear_"):
+            return f"{type(self).__name__}()"
+        used = counted(np.unique(self.terms_[0]).size, "feature")
+        return f"{type(self).__name__}({self.source_} {self.objective_}, {used})"
+
+    def summary(self, n_features: int = 10) -> str:
+        """Return a text about the model: its features with the largest weights."""
+        self._check_is_fitted()
+        first = f"{self.source_} model, {self.objective_}"
+        return "\n".join([first, *self._feature_lines(n_features)])
+
+    def widened(self, data: QueryDataset) -> Self:
+        """Return the ranker for data that may have more features than the file knows of."""
+        if data.n_features <= self.n_features_in_:
+            return self
+        made = copy.copy(self)
+        made.n_features_in_ = data.n_features
+        made._take_terms(*self.terms_, self.linear_.intercept)
+        return made
+
+    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+        features, rows = features_of(X, owner)
+        return _without_unknown(features, self), rows
+
+    def _scores(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        chosen = slice(None) if rows is None else rows
+        used, place = np.unique(self.terms_[0], return_inverse=True)
+        columns = features[:, used]
+        columns = columns if isinstance(columns, np.ndarray) else columns.toarray()
+        values = np.nan_to_num(columns[chosen].astype(np.float64), posinf=np.inf, neginf=-np.inf)
+        total = np.full(values.shape[0], self.linear_.intercept)
+        for column, weight in zip(place.tolist(), self.terms_[1].tolist(), strict=True):
+            total += weight * values[:, column]
+        return total
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        content = {
+            "source": self.source_,
+            "objective": self.objective_,
+            "intercept": self.linear_.intercept,
+        }
+        return content, {"feature": self.terms_[0], "weight": self.terms_[1]}
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.source_, self.objective_ = str(content["source"]), str(content["objective"])
+        feature, weight = needed(arrays, ("feature", "weight")).values()
+        fits = feature.ndim == weight.ndim == 1 and feature.shape == weight.shape
+        if not fits or feature.dtype.kind != "i" or weight.dtype != np.float64:
+            raise ModelFileError("The weights do not fit the features: it is damaged.")
+        if feature.size and not 0 <= feature.min() <= feature.max() < self.n_features_in_:
+            raise ModelFileError("A weight of a feature that does not exist: it is damaged.")
+        intercept = sense.number(content["intercept"], "intercept")
+        self._take_terms(feature, sense.numbers(weight, "weights"), intercept)

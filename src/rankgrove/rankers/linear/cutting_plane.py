@@ -1,0 +1,113 @@
+"""What rankers that the cutting-plane solver trains share: its limits, and its record."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rankgrove.rankers.linear.chosen_c import Learner, LinearRanker
+from rankgrove.rankers.linear.data import LinearData
+from rankgrove.svm.cutting_plane import Oracle, Progress, Solution, solve
+from rankgrove.svm.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from rankgrove.model.linear import Linear
+
+
+class CuttingPlaneRanker(LinearRanker):
+    """Base of the linear rankers that cutting planes train.
+
+    A subclass declares its parameters, and has ``_oracle``.
+    """
+
+    epsilon: float
+    form: str
+    max_iterations: int | None
+    time_limit: float | None
+    memory_limit: float | None
+    progress: bool
+
+    seconds_: dict[str, float]
+
+    def _oracle(self, data: LinearData) -> Oracle:
+        raise NotImplementedError
+
+    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+        return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
+
+
+class CuttingPlaneLearner(Learner):
+    """Solves for one C after the other; constraints of a smaller C are true for a larger one."""
+
+    def __init__(
+        self, ranker: CuttingPlaneRanker, data: LinearData, oracle: Oracle, callbacks: list[Any]
+    ) -> None:
+        self._ranker = ranker
+        self._data = data
+        self._oracle = oracle
+        self._callbacks = callbacks
+        limit = ranker.time_limit
+        self._deadline = None if limit is None else time.monotonic() + limit
+        self._seconds = dict.fromkeys(("all", "oracle", "qp"), 0.0)
+        self._before: Solution | None = None
+
+    def learn(self, C: float) -> tuple[Linear, dict[str, Any], bool]:
+        """Return the model, a record of its training, and whether that was interrupted."""
+        ranker = self._ranker
+        line = ProgressLine(type(ranker).__name__) if ranker.progress else None
+        called = [*([line] if line else []), *self._callbacks]
+
+        def tell(done: Progress) -> bool:
+            return any([bool(callback(done)) for callback in called])  # noqa: C419  (call all)
+
+        start = None
+        if self._before is not None:
+            start = self._before.working
+            start.rescale(C / self._before.progress.C)
+        try:
+            solution = solve(
+                self._oracle,
+                C,
+                epsilon=ranker.epsilon,
+                form=ranker.form,
+                start=start,
+                max_iterations=ranker.max_iterations,
+                time_limit=self._seconds_left(),
+                memory_limit=ranker.memory_limit,
+                callback=tell,
+            )
+        finally:
+            if line:
+                line.close()
+        self._before = solution
+        for name, seconds in solution.progress.seconds.items():
+            self._seconds[name] += seconds
+        model = self._data.linear(solution.w)
+        return model, _record(solution), solution.status == "interrupted"
+
+    def _seconds_left(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    def is_out_of_time(self) -> bool:
+        """Whether there is no time for another C."""
+        return self._seconds_left() == 0.0
+
+    def record(self) -> dict[str, Any]:
+        """Return how long all of it took."""
+        return {"seconds_": self._seconds}
+
+
+def _record(solution: Solution) -> dict[str, Any]:
+    """Return what to keep of a solution: no times, so that equal models make equal files."""
+    done: Progress = solution.progress
+    return {
+        "status": solution.status,
+        "objective": done.primal,
+        "dual": done.dual,
+        "gap": done.gap,
+        "violation": done.violation,
+        "slack": solution.slack,
+        "iterations": done.iteration,
+        "constraints": done.n_constraints,
+        "added": done.n_added,
+    }

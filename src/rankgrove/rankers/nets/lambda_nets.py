@@ -1,0 +1,203 @@
+"""RankNet and LambdaRank: nets that follow the lambdas of pairs, or of a measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rankgrove.compiling import announce
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import target_measure
+from rankgrove.nets.inputs import FORMS, GroupTask, Inputs, Task
+from rankgrove.nets.train import Callback
+from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, default_truncation
+from rankgrove.objectives.pairs import MOST_PAIRS, pair_groups
+from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.declaring import choice, declares_parameters, parameter
+from rankgrove.rankers.fitting import Training, listed_callbacks
+from rankgrove.rankers.given import valid_datasets
+from rankgrove.rankers.nets import parameters as nets
+from rankgrove.rankers.nets.net import NetRanker, lambda_task
+from rankgrove.rankers.preferences import PairProbabilities, preference_data
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@declares_parameters
+class RankNet(PairProbabilities, NetRanker):
+    """A net that learns which document of a pair is to be preferred (overview paper, section 2).
+
+    The net's scores s make the probability P = 1 / (1 + exp(-sigma (s_i - s_j))) that document i
+    is preferred to j, and its cost is the cross entropy of P and the target. All pairs of unequal
+    labels of a query count 1. One query makes one update, with the accumulated lambdas of its
+    documents (section 2.1). Training runs on one thread; it gives the same bits whatever the order
+    of queries in the file.
+
+    Attributes
+    ----------
+    network_ : the net, of the best epoch where there was validation data
+    best_epoch_ : the epoch with the best validation value, or None
+    history_ : validation data set -> measure -> its value after every epoch
+    n_epochs_ : number of epochs that were run
+    n_features_in_, feature_names_ : of the training data
+    interrupted_ : whether Ctrl-C ended training
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, test = rg.make_artificial(100, seed=1), rg.make_artificial(50, seed=2)
+    >>> model = rg.RankNet(n_epochs=10).fit(train)
+    >>> rg.evaluate(model, test, "pairs").mean["pairs"] > 0.6
+    True
+    """
+
+    kind: ClassVar[str] = "ranknet"
+    measure: ClassVar[str] = "pairs"  # type: ignore[misc]  # what it learns is no choice
+    auto_rates: ClassVar[Mapping[str, float]] = {"adam": 0.001, "sgd": 0.0003}
+
+    hidden: int | Sequence[int] = nets.HIDDEN
+    activation: str = nets.ACTIVATION
+    optimiser: str = nets.OPTIMISER
+    learning_rate: float | str = nets.LEARNING_RATE(
+        "auto", 'size of a step; ``"auto"``: 0.001 for adam, 0.0003 for sgd'
+    )
+    schedule: str = nets.SCHEDULE
+    n_epochs: int = nets.N_EPOCHS
+    sigma: float = nets.SIGMA
+    l2: float = nets.L2
+    form: str = parameter(
+        "factorised",
+        '``"factorised"``: one update per query; ``"pairs"``: one per pair, as RankNet was at '
+        "first, which takes far longer",
+        choice(FORMS),
+    )
+    early_stopping: int | None = nets.EARLY_STOPPING
+    checkpoint: str | Path | None = shared.CHECKPOINT
+    checkpoint_every: int = nets.CHECKPOINT_EVERY
+    random_state: int = nets.RANDOM_STATE
+    n_threads: int | None = shared.N_SCORING_THREADS
+    progress: bool = shared.PROGRESS
+
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        probability: Any = 1.0,
+        *,
+        qid: Any = None,
+        weight: Any = None,
+        valid: Any = None,
+        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
+    ) -> Self:
+        """Train on preferences: no labels, and judgements may contradict each other.
+
+        Parameters
+        ----------
+        X : features, one row a document; or a QueryDataset, whose labels are not looked at
+        pairs : array of two columns: rows of X, the preferred document's first
+        probability : that the first is preferred, between 0 and 1; one number, or one a pair
+        qid : the query of every row, where documents were judged by query: one update a query.
+            None: documents that pairs connect make one update, at most 1,000 pairs at a time
+        weight : what a pair counts; None: 1
+        valid, valid_measures, callbacks : as in ``fit``
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> model = rg.RankNet(hidden=(), n_epochs=300, learning_rate=0.05)
+        >>> _ = model.fit_pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 1]], [0.9, 0.9])
+        >>> model.predict_pairs([[0.0], [1.0]], [[1, 0]]).round(2)
+        array([0.9])
+        """
+        owner = f"{type(self).__name__}.fit_pairs"
+        announce()
+        self.check_parameters()
+        pairs_data = preference_data(X, pairs, probability, weight, qid, owner)
+        watched = valid_datasets(valid, owner)
+        called = listed_callbacks(callbacks, owner)
+        training = self._training(pairs_data.data, watched, valid_measures, called, owner)
+        return self.learn(pairs_data.of(training))
+
+    def _task(self, training: Training, inputs: Inputs) -> Task:
+        if training.preferences is None:
+            return lambda_task(self, training, inputs, sigma=self.sigma, form=self.form)
+        data = training.train
+        groups = pair_groups(
+            training.preferences,
+            data.grouped(data.query_of_row),
+            data.query_keys,
+            None if training.by_query else MOST_PAIRS,
+        )
+        documents = inputs._replace(rows=inputs.rows[groups.rows])
+        return GroupTask(documents, groups, self.sigma, self.form)
+
+
+@declares_parameters
+class LambdaRank(NetRanker):
+    """A net that follows the lambdas of a measure (overview paper, section 4).
+
+    The lambda of a pair is RankNet's times |dZ|, the change of the measure when the two documents
+    change places in the ranking (equation 6). One query makes one update, with the accumulated
+    lambdas of its documents. Training runs on one thread; it gives the same bits whatever the
+    order of queries in the file.
+
+    Attributes
+    ----------
+    network_ : the net, of the best epoch where there was validation data
+    best_epoch_ : the epoch with the best validation value, or None
+    history_ : validation data set -> measure -> its value after every epoch
+    n_epochs_ : number of epochs that were run
+    n_features_in_, feature_names_ : of the training data
+    interrupted_ : whether Ctrl-C ended training
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, test = rg.make_artificial(100, seed=1), rg.make_artificial(50, seed=2)
+    >>> model = rg.LambdaRank("ndcg@10", n_epochs=10).fit(train)
+    >>> rg.evaluate(model, test, "ndcg@10").mean["ndcg@10"] > 0.4
+    True
+    """
+
+    kind: ClassVar[str] = "lambdarank"
+
+    measure: str | Measure = nets.MEASURE
+    hidden: int | Sequence[int] = nets.HIDDEN
+    activation: str = nets.ACTIVATION
+    optimiser: str = nets.OPTIMISER
+    learning_rate: float | str = nets.LEARNING_RATE
+    schedule: str = nets.SCHEDULE
+    n_epochs: int = nets.N_EPOCHS
+    truncation: int | str | None = nets.TRUNCATION
+    beyond_cutoff: bool = nets.BEYOND_CUTOFF
+    sigma: float = nets.SIGMA
+    normalise: bool = nets.NORMALISE
+    l2: float = nets.L2
+    early_stopping: int | None = nets.EARLY_STOPPING
+    checkpoint: str | Path | None = shared.CHECKPOINT
+    checkpoint_every: int = nets.CHECKPOINT_EVERY
+    random_state: int = nets.RANDOM_STATE
+    n_threads: int | None = shared.N_SCORING_THREADS
+    progress: bool = shared.PROGRESS
+
+    def _task(self, training: Training, inputs: Inputs) -> Task:
+        return lambda_rank_task(self, training, inputs)
+
+
+def lambda_rank_task(ranker: Any, training: Training, inputs: Inputs) -> Task:
+    """Return the lambdas of a ranker with LambdaRank's parameters."""
+    truncation = ranker.truncation
+    if truncation == "auto":
+        truncation = default_truncation(target_measure(ranker.measure), NETS_BEYOND_CUTOFF)
+    return lambda_task(
+        ranker,
+        training,
+        inputs,
+        sigma=ranker.sigma,
+        truncation=None if truncation is None else int(truncation),
+        beyond_cutoff=ranker.beyond_cutoff,
+        normalise=ranker.normalise,
+    )

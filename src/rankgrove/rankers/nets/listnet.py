@@ -1,0 +1,79 @@
+"""ListNet: a linear function or a net that learns whole lists at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from rankgrove.errors import DataError
+from rankgrove.measures.base import Measure
+from rankgrove.nets.inputs import Inputs, ListTask
+from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.declaring import declares_parameters
+from rankgrove.rankers.fitting import Training
+from rankgrove.rankers.nets import parameters as nets
+from rankgrove.rankers.nets.net import NetRanker
+
+
+@declares_parameters
+class ListNet(NetRanker):
+    """A linear function, or a net, that learns the labels' probabilities of standing on top.
+
+    Cao and others (2007): labels y make every document's probability of being first, exp(y_i) over
+    the sum of exp(y) of its query, and so do scores; the cost is the cross entropy of the two. One
+    query makes one update. Queries whose labels are all equal have none. Training runs on one
+    thread; it gives the same bits whatever the order of queries in the file.
+
+    Attributes
+    ----------
+    network_ : the net, of the best epoch where there was validation data
+    best_epoch_ : the epoch with the best validation value, or None
+    history_ : validation data set -> measure -> its value after every epoch
+    n_epochs_ : number of epochs that were run
+    n_features_in_, feature_names_ : of the training data
+    interrupted_ : whether Ctrl-C ended training
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> train, test = rg.make_web(60, n_docs=30, seed=1), rg.make_web(30, n_docs=30, seed=2)
+    >>> model = rg.ListNet().fit(train)
+    >>> rg.evaluate(model, test, "ndcg@5").mean["ndcg@5"] > 0.4
+    True
+    """
+
+    kind: ClassVar[str] = "listnet"
+
+    hidden: int | Sequence[int] = nets.HIDDEN(())
+    activation: str = nets.ACTIVATION
+    optimiser: str = nets.OPTIMISER
+    learning_rate: float | str = nets.LEARNING_RATE
+    schedule: str = nets.FALLING_SCHEDULE
+    n_epochs: int = nets.N_EPOCHS
+    l2: float = nets.L2
+    measure: str | Measure = shared.MEASURE("ndcg@10", "what is measured on validation data")
+    early_stopping: int | None = nets.EARLY_STOPPING
+    checkpoint: str | Path | None = shared.CHECKPOINT
+    checkpoint_every: int = nets.CHECKPOINT_EVERY
+    random_state: int = nets.RANDOM_STATE
+    n_threads: int | None = shared.N_SCORING_THREADS
+    progress: bool = shared.PROGRESS
+
+    def _task(self, training: Training, inputs: Inputs) -> ListTask:
+        data = training.train
+        owner = type(self).__name__
+        if data.weight is not None:
+            raise DataError(
+                f"{owner}: weights of rows have no meaning for a loss of whole lists. Give the "
+                "data weights of queries (query_weight), or none."
+            )
+        task = ListTask(
+            inputs, data.grouped(data.y), data.query_ptr, data.query_keys, data.query_weight
+        )
+        if task.is_empty:
+            raise DataError(
+                f"{owner}: no query has documents of different labels: there is nothing to learn "
+                "an order from. Check the labels."
+            )
+        return task

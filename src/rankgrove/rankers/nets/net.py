@@ -1,0 +1,287 @@
+"""What the nets share: training epoch by epoch, validation, checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankgrove.data.inputs import has_missing
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import target_measure
+from rankgrove.model.mlp import Network, chosen_rows
+from rankgrove.nets.inputs import FORMS, Inputs, QueryTask, Task, moments
+from rankgrove.nets.train import (
+    Callback,
+    NetCheckpoint,
+    Optimiser,
+    Progress,
+    drawn_network,
+    train,
+)
+from rankgrove.objectives.lambdas import LambdaObjective
+from rankgrove.random import row_keys
+from rankgrove.rankers.base import Ranker, plain_parameters
+from rankgrove.rankers.fitting import (
+    Training,
+    fingerprint,
+    history_lines,
+    validation_of_run,
+    watch_of,
+)
+from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.nets.parameters import layer_sizes
+from rankgrove.training.progress import ProgressBar
+from rankgrove.training.watch import History
+from rankgrove.validation import counted, refuse
+
+# What a checkpoint may differ in and still be of the same run.
+_FREE = {"early_stopping", "checkpoint", "checkpoint_every", "n_threads", "progress"}
+
+
+class NetRanker(Ranker):
+    """Base of the rankers that are nets.
+
+    A subclass declares its parameters, has a ``measure``, gives ``_task``, and the learning rates
+    that ``"auto"`` stands for.
+    """
+
+    measure: str | Measure
+    hidden: int | Sequence[int]
+    activation: str
+    optimiser: str
+    learning_rate: float | str
+    schedule: str
+    n_epochs: int
+    l2: float
+    early_stopping: int | None
+    checkpoint: str | Path | None
+    checkpoint_every: int
+    random_state: int
+    n_threads: int | None
+    progress: bool
+    # learning rates that "auto" stands for, by optimiser
+    auto_rates: ClassVar[Mapping[str, float]] = {"adam": 0.001, "sgd": 0.01}
+
+    network_: Network
+    history_: History
+    best_epoch_: int | None
+    n_epochs_: int
+    interrupted_: bool
+
+    trainable: ClassVar[bool] = True
+    fit_takes: ClassVar[frozenset[str]] = Ranker.fit_takes | {"start"}
+    _saved: ClassVar[dict[str, str]] = {
+        "history": "history_",
+        "best_epoch": "best_epoch_",
+        "epochs": "n_epochs_",
+        "interrupted": "interrupted_",
+    }
+
+    # -- what a subclass defines ------------------------------------------------------------------
+
+    def _task(self, training: Training, inputs: Inputs) -> Task:
+        """Return what the net is to learn of the rows."""
+        raise NotImplementedError
+
+    # -- training ---------------------------------------------------------------------------------
+
+    def _check_together(self) -> None:
+        if self._rate() * self.l2 > 1.0:
+            raise ParameterError(
+                f"{type(self).__name__}: at every update weights shrink by learning_rate * l2, "
+                f"which must be at most 1. Got {self._rate():g} * {self.l2:g}: lower l2."
+            )
+
+    def _target(self) -> Measure:
+        return target_measure(self.measure)
+
+    def _rate(self) -> float:
+        if self.learning_rate == "auto":
+            return self.auto_rates[self.optimiser]
+        return float(self.learning_rate)
+
+    def _hidden(self) -> tuple[int, ...]:
+        """Return the hidden layers' sizes."""
+        return layer_sizes("hidden", type(self).__name__, self.hidden)
+
+    def _fit(self, training: Training) -> dict[str, Any]:
+        data = training.train
+        inputs = self._inputs(data, training.owner)
+        depends_on = dict(training.depends_on)
+        network = None
+        if training.start is not None:
+            network = self._checked_start(training.start, data.n_features, training.owner)
+            inputs = inputs._replace(mean=network.mean, scale=network.scale)
+            depends_on["first weights"] = hashlib.blake2b(
+                network.flat.tobytes(), digest_size=16
+            ).hexdigest()
+        task = self._task(training, inputs)
+        network = network or drawn_network(
+            data.n_features,
+            self._hidden(),
+            self.activation,
+            inputs.mean,
+            inputs.scale,
+            self.random_state,
+        )
+        end = self._train(training, inputs, task, network, depends_on)
+        return {
+            "network_": end.best_network,
+            "history_": end.watch.history,
+            "best_epoch_": end.watch.best_round,
+            "n_epochs_": end.round,
+            "interrupted_": end.interrupted,
+            "saw_missing_": has_missing(data.features),
+        }
+
+    def _checked_start(self, start: Any, n_features: int, owner: str) -> Network:
+        """Return the net that training is to start with."""
+        rule = "a trained net (RankNet, LambdaRank, ListNet, BoltzRank) or its model file"
+        start = loaded(start, "start", owner, rule)
+        network = getattr(start, "network_", start)
+        if not isinstance(network, Network):
+            refuse("start", owner, rule, start)
+        wanted = (n_features, *self._hidden())
+        if network.sizes != wanted or network.activation != self.activation:
+            raise ParameterError(
+                f"{owner}: start must be a net of the same sizes: {' x '.join(map(str, wanted))} "
+                f"{self.activation} units. Got {' x '.join(map(str, network.sizes))} "
+                f"{network.activation} units."
+            )
+        return network
+
+    def _inputs(self, data: QueryDataset, owner: str) -> Inputs:
+        """Return the rows in query order, and how to standardise them."""
+        if data.n_features == 0:
+            raise DataError(f"{owner} needs data with at least one feature.")
+        rows = chosen_rows(data.features, query_order_rows(data))
+        # The order of sums depends on queries' keys: another order of the file changes no bit.
+        turn = np.empty(data.n_queries, np.int64)
+        turn[np.argsort(data.query_keys, kind="stable")] = np.arange(data.n_queries)
+        by_key = np.argsort(np.repeat(turn, np.diff(data.query_ptr)), kind="stable")
+        mean, scale = moments(data.features, rows[by_key])
+        if not scale.any():
+            raise DataError(
+                "Every feature has the same value in all rows: there is nothing to learn from."
+            )
+        return Inputs(data.features, rows, mean, scale)
+
+    def _train(
+        self,
+        training: Training,
+        inputs: Inputs,
+        task: Task,
+        network: Network,
+        depends_on: Mapping[str, str],
+    ) -> Progress:
+        """Train a net on a task; `depends_on` is what a checkpoint must agree with."""
+        watch = watch_of(training, self.early_stopping, self.n_threads)
+        saver = self._saver(training, depends_on)
+        state = saver.read(self.n_epochs, network, watch.history) if saver is not None else None
+        trained, done, watch.history = state or (None, 0, watch.history)
+        bar = ProgressBar(type(self).__name__, "epochs") if self.progress else None
+        called: list[Callback] = [*([saver] if saver else []), *([bar] if bar else [])]
+        try:
+            end = train(
+                task,
+                network,
+                optimiser=Optimiser(self.optimiser, self._rate(), self.schedule, self.l2),
+                n_epochs=self.n_epochs,
+                watch=watch,
+                shown={name: _shown(data, inputs) for name, data in training.valid.items()},
+                seed=self.random_state,
+                trained=trained,
+                done=done,
+                callbacks=[*called, *training.callbacks],
+                n_threads=self.n_threads,
+            )
+        finally:
+            if bar:
+                bar.close()
+        if end.interrupted and end.round == 0:
+            raise KeyboardInterrupt
+        if saver is not None:
+            saver.write(end)
+        return end
+
+    def _saver(self, training: Training, depends_on: Mapping[str, str]) -> NetCheckpoint | None:
+        if self.checkpoint is None:
+            return None
+        # A schedule other than the constant one depends on the number of epochs.
+        free = _FREE | ({"n_epochs"} if self.schedule == "constant" else set())
+        run = {k: v for k, v in plain_parameters(self).items() if k not in free}
+        run["kind"] = self.kind
+        run["hidden"] = list(self._hidden())
+        run["training data"] = fingerprint(training.train)
+        run |= validation_of_run(self.measure, training.valid, training.measures)
+        return NetCheckpoint(self.checkpoint, self.checkpoint_every, run | dict(depends_on))
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Return a text about the model: its size and its validation."""
+        self._check_is_fitted()
+        net = self.network_
+        units = " and ".join(f"{n:,}" for n in net.hidden)
+        inside = f"{units} {net.activation} units" if net.hidden else "a linear function"
+        lines = [
+            f"{type(self).__name__} for {self.measure}: {counted(net.n_features, 'input')}, "
+            f"{inside}, {counted(net.flat.size, 'weight')}, {counted(self.n_epochs_, 'epoch')}"
+        ]
+        lines += history_lines(self.history_, self.best_epoch_, "epoch")
+        return "\n".join(lines)
+
+    # -- for the base class -----------------------------------------------------------------------
+
+    def _scores(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        return self.network_.scores(features, rows, n_threads)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return self._content(), self.network_.to_arrays()
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._take(content)
+        self.network_ = Network.from_arrays(arrays)
+
+
+def lambda_task(
+    ranker: NetRanker,
+    training: Training,
+    inputs: Inputs,
+    *,
+    sigma: float,
+    form: str = FORMS[0],
+    truncation: int | None = None,
+    beyond_cutoff: bool = True,
+    normalise: bool = False,
+) -> Task:
+    """Return the lambdas of a ranker's measure on the training queries."""
+    data = training.train
+    objective = LambdaObjective(
+        target_measure(ranker.measure),
+        data.grouped(data.y),
+        data.query_ptr,
+        row_keys=row_keys(data.query_keys, data.query_ptr),
+        truncation=truncation,
+        beyond_cutoff=beyond_cutoff,
+        sigma=sigma,
+        normalise=normalise,
+        row_weight=None if data.weight is None else data.grouped(data.weight),
+        query_weight=data.query_weight,
+        n_threads=ranker.n_threads,
+    )
+    return QueryTask(inputs, objective, data.query_keys, form)
+
+
+def _shown(data: QueryDataset, like: Inputs) -> Inputs:
+    """Return the rows of validation data in query order."""
+    rows = chosen_rows(data.features, query_order_rows(data))
+    return Inputs(data.features, rows, like.mean, like.scale)

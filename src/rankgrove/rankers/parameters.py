@@ -1,0 +1,41 @@
+"""Parameters that rankers of all kinds share, each declared once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankgrove.model.linear import SCALINGS
+from rankgrove.parallel import thread_count
+from rankgrove.rankers.declaring import Parameter, choice, integer, optional, output_file
+
+
+def _threads(name: str, owner: str, value: Any) -> None:
+    thread_count(value)
+
+
+MEASURE: Any = Parameter("ndcg@10", "what decides on validation data: a measure or its name")
+EARLY_STOPPING: Any = Parameter(
+    None,
+    "stop when this many rounds have not improved the validation measure",
+    optional(integer(low=1)),
+)
+SCALING: Any = Parameter(
+    "standard",
+    'scaling of features: ``"standard"`` (mean 0 and standard deviation 1 over the training data; '
+    'sparse ones are only divided), ``"query"`` (to [0, 1] within every query), ``"percentile"`` '
+    "(the share of the query's documents that are lower), or None",
+    optional(choice(SCALINGS)),
+)
+CHECKPOINT: Any = Parameter(
+    None,
+    "file that keeps the state, and from which an interrupted run is resumed",
+    optional(output_file),
+)
+RANDOM_STATE: Any = Parameter(0, "seed of all random draws", integer(low=0))
+N_THREADS: Any = Parameter(None, "number of threads; None: all cores", _threads)
+N_SCORING_THREADS: Any = Parameter(
+    None,
+    "number of threads that score validation data; None: all cores. Training itself runs on one",
+    _threads,
+)
+PROGRESS: Any = Parameter(False, "show a progress bar")

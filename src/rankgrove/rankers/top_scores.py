@@ -1,0 +1,81 @@
+"""The first documents of every query, without scoring the others to the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rankgrove import parallel
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.errors import DataError
+from rankgrove.scoring.scorer import Scorer
+from rankgrove.validation import check_integer
+
+if TYPE_CHECKING:
+    from rankgrove.model.ensemble import Ensemble
+    from rankgrove.rankers.base import Ranker
+
+
+class TopScores(NamedTuple):
+    """What :meth:`Ranker.predict_top` found.
+
+    Attributes
+    ----------
+    scores : one a row, in the caller's order; minus infinity for documents that are not wanted
+    saved : the share of (document, tree) pairs that were not looked at
+    """
+
+    scores: np.ndarray
+    saved: float
+
+
+def predict_top(
+    ranker: Ranker, data: QueryDataset, k: int, n_threads: int | None = None
+) -> TopScores:
+    """Return the scores of every query's first `k` documents, and of those that tie with them."""
+    owner = f"{type(ranker).__name__}.predict_top"
+    check_integer("k", owner, k, low=1)
+    if not isinstance(data, QueryDataset):
+        raise DataError(
+            f"{owner} needs the queries: give it a QueryDataset. Got {type(data).__name__}. "
+            "(One query's features alone: ranker.scorer().top.)"
+        )
+    data = ranker._aligned(data, owner)
+    threads = ranker._checked_input(data, "predict_top", n_threads)[2]
+    trees = ranker.flat()
+    if trees is None:
+        grouped = data.grouped(ranker.predict(data, n_threads=threads)).copy()
+        saved = 0.0
+    else:
+        grouped, saved = _contenders(trees, data, k, threads)
+    for first, last in zip(data.query_ptr[:-1], data.query_ptr[1:], strict=True):
+        own = grouped[first:last]
+        if own.size > k:
+            own[own < np.partition(own, -k)[-k]] = -np.inf
+    return TopScores(data.ungrouped(grouped), saved)
+
+
+def _contenders(
+    trees: Ensemble, data: QueryDataset, k: int, n_threads: int | None
+) -> tuple[np.ndarray, float]:
+    """Return scores in query order, minus infinity where one was not worth finding; what it saved.
+
+    Queries are spread over threads, each of which scores one at a time.
+    """
+    scorer = Scorer(trees)
+    found, looked_at = np.full(data.n_rows, -np.inf), np.zeros(data.n_queries, np.int64)
+    chosen, places = query_order_rows(data), np.arange(data.features.shape[0])
+    rows = places if chosen is None else places[chosen]
+
+    def work(first: int, last: int) -> None:
+        for query in range(first, last):
+            own = slice(data.query_ptr[query], data.query_ptr[query + 1])
+            part = data.features[rows[own]][:, : trees.n_features]
+            dense = part if isinstance(part, np.ndarray) else part.toarray()
+            documents, scores, looked_at[query] = scorer.contenders(dense, k)
+            found[own][documents] = scores
+
+    parallel.run_pieces(work, parallel.piece_bounds(data.query_ptr, n_threads), n_threads)
+    pairs = data.n_rows * trees.n_trees
+    return found, 1.0 - float(looked_at.sum()) / pairs if pairs else 0.0

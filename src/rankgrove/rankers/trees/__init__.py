@@ -1,0 +1,1 @@
+"""Rankers whose models are trees."""

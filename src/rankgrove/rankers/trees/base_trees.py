@@ -1,0 +1,161 @@
+"""The base model of adaptation: its trees as the target's features see them, its objective."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankgrove.boosting.loop import Objective
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import target_measure
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.objectives.lambdas import (
+    TREES_BEYOND_CUTOFF,
+    LambdaObjective,
+    default_truncation,
+)
+from rankgrove.objectives.pointwise import SquaredError
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.fitting import row_weights
+from rankgrove.rankers.foreign_models import TreeRanker
+from rankgrove.rankers.trees.boosted import BoostedRanker
+from rankgrove.validation import counted, nearest, refuse
+
+_RULE = "a trained ranker of boosted trees, or the path of its model file"
+
+
+def check_dataset(name: str, owner: str, given: Any) -> None:
+    """Refuse anything but a data set."""
+    if not isinstance(given, QueryDataset):
+        shown = repr(given) if isinstance(given, str | Path) else type(given).__name__
+        raise DataError(
+            f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
+            f"Got {shown}."
+        )
+
+
+def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
+    """Return the ranker that the parameter of a name stands for."""
+    rule = f"The {name!r} parameter of {owner} must be {_RULE}."
+    if isinstance(given, str | Path):
+        if not Path(given).exists():
+            refuse(name, owner, _RULE + ", and there is no such file", str(given))
+        from rankgrove.rankers.load import load  # it knows all rankers
+
+        given = load(given)
+    if type(given).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
+        given = given.estimator
+    if not isinstance(given, Ranker):
+        inside = getattr(given, "ranker", None)
+        if isinstance(inside, Ranker):  # what a search for weights found
+            remedy = "give its .ranker"
+            if not hasattr(inside, "ensemble_"):
+                remedy = "give one of the rankers that its .ranker combines"
+            raise ParameterError(f"{rule} Got {type(given).__name__}: {remedy}.")
+        refuse(name, owner, _RULE, given)
+    if not hasattr(given, "n_features_in_"):
+        raise ParameterError(
+            f"The {name!r} parameter of {owner} must be trained, and this {type(given).__name__} "
+            "is not: train it on the source's data first."
+        )
+    if not isinstance(getattr(given, "ensemble_", None), Ensemble):
+        kind = type(given).__name__
+        if hasattr(given, "models_"):
+            raise ParameterError(
+                f"{rule} A {kind} has no trees of its own: its models (models_) are adapted one by "
+                "one."
+            )
+        raise ParameterError(
+            f"{rule} A {kind} has no trees: go on from it by LambdaMART(submodel=...)."
+        )
+    return copy.copy(given)  # training `given` anew leaves this one as it is
+
+
+def base_trees(
+    base: Ranker, n_features: int, names: Sequence[str] | None, owner: str, domain: str = "target"
+) -> Ensemble:
+    """Return the trees of a base model, their features numbered as in a domain's data.
+
+    Features are found by name, where both the model and the data have names, else by number; the
+    data may have more features than the model.
+    """
+    try:
+        trees = base.flat_ensemble() if isinstance(base, BoostedRanker) else base.ensemble_
+    except DataError as error:
+        raise DataError(
+            f"{owner}: {error} Train the base model with submodel_weight=1, or go on from it by "
+            "LambdaMART(submodel=...)."
+        ) from None
+    if trees.n_columns != 1:
+        raise ParameterError(
+            f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
+            "row; only trees that add up to one score can be adapted."
+        )
+    # adapted trees are ours: float32 thresholds, which decide alike, and float64 sums
+    trees = replace(trees.for_float32(), single=False)
+    own = getattr(base, "feature_names_", None)
+    if own is None or names is None:
+        if n_features < trees.n_features:
+            raise DataError(
+                f"{owner}: the base model was trained on {counted(trees.n_features, 'feature')}, "
+                f"the {domain}'s data has {n_features}. Give it the same features first, in the "
+                "same order; others may follow."
+            )
+        return replace(trees, n_features=n_features)
+    place = {name: j for j, name in enumerate(names)}
+    for name in own:
+        if name not in place:
+            raise DataError(
+                f"{owner}: the base model was trained with a feature {name!r}, which the "
+                f"{domain}'s data does not have{nearest(name, names)}. Add it (NaN where it is "
+                "unknown)."
+            )
+    column = np.array([place[name] for name in own], np.int32)
+    return replace(trees, n_features=n_features, feature=column[trees.feature])
+
+
+def objective_for(
+    base: Ranker,
+    objective: str,
+    measure: str | Measure,
+    train: QueryDataset,
+    keys: np.ndarray,
+    n_threads: int | None,
+) -> Objective:
+    """Return what responses are of: the base model's own objective, or the one of a name.
+
+    Of another library's model that was trained on lambdas, those of `measure`.
+    """
+    if objective == "auto" and isinstance(base, TreeRanker):
+        objective = base.trained_for or objective
+    if objective == "auto":
+        if not isinstance(base, BoostedRanker):
+            raise ParameterError(
+                f"It is not known what the base model, a {type(base).__name__}, was trained for: "
+                "choose objective='squared' (labels) or 'lambdas' (with measure=)."
+            )
+        base = copy.copy(base)
+        base.n_threads = n_threads
+        return base.objective_on(train, keys)
+    labels = train.grouped(train.y)
+    if objective == "squared":
+        return SquaredError(labels, train.query_ptr, row_weights(train))
+    target = target_measure(measure)
+    return LambdaObjective(
+        target,
+        labels,
+        train.query_ptr,
+        row_keys=keys,
+        truncation=default_truncation(target, TREES_BEYOND_CUTOFF),
+        normalise=True,
+        row_weight=None if train.weight is None else train.grouped(train.weight),
+        query_weight=train.query_weight,
+        n_threads=n_threads,
+    )

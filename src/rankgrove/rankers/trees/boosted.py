@@ -1,0 +1,501 @@
+"""What all boosted rankers share: one way through training, and the trained trees.
+
+A boosted ranker builds a `Recipe` from its parameters and the training data, in ``_recipe``; this
+class does the rest: bins, validation, checkpoint, the loop, what is kept. A ranker with a parameter
+`submodel` starts from its scores, in training and in scoring.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rankgrove.boosting.checkpoint import TreeCheckpoint
+from rankgrove.boosting.loop import Callback, Objective, Progress, TrainingRows, boost
+from rankgrove.boosting.step import ConstantStep, Step
+from rankgrove.data.binning import BinnedMatrix, Binner
+from rankgrove.data.queries import QueryDataset, query_order_rows
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.growth.leaves import add_leaf_values
+from rankgrove.growth.partition import leaves_of
+from rankgrove.measures.base import Measure
+from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.tree import Tree
+from rankgrove.rankers.base import Ranker, plain_parameters
+from rankgrove.rankers.fitting import (
+    Training,
+    digest_of,
+    fingerprint,
+    validation_of_run,
+    watch_of,
+)
+from rankgrove.rankers.nested import pack, unpack
+from rankgrove.rankers.trees.model import TreeModel
+from rankgrove.rankers.trees.recipe import BoostingData, Recipe
+from rankgrove.rankers.trees.starts import (
+    BASE_SCORE,
+    ConstantStart,
+    Start,
+    SubmodelStart,
+    check_takes_base_score,
+    describe,
+    resolve,
+    submodel_scores,
+)
+from rankgrove.scoring.score import score as score_ensemble
+from rankgrove.training.progress import ProgressBar
+from rankgrove.training.watch import History, Watch
+from rankgrove.validation import check_integer
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# What a checkpoint may differ in and still be of the same run.
+_FREE = {
+    "n_trees",
+    "early_stopping",
+    "overfitting_tolerance",
+    "checkpoint",
+    "checkpoint_every",
+    "n_threads",
+    "progress",
+}
+
+_log = logging.getLogger("rankgrove")
+
+
+class BoostedRanker(TreeModel):
+    """Base of the rankers that are boosted trees.
+
+    A subclass declares its parameters and has ``_recipe``: what its trees follow, how they are
+    grown, what rounds see, and what they start from.
+    """
+
+    measure: str | Measure
+    n_trees: int
+    learning_rate: float = 1.0
+    early_stopping: int | None
+    overfitting_tolerance: float = 0.0
+    max_bins: int = 255
+    checkpoint: str | Path | None
+    checkpoint_every: int
+    n_threads: int | None
+    progress: bool
+    submodel: Any = None
+
+    history_: History
+    start_values_: dict[str, dict[str, float]]  # the measures before the first round
+    best_round_: int | None
+    interrupted_: bool
+    submodel_: Any = None
+    submodel_weight_: float = 1.0
+
+    trainable: ClassVar[bool] = True
+    held: ClassVar[frozenset[str]] = frozenset({"submodel"})
+    trained: ClassVar[frozenset[str]] = frozenset({"submodel"})
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"base_score": True}
+    _saved: ClassVar[dict[str, str]] = {
+        "history": "history_",
+        "start_values": "start_values_",
+        "best_round": "best_round_",
+        "interrupted": "interrupted_",
+        "steps": "steps_",
+    }
+    _rounds_name: ClassVar[str] = "n_trees"  # the parameter that has the number of rounds
+
+    # -- what a subclass defines ------------------------------------------------------------------
+
+    def _recipe(self, data: BoostingData) -> Recipe:
+        raise NotImplementedError
+
+    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective:
+        """Return what the trees follow, on some rows in query order; `keys` are the rows'."""
+        raise NotImplementedError
+
+    def _step(self, train: QueryDataset | None, watch: Watch) -> Step:
+        """Return how far to go along a tree."""
+        return ConstantStep(self.learning_rate)
+
+    def _binner(self, train: QueryDataset, rows: Any) -> Binner:
+        """Return the bins of the rows' features."""
+        return Binner.fit(train.features, rows, self.max_bins, self.n_threads)
+
+    def _rank_by(self, columns: np.ndarray, n_threads: int | None = None) -> np.ndarray:
+        """Return the one score per row that ranks, of scores of shape (columns, rows)."""
+        return np.asarray(columns[0])
+
+    # -- training ---------------------------------------------------------------------------------
+
+    @property
+    def _rounds(self) -> int:
+        """Maximum number of rounds."""
+        rounds: int = getattr(self, self._rounds_name)
+        return rounds
+
+    @property
+    def _starts_from_model(self) -> bool:
+        """Whether there is a model to start from, so that no tree at all can be the best."""
+        return self.submodel is not None
+
+    def _check_together(self) -> None:
+        low = 0 if self._starts_from_model else 1
+        check_integer(self._rounds_name, type(self).__name__, self._rounds, low=low)
+
+    @property
+    def _needs_valid(self) -> str | None:
+        if self.early_stopping is None and self.overfitting_tolerance:
+            return "overfitting_tolerance"
+        return super()._needs_valid
+
+    def _check_takes_base_score(self, owner: str) -> None:
+        check_takes_base_score(resolve(self.submodel, type(self).__name__), owner)
+
+    def _fit(self, training: Training) -> dict[str, Any]:
+        train = training.train
+        binned = self.bins(train) if training.bins is None else training.bins
+        recipe = self._recipe(BoostingData(training, binned, train.row_keys, self.n_threads))
+        start = recipe.start
+        scores = start.scores(train, recipe.n_columns)
+        watch = watch_of(
+            training,
+            self.early_stopping,
+            self.n_threads,
+            scores=lambda data: start.scores(data, recipe.n_columns),
+            binner=binned.binner,
+            ranked=lambda columns: self._ranked(recipe, columns),
+            keeps_start=start.is_model,
+        )
+        saver = self._saver(training, binned, start, scores, watch)
+        recipe = self._weighted_start(recipe, training, binned, scores, watch)
+        trees, steps = _resumed(saver, binned, scores, watch, self._rounds, self.n_threads)
+        rows = None
+        done = Progress(round=0, rounds=0, watch=watch, trees=[])
+        if self._rounds > 0:
+            rows = recipe.rows(scores, self.n_threads)
+            step = self._step(train, watch)
+            callbacks = training.callbacks
+            done = self._loop(rows, step, start.rounds, watch, trees, steps, saver, callbacks)
+        learned = self._learned(done, recipe.start, recipe.n_columns, train.n_features)
+        return (
+            learned | {"saw_missing_": binned.has_missing} | self._also_learned(recipe, rows, done)
+        )
+
+    def bins(self, train: QueryDataset) -> BinnedMatrix:
+        """Return the bins of a data set's rows in query order, which `Training` can take."""
+        rows = query_order_rows(train)
+        binner = self._binner(train, rows)
+        if binner.columns.size == 0:
+            raise DataError(
+                "Every feature has the same value in all rows: there is nothing to split."
+            )
+        return binner.transform(train.features, rows, self.n_threads)
+
+    def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
+        """Return what many fits can take in place of some data: bins, a byte each.
+
+        None where the ranker looks at features themselves.
+        """
+        if self._starts_from_model:
+            return None
+        return train.without_features(), self.bins(train)
+
+    def _start(self, constant: float = 0.0) -> Start:
+        """Return what boosting starts from: the submodel where there is one, or a constant."""
+        submodel = resolve(self.submodel, type(self).__name__)
+        if submodel is None:
+            return ConstantStart(constant)
+        return SubmodelStart(submodel, 1.0, f"{type(self).__name__}.fit", self.n_threads)
+
+    def _weighted_start(
+        self,
+        recipe: Recipe,
+        training: Training,
+        binned: BinnedMatrix,
+        scores: np.ndarray,
+        watch: Watch,
+    ) -> Recipe:
+        """Return the recipe with the start's weight found; scores are changed with it."""
+        return recipe
+
+    def _ranked(self, recipe: Recipe, columns: np.ndarray) -> np.ndarray:
+        """Return what ranks validation data while training."""
+        return self._rank_by(columns)
+
+    def _saver(
+        self,
+        training: Training,
+        binned: BinnedMatrix,
+        start: Start,
+        scores: np.ndarray,
+        watch: Watch,
+    ) -> TreeCheckpoint | None:
+        if self.checkpoint is None:
+            return None
+        run = self._run_of(training) | {"training data": fingerprint(training.train, binned)}
+        if start.is_model:
+            run["submodel's rounds"] = start.rounds
+            run["submodel's scores"] = digest_of(
+                [scores, *(valid.scores for valid in watch.watched.values())]
+            )
+        n_features = training.train.n_features
+        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, n_features)
+
+    def _run_of(self, training: Training) -> dict[str, Any]:
+        """Return what a run depends on beside the training data."""
+        run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
+        run |= {"ranker": self.kind} | dict(training.depends_on)
+        return run | validation_of_run(self.measure, training.valid, training.measures)
+
+    def _loop(
+        self,
+        rows: TrainingRows,
+        step: Step,
+        rounds_before: int,
+        watch: Watch,
+        trees: Sequence[Tree],
+        steps: Sequence[float],
+        saver: TreeCheckpoint | None,
+        callbacks: Sequence[Callback],
+    ) -> Progress:
+        bar = ProgressBar(type(self).__name__) if self.progress else None
+        called: list[Callback] = [*([saver] if saver else []), *([bar] if bar else []), *callbacks]
+        try:
+            done = boost(
+                rows,
+                rounds=self._rounds,
+                step=step,
+                watch=watch,
+                trees=trees,
+                steps=steps,
+                rounds_before=rounds_before,
+                callbacks=called,
+            )
+        finally:
+            if bar:
+                bar.close()
+        if done.interrupted and not done.trees:
+            raise KeyboardInterrupt
+        if saver is not None:
+            saver.write(done)
+        return done
+
+    def _learned(
+        self, done: Progress, start: Start, n_columns: int, n_features: int
+    ) -> dict[str, Any]:
+        """Return what was learned, as attributes by name."""
+        if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
+            why = "No threshold of a feature helps: check features and labels."
+            if "min_leaf" in self.get_params(deep=False):
+                least: Any = getattr(self, "min_leaf", None)
+                why = f"A leaf has at least min_leaf={least} rows: lower it for few rows."
+            _log.warning(
+                "%s: no tree could be grown, so that the trees tell no documents apart. %s",
+                type(self).__name__,
+                why,
+            )
+        kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
+        n_trees = (done.round if kept is None else kept) * n_columns
+        learned: dict[str, Any] = {
+            "history_": done.watch.history,
+            "start_values_": {
+                name: dict(values) for name, values in (done.watch.start or {}).items()
+            },
+            "best_round_": done.watch.best_round,
+            "interrupted_": done.interrupted,
+            "steps_": done.steps[:n_trees],
+            "ensemble_": Ensemble.from_trees(
+                done.trees[:n_trees], n_features, start.constant, n_columns
+            ),
+        }
+        if isinstance(start, SubmodelStart):
+            learned |= {"submodel_": start.submodel, "submodel_weight_": start.weight}
+        return learned
+
+    def _also_learned(
+        self, recipe: Recipe, rows: TrainingRows | None, done: Progress
+    ) -> dict[str, Any]:
+        """Return what a subclass keeps beside the trees."""
+        return {}
+
+    # -- scores -----------------------------------------------------------------------------------
+
+    def predict(
+        self, X: Any, n_threads: int | None = None, *, base_score: Any = None
+    ) -> np.ndarray:
+        """Return one float64 score per row, in the caller's order: the higher, the better.
+
+        Parameters
+        ----------
+        X : a data set, or features as in training
+        n_threads : number of threads; None takes the ranker's own `n_threads`
+        base_score : the rows' scores, where the submodel is ``"base_score"`` and `X` is no data set
+        """
+        owner = f"{type(self).__name__}.predict"
+        self._check_is_fitted()
+        X = self._aligned(X, owner)
+        features, rows, threads = self._checked_input(X, "predict", n_threads)
+        if base_score is not None:
+            if isinstance(X, QueryDataset):
+                raise DataError(f"{owner}: a QueryDataset has its own base scores: give it them.")
+            check_takes_base_score(self.submodel_, owner)
+        if self.submodel_ is None:
+            return self._scores(features, rows, threads)
+        scores = submodel_scores(self.submodel_, X, base_score, threads, owner)
+        start = self.submodel_weight_ * scores
+        return score_ensemble(self.ensemble_, features, rows, threads, start)
+
+    def _scores(
+        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
+    ) -> np.ndarray:
+        columns = score_ensemble(self.ensemble_, features, rows, n_threads)
+        return self._rank_by(np.atleast_2d(columns), n_threads)
+
+    # -- the trained trees ------------------------------------------------------------------------
+
+    @property
+    def _n_before(self) -> int:
+        """Number of trees of ``ensemble_`` that were there before the first round."""
+        return 0
+
+    def truncated(self, n_trees: int) -> Self:
+        """Return the ranker of the first `n_trees` rounds; with classes, of as many per class."""
+        shorter = super().truncated(n_trees)
+        watch = Watch({}, history=self.history_, start=self.start_values_ or None)
+        watch.cut(max(0, n_trees - self._n_before))
+        shorter.history_, shorter.best_round_ = watch.history, watch.best_round
+        return shorter
+
+    def members(self) -> list[Any]:
+        """Return the submodel, where there is one."""
+        return [] if self.submodel_ is None else [self.submodel_]
+
+    def flat_ensemble(self) -> Ensemble:
+        """Return one ensemble of the submodel's trees and the new ones, with the same scores.
+
+        The submodel must be boosted trees with one score per row, of weight 1. (Where it is another
+        library's that adds in float32, the scores are the same but for rounding.)
+        """
+        self._check_is_fitted()
+        if self.submodel_ is None:
+            return self.ensemble_
+        inner = self.submodel_
+        trees = inner.own_trees() if isinstance(inner, Ranker) else None
+        if trees is None or self.submodel_weight_ != 1.0:
+            raise DataError(
+                f"The submodel ({describe(inner)}, weight {self.submodel_weight_:g}) and the trees "
+                "are not one ensemble: only boosted trees of weight 1 can be joined."
+            )
+        below = inner.flat_ensemble() if isinstance(inner, BoostedRanker) else trees
+        if below.n_columns != 1:
+            raise DataError(
+                f"The submodel has {below.n_columns} scores a row: it cannot be joined."
+            )
+        joined = [part.tree(t) for part in (below, self.ensemble_) for t in range(part.n_trees)]
+        return Ensemble.from_trees(joined, self.n_features_in_, below.base)
+
+    def flat(self) -> Ensemble | None:
+        """Return the trees whose sum is the score, or None where it is something else."""
+        if self.submodel_ is None:
+            return super().flat()
+        inner = self.submodel_
+        below = inner.flat() if isinstance(inner, BoostedRanker) else None
+        if below is None or self.submodel_weight_ != 1.0:
+            return None
+        # trees of another library may compare and add in another precision
+        alike = below.threshold.dtype == self.ensemble_.threshold.dtype and not below.single
+        return self.flat_ensemble() if alike else None
+
+    def summary(self, n_features: int = 10) -> str:
+        """Return a text about the model: its size, its validation, its most important features."""
+        self._check_is_fitted()
+        trees = self.ensemble_
+        lines = [f"{type(self).__name__} for {self.measure}: {self._sizes()}", *self._about()]
+        for name, measures in self.history_.items():
+            for measure_name, values in measures.items():
+                n = max(0, trees.n_rounds - self._n_before)
+                start = self.start_values_.get(name, {}).get(measure_name)
+                value = values[n - 1] if n else start
+                if value is not None:
+                    lines.append(f"{name} {measure_name}: {value:.4f} after {trees.size_text()}")
+        return "\n".join([*lines, *self._feature_lines(n_features)])
+
+    def _about(self) -> list[str]:
+        """Return further lines of the summary."""
+        if self.submodel_ is None:
+            return []
+        return [f"going on from {describe(self.submodel_)}, weight {self.submodel_weight_:g}"]
+
+    def _feature_lines(self, n_features: int) -> list[str]:
+        """Return the summary's table of features."""
+        gain, split = self.feature_importance("gain"), self.ensemble_.importance("split")
+        names = self._names()
+        best = [j for j in np.argsort(-gain, kind="stable")[:n_features] if gain[j] > 0]
+        width = max([7, *(len(names[j]) for j in best)])
+        return [
+            f"{'feature':<{width}}  {'gain':>6}  {'splits':>7}",
+            *(f"{names[j]:<{width}}  {gain[j]:6.1%}  {split[j]:7,.0f}" for j in best),
+        ]
+
+    # -- the model file ---------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        content, arrays = self._content(), self.ensemble_.to_arrays()
+        if "submodel" not in self._get_param_names():
+            return content, arrays
+        inner = self.submodel_
+        content["submodel_weight"] = self.submodel_weight_
+        content["submodel"] = inner
+        if isinstance(inner, Ranker):
+            content["submodel"], inside = pack(inner, "submodel")
+            arrays = {**arrays, **inside}
+        elif inner is not None and not isinstance(inner, str):
+            raise ParameterError(
+                f"The submodel, a {type(inner).__name__}, cannot be written into a model file: "
+                f"only rankers of rankgrove can. Say model.submodel_ = {BASE_SCORE!r} before "
+                "saving, and give its scores with the data; or pickle the ranker."
+            )
+        return content, arrays
+
+    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._take(content)
+        self.ensemble_ = Ensemble.from_arrays(arrays)
+        if "submodel" not in self._get_param_names():
+            return
+        packed = content["submodel"]
+        inner = unpack(packed, arrays, "submodel") if isinstance(packed, dict) else packed
+        self.submodel = self.submodel_ = inner
+        self.submodel_weight_ = float(content["submodel_weight"])
+
+
+def scaled(ensemble: Ensemble, factor: float) -> Ensemble:
+    """Return an ensemble with all values times a factor."""
+    return replace(ensemble, value=factor * ensemble.value)
+
+
+def _resumed(
+    saver: TreeCheckpoint | None,
+    binned: BinnedMatrix,
+    scores: np.ndarray,
+    watch: Watch,
+    most_rounds: int,
+    n_threads: int | None,
+) -> tuple[list[Tree], list[float]]:
+    """Return a checkpoint's trees and weights; bring scores and history to where they end."""
+    state = saver.read(watch.history) if saver is not None else None
+    if state is None:
+        return [], []
+    n_columns = len(scores)
+    trees, steps, history = state
+    trees, steps = trees[: most_rounds * n_columns], steps[: most_rounds * n_columns]
+    for t, tree in enumerate(trees):
+        leaf_of = leaves_of(tree, binned, n_threads=n_threads)
+        add_leaf_values(scores[t % n_columns], tree.value, leaf_of, n_threads=n_threads)
+    watch.history = history
+    watch.cut(most_rounds)
+    watch.catch_up(trees)
+    return trees, steps

@@ -1,0 +1,332 @@
+"""Training on files that workers of a cluster read, each its own: one model of all of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.boosting.checkpoint import TreeCheckpoint
+from rankgrove.boosting.loop import Callback, Objective
+from rankgrove.cluster.client import connected
+from rankgrove.cluster.part import PartTraining, ReadFile
+from rankgrove.cluster.parts import Parts
+from rankgrove.cluster.rows import ClusterRows
+from rankgrove.compiling import announce
+from rankgrove.data.binning import Binner
+from rankgrove.data.concatenate import concatenate
+from rankgrove.data.file_kinds import is_table
+from rankgrove.data.letor import read_letor
+from rankgrove.data.queries import QueryDataset
+from rankgrove.data.tabular import read_table
+from rankgrove.errors import DataError, ParameterError
+from rankgrove.growth.grower import check_layout
+from rankgrove.growth.splitting import SplitRules
+from rankgrove.measures.base import Measure
+from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.model.tree import Tree
+from rankgrove.objectives.lambdas import check_pairs
+from rankgrove.rankers.fitting import (
+    Training,
+    check_alike,
+    digest_of,
+    listed_callbacks,
+    named_measures,
+    watch_of,
+)
+from rankgrove.rankers.given import check_names, valid_datasets
+from rankgrove.rankers.trees.recipe import rows_of_leaf
+from rankgrove.rankers.trees.starts import ZERO
+from rankgrove.training.watch import Watch
+from rankgrove.validation import refuse
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from rankgrove.rankers.trees.boosted import BoostedRanker as _Base
+else:
+    _Base = object
+
+
+_OF_LETOR = ("absent", "zero_based", "n_features", "cache")
+_OF_TABLES = ("label", "qid", "features", "weight", "docid")
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What the files are together."""
+
+    n_rows: int
+    n_queries: int
+    n_features: int
+    given_names: tuple[str, ...] | None
+    highest_label: float
+    absent: str
+
+
+class FitsFiles(_Base):
+    """A boosted ranker that can be trained on files that no process reads all of."""
+
+    if TYPE_CHECKING:
+        split: str
+        step_on: str
+        min_leaf: int | float
+        min_gain: float
+        max_depth: int | None
+        n_leaves: int
+        query_fraction: float
+        row_fraction: float
+        feature_fraction: float
+        random_state: int
+
+        @property
+        def _is_exact(self) -> bool: ...
+
+        @property
+        def _leaf_l2(self) -> float: ...
+
+        def _followed(self) -> Measure: ...
+
+        def objective_on(
+            self,
+            train: QueryDataset,
+            keys: np.ndarray,
+            training: Training | None = None,
+            *,
+            target: Measure | None = None,
+            in_parts: bool = False,
+        ) -> Objective: ...
+
+    def fit_files(
+        self,
+        files: Sequence[str | Path],
+        *,
+        cluster: Any = "local",
+        valid: Any = None,
+        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
+        **reading: Any,
+    ) -> Self:
+        """Train on files that the workers of a Dask cluster read, each its own.
+
+        The model is the same to the bit as that of ``fit`` on all of the data, whatever the number
+        of workers and of files. A worker that is lost changes nothing either: another one reads
+        its files again. Only histograms come to this process.
+
+        Parameters
+        ----------
+        files : LETOR files, or parquet or CSV files, that workers find by these names. All
+            documents of a query must be in one file. Every worker reads about as much as another,
+            so there should be at least as many files as workers
+        cluster : ``"local"``: processes on this machine; the address of a Dask scheduler, as
+            ``"tcp://host:8786"``; or a ``distributed.Client``
+        valid : as in ``fit``, or files: one name, or a list of names as a dict's value. Validation
+            data is held by this process
+        valid_measures, callbacks : as in ``fit``
+        **reading : how files are read, as in ``read_letor`` (absent, zero_based, n_features), or
+            in ``read_table`` (label, qid, features, weight)
+        """
+        owner = f"{type(self).__name__}.fit_files"
+        announce()
+        self.check_parameters()
+        self._check_parts_allowed(owner)
+        called = listed_callbacks(callbacks, owner)
+        paths = _paths(files, owner)
+        read = _reader(paths, reading, owner)
+        self.check_valid(valid is not None)
+        target = parse_measure(self.measure)
+        measures = named_measures(valid_measures, target, valid is not None)
+        with connected(cluster, len(paths), self.n_threads) as client:
+            parts = Parts(client, paths, read, self.n_threads)
+            try:
+                whole = parts.surely(lambda: _look(parts, paths, owner))
+                more = (is_table(paths), reading, whole.n_features, self.n_threads)
+                watched = valid_datasets(_valid_read(valid, *more), owner)
+                for name, data in watched.items():
+                    check_alike(
+                        data, name, whole.n_features, whole.given_names, type(self).__name__
+                    )
+                parts.tell(("join", whole.n_features))
+                size = (whole.n_features, whole.n_rows)
+                binner = parts.surely(lambda: parts.bins(*size, self.max_bins))
+                training = Training(whole, watched, measures, called, owner)  # type: ignore[arg-type]
+                watch = watch_of(
+                    training, self.early_stopping, self.n_threads,
+                    scores=lambda data: ZERO.scores(data, 1), binner=binner,
+                )  # fmt: skip
+                rows, saver, missing = self._in_the_cluster(parts, binner, whole, training)
+                trees, steps = _resumed(saver, rows, watch, self.n_trees)
+                step = self._step(None, watch)  # exact weights are found on `watch`
+                done = self._loop(rows, step, 0, watch, trees, steps, saver, called)
+                traffic = {"trips": parts.trips, "bytes": parts.bytes_in}
+            finally:
+                parts.close()
+        learned = self._learned(done, ZERO, 1, whole.n_features)
+        return self._keep(learned | {"saw_missing_": missing, "traffic_": traffic}, whole)
+
+    def _check_parts_allowed(self, owner: str) -> None:
+        """Refuse what needs all rows in one place."""
+        if self.submodel is not None:
+            raise ParameterError(
+                f"{owner} cannot go on from a submodel: leave 'submodel' out, or use fit."
+            )
+        if self._is_exact and self.step_on == "train":
+            raise ParameterError(
+                f"{owner} cannot find exact weights on training data that is in several places: "
+                "set step_on='valid', step='newton', or use fit."
+            )
+
+    def _in_the_cluster(
+        self, parts: Parts, binner: Binner, whole: _Whole, training: Training
+    ) -> tuple[ClusterRows, TreeCheckpoint | None, bool]:
+        """Get the workers ready for the first tree.
+
+        Return their rows, the checkpoint, and whether values are missing.
+        """
+        if binner.columns.size == 0:
+            raise DataError(
+                "Every feature has the same value in all rows: there is nothing to split."
+            )
+        target = self._followed()
+        if getattr(target, "max_grade", 0.0) is None:  # ERR's: of all of the data, not of a part
+            target = target.with_(max_grade=whole.highest_label)
+        ranker = copy.copy(self)
+        ranker.n_threads = None
+        for_parts = PartTraining(
+            binner,
+            check_layout(self.split, whole.n_rows),
+            partial(ranker.objective_on, target=target, in_parts=True),
+            self.random_state,
+            wants_digest=self.checkpoint is not None,
+        )
+        answers = parts.tell(("train", for_parts))
+        check_pairs(any(learnable for learnable, *_ in answers), target)
+        saver = self._files_saver(answers, binner, training)
+        has_missing = any(missing for *_, missing in answers)
+        return self._cluster_rows(parts, for_parts, whole), saver, has_missing
+
+    def _cluster_rows(self, parts: Parts, training: PartTraining, whole: _Whole) -> ClusterRows:
+        rules = SplitRules(
+            split=self.split,
+            min_leaf=rows_of_leaf(self.min_leaf, whole.n_rows),
+            min_gain=self.min_gain,
+            max_depth=self.max_depth,
+            l2=self._leaf_l2,
+            feature_fraction=self.feature_fraction,
+        )
+        return ClusterRows(
+            parts,
+            training,
+            n_queries=whole.n_queries,
+            n_rows=whole.n_rows,
+            query_fraction=self.query_fraction,
+            row_fraction=self.row_fraction,
+            n_leaves=self.n_leaves,
+            rules=rules,
+            n_threads=self.n_threads,
+        )
+
+    def _files_saver(
+        self,
+        answers: list[tuple[bool, str, bool]],
+        binner: Binner,
+        training: Training,
+    ) -> TreeCheckpoint | None:
+        if self.checkpoint is None:
+            return None
+        run = self._run_of(training)
+        total = sum(int(digest, 16) for _, digest, _ in answers)  # in any order of the parts
+        bins = digest_of([binner.columns, *binner.thresholds])
+        run["training data"] = f"{bins} {total % (1 << 128):032x}"
+        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, binner.n_features)
+
+
+def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
+    """Find out what the files are together; refuse those that do not belong together."""
+    facts = parts.facts()
+    parts.refuse_shared_queries(facts)
+    first = facts[0]
+    for path, one in zip(paths, facts, strict=True):
+        check_names(first.feature_names, one.feature_names, f"{owner}, {path}")
+    n_features = max(one.n_features for one in facts)
+    if n_features == 0:
+        raise DataError(f"{owner} needs data with at least one feature.")
+    return _Whole(
+        sum(one.n_rows for one in facts),
+        sum(one.query_keys.size for one in facts),
+        n_features,
+        first.feature_names,
+        max(0.0, *(one.highest_label for one in facts)),
+        "missing" if any(one.absent == "missing" for one in facts) else "zero",
+    )
+
+
+def _paths(files: Sequence[str | Path], owner: str) -> list[Path]:
+    """Return the files as absolute paths, by which workers find them."""
+    if isinstance(files, str | Path) or not len(files):
+        refuse("files", owner, "a list of at least one file", files)
+    paths = [Path(file).absolute() for file in files]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ParameterError(f"{owner}: {path} is given twice.")
+    return paths
+
+
+def _reader(paths: list[Path], reading: dict[str, Any], owner: str) -> ReadFile:
+    """Return what reads a file, or several as one."""
+    tables = {is_table([path]) for path in paths}
+    if len(tables) > 1:
+        raise ParameterError(f"{owner}: give either LETOR files, or parquet and CSV files.")
+    (table,) = tables
+    for name in reading:
+        if name not in (_OF_TABLES if table else _OF_LETOR):
+            known = ", ".join(_OF_TABLES if table else _OF_LETOR)
+            kind = "tables" if table else "LETOR files"
+            raise ParameterError(f"{owner} has no parameter {name!r}; {kind} are read by: {known}.")
+    return partial(_read, table, reading)
+
+
+def _read(
+    table: bool, reading: dict[str, Any], path: Path | list[Path], n_threads: int | None
+) -> QueryDataset:
+    if not table:
+        return read_letor(path, n_threads=n_threads, **reading)
+    if isinstance(path, list):
+        return concatenate([read_table(one, **reading) for one in path])
+    return read_table(path, **reading)
+
+
+def _valid_read(
+    valid: Any, table: bool, reading: dict[str, Any], n_features: int, n_threads: int | None
+) -> Any:
+    """Return validation data with files replaced by what is in them."""
+    if isinstance(valid, dict):
+        again = (table, reading, n_features, n_threads)
+        return {name: _valid_read(one, *again) for name, one in valid.items()}
+    several = isinstance(valid, list) and all(isinstance(one, str | Path) for one in valid)
+    if not (several or isinstance(valid, str | Path)):
+        return valid
+    paths = [Path(one) for one in (valid if several else [valid])]
+    own = {k: v for k, v in reading.items() if k != "weight"}  # weights are for training
+    return _read(table, own if table else {**own, "n_features": n_features}, paths, n_threads)
+
+
+def _resumed(
+    saver: TreeCheckpoint | None, rows: ClusterRows, watch: Watch, most_rounds: int
+) -> tuple[list[Tree], list[float]]:
+    """Return a checkpoint's trees and weights; bring scores and history to where they end."""
+    state = saver.read(watch.history) if saver is not None else None
+    if state is None:
+        return [], []
+    trees, steps, history = state
+    trees, steps = trees[:most_rounds], steps[:most_rounds]
+    rows.replay(trees)
+    watch.history = history
+    watch.cut(most_rounds)
+    watch.catch_up(trees)
+    return trees, steps

@@ -1,0 +1,135 @@
+"""What a boosted ranker gives the loop: an objective, a grower of trees, a sampler, a start."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankgrove.boosting.local_rows import LocalRows, RowSampler, TreeGrower
+from rankgrove.boosting.loop import Objective, TrainingRows
+from rankgrove.boosting.sampling import Sampler
+from rankgrove.data.binning import BinnedMatrix
+from rankgrove.data.queries import QueryDataset
+from rankgrove.growth.grower import Grower
+from rankgrove.objectives.label_pairs import LabelPairs
+from rankgrove.rankers.fitting import Training
+from rankgrove.rankers.trees.starts import Start
+
+
+@dataclass(frozen=True)
+class BoostingData:
+    """The training data as boosting sees it: rows in query order, in bins, with their keys."""
+
+    training: Training
+    binned: BinnedMatrix
+    keys: np.ndarray
+    n_threads: int | None
+
+    @property
+    def train(self) -> QueryDataset:
+        """The training data."""
+        return self.training.train
+
+
+class Recipe(ABC):
+    """What differs from one boosted ranker to another.
+
+    Attributes
+    ----------
+    start : what boosting starts from: a constant, a submodel's scores, adapted trees
+    n_columns : number of scores per row
+    """
+
+    start: Start
+    n_columns: int
+
+    @abstractmethod
+    def rows(self, scores: np.ndarray, n_threads: int | None) -> TrainingRows:
+        """Return the rows that the loop trains on, with their scores so far."""
+
+
+@dataclass(frozen=True)
+class TreeRecipe(Recipe):
+    """Trees that follow the gradients of an objective.
+
+    Attributes
+    ----------
+    objective : what gives gradients: lambdas of a measure, squared error, classes, pairs
+    grower : what grows trees on them: histogram trees, stumps
+    sampler : which queries and rows a round sees
+    """
+
+    objective: Objective
+    grower: TreeGrower
+    sampler: RowSampler
+    start: Start
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        """Number of scores per row."""
+        return self.objective.n_columns
+
+    def rows(self, scores: np.ndarray, n_threads: int | None) -> TrainingRows:
+        """Return the rows that the loop trains on, with their scores so far."""
+        return LocalRows(self.objective, self.grower, scores, self.sampler, n_threads)
+
+
+class GrowsTrees(Protocol):
+    """The parameters of rankers that grow histogram trees."""
+
+    n_leaves: int
+    min_leaf: int | float
+    feature_fraction: float
+    max_depth: int | None
+    random_state: int
+
+
+def histogram_trees(ranker: GrowsTrees, data: BoostingData, **rules: Any) -> Grower:
+    """Return what grows a ranker's trees; `rules` are split, min_gain and l2."""
+    return Grower(
+        data.binned,
+        n_leaves=ranker.n_leaves,
+        row_keys=data.keys,
+        seed=ranker.random_state,
+        n_threads=data.n_threads,
+        min_leaf=rows_of_leaf(ranker.min_leaf, data.binned.n_rows),
+        max_depth=ranker.max_depth,
+        feature_fraction=ranker.feature_fraction,
+        **rules,
+    )
+
+
+def drawn_rows(
+    data: BoostingData, query_fraction: float = 1.0, row_fraction: float = 1.0, seed: int = 0
+) -> Sampler:
+    """Return what draws queries and rows of every round."""
+    train = data.train
+    return Sampler(
+        train.query_keys,
+        data.keys,
+        train.query_ptr,
+        query_fraction=query_fraction,
+        row_fraction=row_fraction,
+        seed=seed,
+    )
+
+
+def label_pairs(train: QueryDataset, even_queries: bool) -> LabelPairs:
+    """Return the pairs of documents with different labels, rows in query order."""
+    return LabelPairs(
+        train.grouped(train.y),
+        train.query_ptr,
+        None if train.weight is None else train.grouped(train.weight),
+        train.query_weight,
+        even_queries=even_queries,
+    )
+
+
+def rows_of_leaf(min_leaf: int | float, n_rows: int) -> int:
+    """Return the least number of rows of a leaf, given as a count or a share."""
+    if isinstance(min_leaf, float):
+        return max(1, round(min_leaf * n_rows))
+    return int(min_leaf)
