@@ -166,9 +166,9 @@ def _use_dataset(read: Callable[[Path], rg.QueryDataset]) -> Callable[[Path], st
 
 def _use_cache(text: Path) -> Callable[[Path], str]:
     def use(path: Path) -> str:
-        beside = text.with_name(f"{text.name}.rgcache")
-        if path != beside:
-            beside.write_bytes(path.read_bytes())
+        cache_file = text.with_name(f"{text.name}.rgcache")
+        if path != cache_file:
+            cache_file.write_bytes(path.read_bytes())
         return _use_dataset(lambda _: rg.read_letor(text, cache=True, n_threads=1))(path)
 
     return use

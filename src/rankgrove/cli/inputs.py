@@ -126,12 +126,12 @@ def _as_wide(
     }
     if n_features not in (None, data.n_features):
         widths["the training data"] = n_features
-    told = [
+    notes = [
         width_text(name, n, str(path), data.n_features, data.absent) for name, n in widths.items()
     ]
-    if told and strict:
-        raise ParameterError(f"{told[0]} --strict refuses that.")
-    for text in told:
+    if notes and strict:
+        raise ParameterError(f"{notes[0]} --strict refuses that.")
+    for text in notes:
         _say(text)
     return data.with_n_features(n_features or max([data.n_features, *widths.values()]))
 
