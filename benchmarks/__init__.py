@@ -1,1 +1,1 @@
-"""Benchmarks: one script a claim, each prints ratios against peers measured in one run."""
+"""Benchmarks: one script per claim; each prints ratios against peers measured in the same run."""

@@ -1,4 +1,4 @@
-"""Run every benchmark, one after the other: ``make bench``."""
+"""Run all benchmarks, one after the other: ``make bench``."""
 
 from __future__ import annotations
 

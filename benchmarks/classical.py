@@ -1,12 +1,12 @@
-"""Classical rankers: seconds to train on data of MQ2007's size, and pairs listed against sums.
+"""Classical rankers: training time on data of MQ2007's size; sums by label against lists of pairs.
 
     python -m benchmarks.classical [--queries 1700] [--rounds 3] [--threads 1]
 
-1,700 queries of about 41 documents, 46 features (generated): seconds by the clock, and of processor
-time, which other work on the machine changes less. RankBoost's pair weights are products of what
-hangs on either document, so that sums by label suffice; the second part times one round of
-potentials against a NumPy loop over queries that lists every pair, as the algorithm is usually
-written. Both must give the same potentials before they are timed.
+1,700 queries of about 41 documents, 46 features (generated): seconds of wall time, and of processor
+time, which depends less on other work on the machine. RankBoost's pair weights are products of one
+factor per document, so that sums by label suffice; the second part times one round of potentials
+against a NumPy loop over queries that lists every pair, as the algorithm is usually written. Both
+must give the same potentials before they are timed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from rankgrove.objectives.label_pairs import ExponentialPairs, LabelPairs
 
 def listed_potentials(data: rg.QueryDataset, scores: np.ndarray) -> np.ndarray:
     """Return RankBoost's potentials by listing the pairs of every query."""
-    found = np.zeros(data.n_rows)
+    potentials = np.zeros(data.n_rows)
     for a, b in pairwise(data.query_ptr):
         y, f = data.y[a:b], scores[a:b]
         weight = np.where(y[:, None] > y[None, :], np.exp(f[None, :] - f[:, None]), 0.0)
-        found[a:b] = weight.sum(axis=1) - weight.sum(axis=0)
-    return found
+        potentials[a:b] = weight.sum(axis=1) - weight.sum(axis=0)
+    return potentials
 
 
 def main() -> None:
@@ -38,8 +38,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1700)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int)
-    given = parser.parse_args()
-    data = rg.make_web(given.queries, n_docs=41, n_features=46, seed=1)
+    args = parser.parse_args()
+    data = rg.make_web(args.queries, n_docs=41, n_features=46, seed=1)
     print(repr(data))
     rankers = {
         "RankBoost, 300 rounds, all thresholds": rg.RankBoost(),
@@ -51,11 +51,11 @@ def main() -> None:
         "RandomForest, 50 trees": rg.RandomForest(n_trees=50),
     }
     small = rg.make_web(20, n_docs=20, n_features=46, seed=2)
-    for ranker in rankers.values():  # compiles what is not compiled yet
-        ranker.set_params(n_threads=given.threads).fit(small)
+    for ranker in rankers.values():  # compiles the kernels
+        ranker.set_params(n_threads=args.threads).fit(small)
     for name, ranker in rankers.items():
         wall, used = [], []
-        for _ in range(given.rounds):
+        for _ in range(args.rounds):
             began = time.perf_counter(), time.process_time()
             ranker.fit(data)
             wall.append(time.perf_counter() - began[0])
@@ -77,7 +77,7 @@ def main() -> None:
             "rankgrove": lambda: objective.gradients(scores, gradient, hessian, n_threads=1),
             "NumPy, pairs listed": lambda: listed_potentials(data, scores),
         },
-        given.rounds,
+        args.rounds,
     )
     print_ratios(best, "rankgrove")
 

@@ -1,10 +1,10 @@
-"""Which defaults of RankBoost, AdaRank and CRR are best: the study behind them.
+"""The study behind the defaults of RankBoost, AdaRank and CRR.
 
     python -m benchmarks.classical_defaults --data FOLDER [--ranker crr] [--every 1]
 
-Test parts are not looked at. In every fold of MQ2008 and OHSUMED the four parts that train and
-validate are four folds of their own: two parts train, the third chooses the number of rounds by
-MAP, the fourth measures (convention `letor`). That is 20 runs of a candidate on a collection.
+Test parts are not used. In every fold of MQ2008 and OHSUMED, the four parts for training and
+validation form four inner folds: two parts train, the third chooses the number of rounds by MAP,
+the fourth evaluates (convention `letor`). That is 20 runs per candidate and collection.
 
 The rule: of the candidates for a ranker the one with the largest MAP is taken, averaged over the
 runs, then over targets and collections with equal weights.
@@ -56,13 +56,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def inner_folds(parts: list[rg.QueryDataset]) -> Iterator[Any]:
-    """Give the folds inside every published fold, its test part left out."""
+    """Yield the inner folds of every published fold, without its test part."""
     for k in range(len(parts)):
         yield from rg.letor_folds([parts[(k + i) % len(parts)] for i in range(len(parts) - 1)])
 
 
 def main() -> None:
-    """Measure every candidate and print it, with the p of its difference to the first."""
+    """Evaluate and print every candidate, with the p-value of its difference to the first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--ranker", choices=SETTINGS, action="append")

@@ -1,7 +1,7 @@
 """The exact best weight of two rankers, against evaluating a grid of 100 weights.
 
-10,000 queries of 50 documents; both use our own kernels and the same threads. The sweep finds the
-best of all weights and the whole curve, the grid the best of its 100.
+10,000 queries of 50 documents; both use rankgrove's kernels and the same threads. The sweep finds
+the best of all weights and the whole curve, the grid only the best of its 100 weights.
 
     python -m benchmarks.combining [--queries 10000] [--docs 50] [--measures ndcg@10,map,err]
 """
@@ -27,27 +27,27 @@ def main() -> None:
     parser.add_argument("--measures", default="ndcg@10,ndcg,map,err")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=None)
-    given = parser.parse_args()
+    args = parser.parse_args()
     rng = np.random.default_rng(0)
-    n = given.queries * given.docs
+    n = args.queries * args.docs
     labels = rng.choice(5, n, p=SKEWED).astype(float)
     a, b = 0.5 * labels + rng.normal(size=(2, n))
     leaves = 0.1 * rng.choice(rng.normal(size=31), n)  # a tree of 31 leaves: a line search
-    ptr = np.arange(given.queries + 1) * given.docs
-    for name in given.measures.split(","):
+    ptr = np.arange(args.queries + 1) * args.docs
+    for name in args.measures.split(","):
         prepared = rg.measure(name).prepare(labels, ptr)
-        found: dict[str, float] = {}
+        results: dict[str, float] = {}
 
-        def exact(prepared=prepared, found=found) -> None:
-            result = sweep(prepared, a, b, n_threads=given.threads)
-            found["exact"], found["crossings"] = result.value, result.n_crossings
+        def exact(prepared=prepared, results=results) -> None:
+            result = sweep(prepared, a, b, n_threads=args.threads)
+            results["exact"], results["crossings"] = result.value, result.n_crossings
 
-        def grid(prepared=prepared, found=found) -> None:
+        def grid(prepared=prepared, results=results) -> None:
             values = []
             for alpha in np.linspace(0.0, 1.0, 100).tolist():
-                ranking = rank(combine_scores(a, b, alpha, "convex"), ptr, given.threads)
-                values.append(exact_mean(prepared.values(ranking, given.threads)))
-            found["grid"] = max(values)
+                ranking = rank(combine_scores(a, b, alpha, "convex"), ptr, args.threads)
+                values.append(exact_mean(prepared.values(ranking, args.threads)))
+            results["grid"] = max(values)
 
         def line_search(prepared=prepared) -> None:
             sweep(
@@ -58,16 +58,16 @@ def main() -> None:
                 low=0.1,
                 high=100.0,
                 keep_curve=False,
-                n_threads=given.threads,
+                n_threads=args.threads,
             )
 
         contenders = {"exact": exact, "grid of 100": grid, "exact, of a tree": line_search}
         for work in contenders.values():
             work()  # compilation
-        best = best_times(contenders, given.rounds)
+        best = best_times(contenders, args.rounds)
         print(
-            f"{name}, {given.queries:,} queries of {given.docs}: {found['crossings']:,.0f} "
-            f"crossings; best {found['exact']:.6f}, of the grid {found['grid']:.6f}"
+            f"{name}, {args.queries:,} queries of {args.docs}: {results['crossings']:,.0f} "
+            f"crossings; best {results['exact']:.6f}, of the grid {results['grid']:.6f}"
         )
         print_ratios(best, "exact")
 

@@ -1,4 +1,4 @@
-"""Which defaults of LambdaMART's lambdas are best: the study behind them.
+"""The study behind the defaults of LambdaMART's lambdas.
 
     python -m benchmarks.defaults --out FOLDER [--data FOLDER] --draws 3
     python -m benchmarks.defaults --out FOLDER [--data FOLDER] --draws 3 --second
@@ -109,7 +109,7 @@ def artificial(draw: int) -> Iterator[Split]:
 
 
 def collection(folder: Path):
-    """Return the folds of a collection whose queries are divided anew for every draw."""
+    """Return the folds of a collection; every draw divides its queries differently."""
 
     def folds(draw: int) -> Iterator[Split]:
         parts = [rg.read_letor(folder / f"S{i}.txt.gz") for i in range(1, 6)]
@@ -166,7 +166,7 @@ def _values(scores: np.ndarray, test: rg.QueryDataset, measures: list[str]) -> d
 def run(
     store: ResultStore, name: str, splits: Any, draw: int, candidates: dict[str, Any], say: Any
 ) -> None:
-    """Compute what is missing of one draw of one data set."""
+    """Compute the missing results of one draw of one data set."""
     wanted = [(m, c) for m in candidates for c in candidates[m]] + [(None, "LightGBM")]
     wanted = [(m, c) for m, c in wanted if _key(name, draw, m, c) not in store]
     if not wanted:
@@ -188,7 +188,7 @@ def _key(name: str, draw: int, measure: str | None, candidate: str) -> str:
 
 
 def table(store: ResultStore, data: list[str], draws: range, candidates: dict[str, Any]) -> None:
-    """Print every candidate's difference to the first one, and LightGBM's."""
+    """Print the differences of every candidate and of LightGBM to the first candidate."""
     for measures in (MEASURES[:2], MEASURES[2:]) if len(candidates) > 1 else (list(candidates),):
         names = list(candidates[measures[0]])
         columns = [(name, m) for name in data for m in measures]
@@ -232,7 +232,7 @@ def better_half(
 
 
 def _pooled(store: ResultStore, name: str, draws: range, measure: str, candidate: str) -> Any:
-    """Return the values of a query of all draws as one long array."""
+    """Return the values of all queries in all draws as one array."""
     values: list[float] = []
     for draw in draws:
         if candidate == "LightGBM":

@@ -1,9 +1,9 @@
-"""Contributions of features against LightGBM's ``pred_contrib``.
+"""Feature contributions (SHAP values) against LightGBM's ``pred_contrib``.
 
     python -m benchmarks.explaining [--trees 200] [--documents 500] [--rounds 5]
 
-Both have as many trees of 31 leaves, trained on the same data, and explain the same documents on
-two threads.
+Both have the same number of trees with 31 leaves, trained on the same data, and explain the same
+documents on two threads.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=500)
     parser.add_argument("--features", type=int, default=136)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    data = rg.make_web(200, n_docs=100, n_features=given.features, seed=1)
-    model = rg.MART(n_trees=given.trees, n_leaves=31, n_threads=2).fit(data)
+    args = parser.parse_args()
+    data = rg.make_web(200, n_docs=100, n_features=args.features, seed=1)
+    model = rg.MART(n_trees=args.trees, n_leaves=31, n_threads=2).fit(data)
     settings = {"num_leaves": 31, "verbose": -1, "num_threads": 2}
     x = np.array(data.X, np.float64)
-    peer = lightgbm.train(settings, lightgbm.Dataset(x, data.y), given.trees)
-    n = int(np.searchsorted(data.query_ptr, given.documents))
+    peer = lightgbm.train(settings, lightgbm.Dataset(x, data.y), args.trees)
+    n = int(np.searchsorted(data.query_ptr, args.documents))
     some = data.select(np.arange(n))
     rows = x[: some.n_rows]
-    print(f"{some.n_rows} documents, {given.trees} trees, {given.features} features")
+    print(f"{some.n_rows} documents, {args.trees} trees, {args.features} features")
     rg.explain(model, some)
     best = best_times(
         {
             "rg.explain": lambda: rg.explain(model, some, n_threads=2),
             "LightGBM pred_contrib": lambda: peer.predict(rows, pred_contrib=True),
         },
-        given.rounds,
+        args.rounds,
     )
     print_ratios(best, "rg.explain")
 

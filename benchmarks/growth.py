@@ -1,12 +1,13 @@
 """Binning and tree growth against LightGBM: ``python -m benchmarks.growth``.
 
-One run, compile time apart, the two sides in turn, best of several. Both fit the same targets by
-squared error with the same number of leaves, bins and threads; LightGBM builds its histograms row
-by row, its faster choice here. Their training errors after the same number of trees are printed
-beside the times: equal quality is part of the claim. A profile of the stages follows.
+Both are timed in one run, in turn, without compilation, and the best of several turns counts. Both
+fit the same targets by squared error with the same number of leaves, bins and threads; LightGBM
+builds its histograms row by row, which is faster here. The training errors after the same number of
+trees are printed with the times: equal quality is part of the claim. A profile of the stages
+follows.
 
-On a machine that others use at the same time, ``--threads 1 --clock cpu`` compares the work that is
-done, which does not depend on who else runs.
+On a machine that is shared with others, ``--threads 1 --clock cpu`` compares processor time, which
+depends little on the load.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def profile(ours: Ours, n_trees: int) -> None:
             total, _ = seconds(lambda: ours.advance(1))
         spent["the rest (Python, boosting loop)"] = total - sum(spent.values())
         trees.append(spent)
-    print(f"{'stage, ms a tree':40s} {'best':>8s} {'median':>8s}")
+    print(f"{'stage, ms per tree':40s} {'best':>8s} {'median':>8s}")
     by_stage = {stage: [1e3 * tree[stage] for tree in trees] for stage in trees[0]}
     for stage, taken in sorted(by_stage.items(), key=lambda item: -min(item[1])):
         print(f"  {stage:38s} {min(taken):8.2f} {np.median(taken):8.2f}")

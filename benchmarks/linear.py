@@ -3,9 +3,9 @@
     python -m benchmarks.linear [--queries 1700] [--docs 41] [--features 46] [--peer-queries 300]
                                 [--only CoordinateAscent]
 
-Coordinate ascent by exact search stands beside its search by steps, RankSVM beside LIBLINEAR on
-pairs that are written down (of fewer queries: they take much memory). The goal for coordinate
-ascent is a minute on two cores.
+Coordinate ascent with exact search is compared with its search by steps, and RankSVM with LIBLINEAR
+on explicit pairs (of fewer queries, because these take much memory). The goal for coordinate ascent
+is a minute on two cores.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ RANKERS = {
 
 
 def differences(data: rg.QueryDataset) -> np.ndarray:
-    """Return the differences of features of all pairs of unequal labels, better minus worse."""
+    """Return the feature differences of all pairs with unequal labels, better minus worse."""
     X, y = data.grouped(np.asarray(data.X, np.float64)), data.grouped(data.y)
     ends = list(itertools.pairwise(data.query_ptr.tolist()))
     used = np.repeat([np.ptp(y[a:b]) > 0 for a, b in ends], np.diff(data.query_ptr))
     deviation = X[used].std(axis=0)
     X = np.divide(X, deviation, out=np.zeros_like(X), where=deviation > 0)
-    found = []
+    parts = []
     for a, b in ends:
         better, worse = np.nonzero(y[a:b, None] > y[None, a:b])
-        found.append(X[a + better] - X[a + worse])
-    return np.concatenate(found)
+        parts.append(X[a + better] - X[a + worse])
+    return np.concatenate(parts)
 
 
 def against_liblinear(data: rg.QueryDataset, C: float = 1.0) -> None:
-    """Time RankSVM and LIBLINEAR on the same pairs; both objectives are printed."""
+    """Time RankSVM and LIBLINEAR on the same pairs, and print both objectives."""
     models: dict[str, np.ndarray] = {}
 
     def ours() -> None:
         models["ours"] = rg.RankSVM(C=C).fit(data).coef_
 
     def peer() -> None:
-        made = differences(data)
-        signs = np.where(np.arange(len(made)) % 2, 1, -1)
-        svm = LinearSVC(C=C / len(made), loss="hinge", fit_intercept=False, tol=1e-3)
-        models["peer"] = svm.fit(signs[:, None] * made, signs).coef_[0]
+        pairs = differences(data)
+        signs = np.where(np.arange(len(pairs)) % 2, 1, -1)
+        svm = LinearSVC(C=C / len(pairs), loss="hinge", fit_intercept=False, tol=1e-3)
+        models["peer"] = svm.fit(signs[:, None] * pairs, signs).coef_[0]
 
     best = best_times({"RankSVM": ours, "LIBLINEAR on pairs": peer}, 3)
-    made = differences(data)
-    print(f"RankSVM on {data.n_rows:,} rows, {len(made):,} pairs, C = {C:g}")
+    pairs = differences(data)
+    print(f"RankSVM on {data.n_rows:,} rows, {len(pairs):,} pairs, C = {C:g}")
     print_ratios(best, "RankSVM")
     for name, w in models.items():
-        value = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - made @ w).mean()
+        value = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - pairs @ w).mean()
         print(f"  objective of {name}: {value:.5f}")
 
 
@@ -74,12 +74,12 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=46)
     parser.add_argument("--peer-queries", type=int, default=300)
     parser.add_argument("--only", default="", help="rankers whose name contains this")
-    given = parser.parse_args()
-    rankers = {name: make for name, make in RANKERS.items() if given.only in name}
-    sizes = {"n_docs": given.docs, "n_features": given.features}
-    data = rg.make_web(given.queries, seed=1, **sizes)
-    test = rg.make_web(given.queries // 2, seed=2, **sizes)
-    few = rg.make_web(given.peer_queries, seed=3, **sizes)
+    args = parser.parse_args()
+    rankers = {name: make for name, make in RANKERS.items() if args.only in name}
+    sizes = {"n_docs": args.docs, "n_features": args.features}
+    data = rg.make_web(args.queries, seed=1, **sizes)
+    test = rg.make_web(args.queries // 2, seed=2, **sizes)
+    few = rg.make_web(args.peer_queries, seed=3, **sizes)
     for make in rankers.values():  # compile
         make().fit(few.select(np.arange(5)))
     print(repr(data))
@@ -93,7 +93,7 @@ def main() -> None:
             f"NDCG@10 {trained:.4f}, held out {held:.4f}",
             flush=True,
         )
-    if not given.only:
+    if not args.only:
         against_liblinear(few)
 
 

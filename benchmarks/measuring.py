@@ -1,7 +1,7 @@
 """NDCG@10 and MAP together on 1,000,000 documents in 10,000 queries, against ranx and pytrec_eval.
 
-Every library starts from what it takes: we from arrays, ranx from its Run and Qrels objects,
-pytrec_eval from dicts and its evaluator. Making those is not timed; ours has nothing to make.
+Every library starts from its own inputs: rankgrove from arrays, ranx from its Run and Qrels
+objects, pytrec_eval from dicts and its evaluator. Making these inputs is not timed.
 
     python -m benchmarks.measuring [--queries 10000] [--rounds 5]
 """
@@ -23,37 +23,37 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--docs", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
     import pytrec_eval
     import ranx
 
     rng = np.random.default_rng(0)
-    n = given.queries * given.docs
+    n = args.queries * args.docs
     labels = rng.choice(5, n, p=[0.52, 0.33, 0.105, 0.035, 0.01])
     scores = rng.permutation(n) / n + 0.2 * labels  # no ties: all orders are one
-    data = rg.QueryDataset(None, labels, qid=np.repeat(np.arange(given.queries), given.docs))
-    documents = [f"d{i}" for i in range(given.docs)]
-    cut = [(f"q{q}", slice(*data.query_ptr[q : q + 2])) for q in range(given.queries)]
+    data = rg.QueryDataset(None, labels, qid=np.repeat(np.arange(args.queries), args.docs))
+    documents = [f"d{i}" for i in range(args.docs)]
+    cut = [(f"q{q}", slice(*data.query_ptr[q : q + 2])) for q in range(args.queries)]
     qrels = {q: dict(zip(documents, labels[s].tolist(), strict=True)) for q, s in cut}
     run = {q: dict(zip(documents, scores[s].tolist(), strict=True)) for q, s in cut}
 
     specs = ["ndcg@10", "map"]
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "map"})
     ranx_qrels, ranx_run = ranx.Qrels(qrels), ranx.Run(run)
-    found: dict[str, list[float]] = {}
+    means: dict[str, list[float]] = {}
 
     def ours() -> None:
         result = rg.evaluate(scores, data, specs, convention="trec")
-        found["rankgrove"] = [result.mean[spec] for spec in specs]
+        means["rankgrove"] = [result.mean[spec] for spec in specs]
 
     def with_ranx() -> None:
         result = ranx.evaluate(ranx_qrels, ranx_run, ["ndcg@10", "map"])
-        found["ranx"] = [float(result["ndcg@10"]), float(result["map"])]
+        means["ranx"] = [float(result["ndcg@10"]), float(result["map"])]
 
     def with_pytrec_eval() -> None:
         result = evaluator.evaluate(run)
-        found["pytrec_eval"] = [
+        means["pytrec_eval"] = [
             float(np.mean([values[name] for values in result.values()]))
             for name in ("ndcg_cut_10", "map")
         ]
@@ -65,11 +65,11 @@ def main() -> None:
     )
     with_ranx()
     best = best_times(
-        {"rankgrove": ours, "ranx": with_ranx, "pytrec_eval": with_pytrec_eval}, given.rounds
+        {"rankgrove": ours, "ranx": with_ranx, "pytrec_eval": with_pytrec_eval}, args.rounds
     )
-    print(f"NDCG@10 and MAP, {n:,} documents in {given.queries:,} queries:")
+    print(f"NDCG@10 and MAP, {n:,} documents in {args.queries:,} queries:")
     print_ratios(best, "rankgrove")
-    for name, values in found.items():
+    for name, values in means.items():
         print(f"  {name:<12} NDCG@10 {values[0]:.6f}  MAP {values[1]:.6f}")
 
 

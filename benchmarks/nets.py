@@ -1,12 +1,12 @@
-"""Training nets: seconds an epoch against the same training in PyTorch.
+"""Training nets: seconds per epoch against the same training in PyTorch.
 
     python -m benchmarks.nets [--queries 10000] [--rounds 3] [--without-torch]
 
-The peer is a per-query loop as one writes it in PyTorch: the module's forward pass, the lambdas of
-the query as matrices, `scores.backward(-lambdas)`, the optimiser's step; float32, one thread (more
-make it slower: the matrices are small). Before anything is timed both train one epoch in float64
-from the same weights in the same order, and must end with the same weights: it is the same
-training. Both begin with data that is ready; PyTorch's is standardised already, rankgrove's is not.
+The peer is a typical PyTorch loop over queries: the module's forward pass, the lambdas of the query
+as matrices, `scores.backward(-lambdas)`, the optimiser's step; float32, one thread (more make it
+slower: the matrices are small). Before anything is timed, both train one epoch in float64 from the
+same weights in the same order, and must end with the same weights, which shows that it is the same
+training. Preparing data is not timed; PyTorch's data is already standardised, rankgrove's is not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CASES = [("pairs", "sgd", 1e-3), ("ndcg@10", "sgd", 0.1), ("ndcg@10", "adam", 1e
 
 
 def our_task(data: rg.QueryDataset, measure: str) -> tuple[Any, Any]:
-    """Return a task and the net to begin with."""
+    """Return a task and the initial net."""
     target = rg.measure(measure)
     rows = np.arange(data.n_rows)
     mean, scale = moments(data.features, rows)
@@ -151,8 +151,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-torch", action="store_true")
-    given = parser.parse_args()
-    against_torch(given.queries, given.rounds, not given.without_torch)
+    args = parser.parse_args()
+    against_torch(args.queries, args.rounds, not args.without_torch)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Ranking quality on MQ2008, five folds, LETOR's measures, against LightGBM and XGBoost.
+"""Ranking quality on MQ2008, five folds, LETOR's measures, compared with LightGBM and XGBoost.
 
     python -m benchmarks.quality --data FOLDER [--seeds 3]
 
-FOLDER holds S1.txt.gz ... S5.txt.gz. Every learner has the same six trials a fold (leaves, rate,
-sampling of queries or rows and of features), each stopped early on validation data by NDCG@10; the
-trial with the best validation NDCG@10 (LETOR's convention) is measured on test data.
+FOLDER contains S1.txt.gz ... S5.txt.gz. Every learner has the same six trials per fold (leaves,
+learning rate, sampling of queries or rows and of features), each with early stopping by NDCG@10 on
+validation data; the trial with the best validation NDCG@10 (LETOR's convention) is evaluated on
+test data.
 """
 
 from __future__ import annotations
@@ -105,47 +106,47 @@ LEARNERS = {"rankgrove": rankgrove, "LightGBM": lightgbm, "XGBoost": xgboost}
 
 
 def best_predictor(learner, fold, seed: int) -> Predict:
-    """Return the predictor of the trial that validates best."""
-    found = []
+    """Return the predictor of the best trial on validation data."""
+    trials = []
     for number, trial in enumerate(TRIALS):
         predict = learner(fold, trial, seed)
         value = rg.evaluate(predict(fold.valid), fold.valid, "ndcg@10[letor]").mean
-        found.append((*value.values(), -number, predict))
-    return max(found, key=lambda entry: entry[:2])[2]
+        trials.append((*value.values(), -number, predict))
+    return max(trials, key=lambda entry: entry[:2])[2]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
-    parts = [rg.read_letor(given.data / f"S{i}.txt.gz") for i in range(1, 6)]
+    parts = [rg.read_letor(args.data / f"S{i}.txt.gz") for i in range(1, 6)]
     values = {name: {m: [] for m in MEASURES} for name in LEARNERS}
-    for seed in range(given.seeds):
+    for seed in range(args.seeds):
         for fold in rg.letor_folds(parts):
             for name, learner in LEARNERS.items():
                 scores = best_predictor(learner, fold, seed)(fold.test)
                 result = rg.evaluate(scores, fold.test, MEASURES, convention="letor")
                 for m in MEASURES:
                     values[name][m].append(result.per_query[m])
-    print(f"{given.data.name}: 5 folds x {given.seeds} seeds, {len(TRIALS)} trials each, LETOR")
+    print(f"{args.data.name}: 5 folds x {args.seeds} seeds, {len(TRIALS)} trials each, LETOR")
     print(f"  {'':<10}" + "".join(f"{m:>10}" for m in MEASURES))
-    for name, found in values.items():
+    for name, by_measure in values.items():
         # folds have about equal numbers of queries; LETOR reports the mean of the folds' means
-        means = [np.mean([fold.mean() for fold in found[m]]) for m in MEASURES]
+        means = [np.mean([fold.mean() for fold in by_measure[m]]) for m in MEASURES]
         print(f"  {name:<10}" + "".join(f"{mean:10.4f}" for mean in means))
     from scipy.stats import ttest_rel
 
-    ours = {m: _by_query(found, given.seeds) for m, found in values["rankgrove"].items()}
+    ours = {m: _by_query(folds, args.seeds) for m, folds in values["rankgrove"].items()}
     for name in list(LEARNERS)[1:]:
-        theirs = {m: _by_query(found, given.seeds) for m, found in values[name].items()}
+        theirs = {m: _by_query(folds, args.seeds) for m, folds in values[name].items()}
         p = [ttest_rel(ours[m], theirs[m]).pvalue for m in MEASURES]
         print(f"  p, {name:<7}" + "".join(f"{value:10.3f}" for value in p))
 
 
 def _by_query(values: list[np.ndarray], n_seeds: int) -> np.ndarray:
-    """Return every query's mean over the seeds, so that queries are counted once."""
+    """Return every query's mean over the seeds, so that every query counts once."""
     return np.mean(
         np.reshape(
             [np.concatenate(values[5 * s : 5 * s + 5]) for s in range(n_seeds)], (n_seeds, -1)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.reading [--megabytes 300] [--rounds 5] [--threads 2]
 
-The file is like the large public collections: 136 features written in every row, counts, decimals
-and zeros. LightGBM reads the same rows without ``qid`` (its form; the sizes of the queries stand in
-a side file) in one round over the text; its time includes finding bins and binning, which cannot be
-left out. Runs are interleaved, the best of each counts.
+The file resembles the large public collections: 136 features in every row, with counts, decimals
+and zeros. LightGBM reads the same rows without ``qid`` (its format; query sizes are in a separate
+file) in one pass over the text; its time includes finding bins and binning, which cannot be left
+out. Runs are interleaved, and the best of each counts.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def peak_bytes() -> int:
-    """Return the most memory this process has had, mapped pages included.
+    """Return the peak memory of this process, mapped pages included.
 
-    Linux hands ``ru_maxrss`` on from parent to child, so VmHWM is asked first.
+    On Linux a child inherits ``ru_maxrss`` from its parent, so VmHWM is preferred.
     """
     status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
-    if found:
-        return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
+    if match:
+        return int(match[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def measure_memory(path: str, small: str, n_threads: int) -> None:
-    """In a process of its own: print the bytes of the arrays, and the peak above the imports'."""
+    """Print the bytes of the arrays, and the peak above that of the imports, in a new process."""
     rg.read_letor(small, n_threads=n_threads)
     before = peak_bytes()
     data = rg.read_letor(path, n_threads=n_threads)

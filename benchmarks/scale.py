@@ -1,13 +1,13 @@
-"""Data-parallel training: time and traffic by the number of workers and of features.
+"""Data-parallel training: time and network traffic by number of workers and of features.
 
     python -m benchmarks.scale [--queries 1000] [--trees 16] [--workers 1,2,3,4] [--features 34,136]
 
 Trains the same model in this process and on workers of one thread each, and checks that all model
-files are equal. What a tree takes is counted from the second round to the last: starting, reading
-and binning are left out. Processor time is that of the
-driver (Dask's scheduler, which runs beside it, included) and of the busiest worker; unlike the wall
-clock it says something also on a machine that others use, or that has fewer cores than workers.
-Bytes are those of the arrays that come to the driver.
+files are equal. The time per tree is measured from the second round to the last: starting, reading
+and binning are left out. Processor time is that of the driver (including Dask's scheduler, which
+runs in the same process) and of the busiest worker; unlike wall time, it is meaningful on a shared
+machine, or on one with fewer cores than workers. Bytes are those of the arrays that the driver
+receives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ N_FILES = 8
 
 
 def written(data: rg.QueryDataset, n_features: int, folder: Path) -> list[Path]:
-    """Write the data as parquet files, the first so many features of it."""
+    """Write the first `n_features` features of the data as parquet files."""
     import pyarrow
     import pyarrow.parquet
 
@@ -49,7 +49,7 @@ def report(
     n_rounds: int,
     folder: Path,
 ) -> bytes:
-    """Print what a tree takes; return the model file."""
+    """Print time and traffic per tree; return the model file."""
     best = np.full(3, np.inf)
     for _ in range(n_rounds):
         seen: list[list[float]] = []
@@ -65,8 +65,8 @@ def report(
     wall, driver, worker = 1000 * best / n_trees
     traffic = getattr(model, "traffic_", {"trips": 0, "bytes": 0})
     print(
-        f"  {title:26s} {driver:6.1f} ms driver {worker:6.1f} ms worker {wall:6.1f} ms wall a tree"
-        f" {traffic['trips'] / model.n_trees:5.1f} trips"
+        f"  {title:26s} {driver:6.1f} ms driver {worker:6.1f} ms worker {wall:6.1f} ms wall"
+        f" per tree {traffic['trips'] / model.n_trees:5.1f} trips"
         f" {traffic['bytes'] / model.n_trees / 1e6:6.2f} MB in",
         flush=True,
     )
@@ -74,8 +74,8 @@ def report(
     return (folder / "model.rg").read_bytes()
 
 
-def compare(whole: rg.QueryDataset, n_features: int, given: argparse.Namespace) -> None:
-    """Train on the first so many features, here and on workers."""
+def compare(whole: rg.QueryDataset, n_features: int, args: argparse.Namespace) -> None:
+    """Train on the first `n_features` features, in this process and on workers."""
     from distributed import Client, LocalCluster
 
     names = [f"f{j + 1}" for j in range(n_features)]
@@ -83,15 +83,15 @@ def compare(whole: rg.QueryDataset, n_features: int, given: argparse.Namespace) 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = written(whole, n_features, folder)
-        title, n_trees = f"{n_features} features", given.trees
+        title, n_trees = f"{n_features} features", args.trees
         here = report(
             f"{title}, no cluster",
             lambda look: rg.LambdaMART(n_trees=n_trees, n_threads=1).fit(data, callbacks=look),
             lambda: [0.0],
-            given.rounds,
+            args.rounds,
             folder,
         )
-        for n_workers in map(int, given.workers.split(",")):
+        for n_workers in map(int, args.workers.split(",")):
             with (
                 LocalCluster(
                     n_workers=n_workers,
@@ -107,7 +107,7 @@ def compare(whole: rg.QueryDataset, n_features: int, given: argparse.Namespace) 
                         files, cluster=c, callbacks=look
                     ),
                     lambda c=client: list(c.run(time.process_time).values()),
-                    given.rounds,
+                    args.rounds,
                     folder,
                 )
             assert there == here, "the models differ"
@@ -120,11 +120,11 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2,3,4")
     parser.add_argument("--features", default="34,136")
     parser.add_argument("--rounds", type=int, default=2)
-    given = parser.parse_args()
-    whole = rg.make_web(given.queries, seed=1)
-    print(f"{whole.n_rows:,} rows, 31 leaves, {given.trees} trees, workers of one thread")
-    for n_features in map(int, given.features.split(",")):
-        compare(whole, n_features, given)
+    args = parser.parse_args()
+    whole = rg.make_web(args.queries, seed=1)
+    print(f"{whole.n_rows:,} rows, 31 leaves, {args.trees} trees, workers of one thread")
+    for n_features in map(int, args.features.split(",")):
+        compare(whole, n_features, args)
 
 
 if __name__ == "__main__":

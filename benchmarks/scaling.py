@@ -1,10 +1,11 @@
-"""How training grows with rows, features and threads, and how much memory it takes at the peak.
+"""How training time scales with rows, features and threads, and its peak memory.
 
     python -m benchmarks.scaling [--queries 6000] [--trees 20]
 
-Seconds a tree are those of all trees less those of a fifth of them; each halving of rows or
-features is given as a ratio to the whole. Memory is the peak of the process while it trains, less
-what it held before (Linux only), beside the float32 matrix and the binned one.
+The time per tree is the difference between training all trees and a fifth of them; the times for
+half and a quarter of the rows or features are given as ratios to the whole. Memory is the peak of
+the process during training minus what it held before (Linux only), compared with the float32 and
+the binned matrix.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=6000)
     parser.add_argument("--trees", type=int, default=20)
-    given = parser.parse_args()
-    data = rg.make_web(given.queries, seed=1)
+    args = parser.parse_args()
+    data = rg.make_web(args.queries, seed=1)
     rg.LambdaMART(n_trees=2).fit(data.select(np.arange(50)))
     print(repr(data))
     if Path("/proc/self/clear_refs").exists():
@@ -57,18 +58,18 @@ def main() -> None:
             f"  memory: matrix {matrix / 1e6:.0f} MB, binned {binned / 1e6:.0f} MB, training adds "
             f"{peak / 1e6:.0f} MB: {(matrix + peak) / (matrix + binned):.2f} x (matrix + binned)"
         )
-    whole = seconds_a_tree(data, given.trees, 2)
+    whole = seconds_a_tree(data, args.trees, 2)
     print(f"  two threads      {1000 * whole:7.1f} ms a tree")
-    one = seconds_a_tree(data, given.trees, 1)
-    print(f"  one thread       {1000 * one:7.1f} ms a tree, {one / whole:.2f} x")
+    one_thread = seconds_a_tree(data, args.trees, 1)
+    print(f"  one thread       {1000 * one_thread:7.1f} ms a tree, {one_thread / whole:.2f} x")
     for part in (2, 4):
         some = data.select(np.arange(data.n_queries // part))
         some = rg.QueryDataset(some.X, some.y, some.qid)
-        each = seconds_a_tree(some, given.trees, 2)
+        each = seconds_a_tree(some, args.trees, 2)
         print(f"  1/{part} of the rows   {1000 * each:5.1f} ms a tree, {each / whole:.2f} x")
-        # every so-manieth feature: the kinds of features stay mixed
+        # every 2nd or 4th feature: the kinds of features stay mixed
         thin = rg.QueryDataset(np.ascontiguousarray(data.X[:, ::part]), data.y, data.qid)
-        each = seconds_a_tree(thin, given.trees, 2)
+        each = seconds_a_tree(thin, args.trees, 2)
         print(f"  1/{part} of features   {1000 * each:5.1f} ms a tree, {each / whole:.2f} x")
 
 

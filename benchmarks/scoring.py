@@ -1,9 +1,9 @@
-"""Nanoseconds a document and tree, batches and single queries, against every peer that installs.
+"""Nanoseconds per document and tree, for batches and single queries, against all installed peers.
 
 A LightGBM model is trained on web-like data; rankgrove, onnxruntime, treelite, tl2cgen and lleaves
-score by its very trees, XGBoost by a model of its own of the same size. Making, converting and
-compiling models is not timed; `--models` keeps them for the next run. One thread is measured by
-processor time, two by the clock.
+score with its trees, XGBoost with a model of its own of the same size. Training, converting and
+compiling models is not timed; `--models` keeps them for the next run. One thread is measured in
+processor time, two in wall time.
 
     python -m benchmarks.scoring [--trees 500] [--leaves 32] [--rounds 5] [--models FOLDER]
 """
@@ -35,7 +35,7 @@ from rankgrove.scoring.scorer import Scorer
 Predict = Callable[[np.ndarray], Any]
 QUERY = 100  # documents
 THREADS = (1, 2)
-ROWS = "LightGBM, row by row"  # for queries alone
+ROWS = "LightGBM, row by row"  # for queries only
 
 
 def main() -> None:
@@ -46,38 +46,38 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", type=Path, help="folder to keep models in")
     parser.add_argument("--only", default="", help="peers to compare with, as in LightGBM,XGBoost")
-    given = parser.parse_args()
-    if given.docs < QUERY:
-        parser.error(f"--docs must be {QUERY} or more, one query of documents. Got {given.docs}.")
+    args = parser.parse_args()
+    if args.docs < QUERY:
+        parser.error(f"--docs must be {QUERY} or more, one query of documents. Got {args.docs}.")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     with contextlib.ExitStack() as stack:
-        folder = given.models or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = args.models or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(exist_ok=True)
-        compare(folder / f"{given.trees}x{given.leaves}", given)
+        compare(folder / f"{args.trees}x{args.leaves}", args)
 
 
-def compare(stem: Path, given: argparse.Namespace) -> None:
-    X = weblike(-(-given.docs // 120), seed=2)[0][: given.docs]
-    lightgbm_model(stem, given.trees, given.leaves)
+def compare(stem: Path, args: argparse.Namespace) -> None:
+    X = weblike(-(-args.docs // 120), seed=2)[0][: args.docs]
+    lightgbm_model(stem, args.trees, args.leaves)
     trees = load(stem.with_suffix(".lightgbm.txt")).ensemble_
     pairs = {"batch": X.shape[0] * trees.n_trees, "query": QUERY * trees.n_trees}
     times: dict[tuple[str, int], dict[str, float]] = {}
-    contenders = {"rankgrove": ours(trees), **peers(stem, given, trees)}
+    contenders = {"rankgrove": ours(trees), **peers(stem, args, trees)}
     check(X, contenders)
     queries = cut(X[: 10 * QUERY], QUERY)
     for threads in THREADS:
-        # one thread's own time is right on a busy machine too
+        # processor time of one thread is reliable on a busy machine too
         clock = time.process_time if threads == 1 else time.perf_counter
         ready = {name: make(threads) for name, make in contenders.items()}
         batch = {name: partial(predict, X) for name, predict in ready.items() if name != ROWS}
-        times["batch", threads] = best_times(batch, given.rounds, clock)
+        times["batch", threads] = best_times(batch, args.rounds, clock)
         single = {name: partial(one_by_one, predict, queries) for name, predict in ready.items()}
-        found = best_times(single, 2 * given.rounds, clock)
-        times["query", threads] = {name: s / len(queries) for name, s in found.items()}
+        totals = best_times(single, 2 * args.rounds, clock)
+        times["query", threads] = {name: s / len(queries) for name, s in totals.items()}
     columns = list(times)
-    print(f"{given.trees} trees x {given.leaves} leaves x {X.shape[1]} features,", end=" ")
-    print(f"batch of {given.docs:,}, queries of {QUERY}: ns a document and tree (times ours)")
+    print(f"{args.trees} trees x {args.leaves} leaves x {X.shape[1]} features,", end=" ")
+    print(f"batch of {args.docs:,}, queries of {QUERY}: ns per document and tree (x rankgrove's)")
     print(f"{'':<24}", *(f"{kind}, {t} thread{'s' * (t > 1)}".rjust(18) for kind, t in columns))
     for name in contenders:
         cells = []
@@ -89,7 +89,7 @@ def compare(stem: Path, given: argparse.Namespace) -> None:
         print(f"{name:<24}", *cells)
     us = 1e6 * times["query", 1]["rankgrove"]
     print(f"a query of {QUERY} documents: {us:.1f} microseconds")
-    early_exit(trees, X, given.rounds)
+    early_exit(trees, X, args.rounds)
 
 
 def cut(X: np.ndarray, size: int) -> list[np.ndarray]:
@@ -98,16 +98,16 @@ def cut(X: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 def one_by_one(predict: Predict, queries: list[np.ndarray]) -> None:
-    for one in queries:
-        predict(one)
+    for query in queries:
+        predict(query)
 
 
 def check(X: np.ndarray, contenders: dict[str, Any]) -> None:
     expected = np.asarray(contenders["rankgrove"](1)(X[:500]))
     for name, make in contenders.items():
-        found = np.asarray(make(1)(X[:500])).ravel()
+        scores = np.asarray(make(1)(X[:500])).ravel()
         if name != "XGBoost":
-            print(f"  {name:<22} largest difference {abs(found - expected).max():.1e}", flush=True)
+            print(f"  {name:<22} largest difference {abs(scores - expected).max():.1e}", flush=True)
 
 
 def early_exit(trees: Ensemble, X: np.ndarray, rounds: int) -> None:
@@ -117,12 +117,12 @@ def early_exit(trees: Ensemble, X: np.ndarray, rounds: int) -> None:
         if not queries:
             print(f"top {k} of {size:,}: needs --docs {size} or more")
             continue
-        saved = np.mean([scorer.top(one, k).saved for one in queries])
+        saved = np.mean([scorer.top(query, k).saved for query in queries])
         best = best_times(
             {
-                "top": lambda q=queries, k=k: [scorer.top(one, k) for one in q],
+                "top": lambda q=queries, k=k: [scorer.top(query, k) for query in q],
                 "all": lambda q=queries, k=k: [
-                    np.argsort(-scorer.predict(one), kind="stable")[:k] for one in q
+                    np.argsort(-scorer.predict(query), kind="stable")[:k] for query in q
                 ],
             },
             rounds,
@@ -146,10 +146,10 @@ def ours(trees: Ensemble) -> Callable[[int], Predict]:
     return make
 
 
-def peers(stem: Path, given: argparse.Namespace, trees: Ensemble) -> dict[str, Any]:
-    """Return what installs and takes the model, by name: a function of the number of threads."""
-    made: dict[str, Any] = {}
-    wanted = given.only.split(",") if given.only else []
+def peers(stem: Path, args: argparse.Namespace, trees: Ensemble) -> dict[str, Any]:
+    """Return the peers that are installed and can read the model: functions of the thread count."""
+    ready: dict[str, Any] = {}
+    wanted = args.only.split(",") if args.only else []
     known = {
         "LightGBM": with_lightgbm,
         ROWS: with_lightgbm_rows,
@@ -160,16 +160,16 @@ def peers(stem: Path, given: argparse.Namespace, trees: Ensemble) -> dict[str, A
         "lleaves": with_lleaves,
     }
     for name, build in known.items():
-        if wanted and not any(name.startswith(one) for one in wanted):
+        if wanted and not any(name.startswith(prefix) for prefix in wanted):
             continue
         start = time.perf_counter()
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                made[name] = build(stem, given)
+                ready[name] = build(stem, args)
             print(f"  {name:<22} ready after {time.perf_counter() - start:.1f} s", flush=True)
         except Exception as error:
             print(f"  {name:<22} left out: {type(error).__name__}: {str(error)[:120]}", flush=True)
-    return made
+    return ready
 
 
 # -- models ---------------------------------------------------------------------------------------
@@ -195,16 +195,16 @@ def lightgbm_model(stem: Path, n_trees: int, n_leaves: int) -> Any:
 # -- peers ----------------------------------------------------------------------------------------
 
 
-def with_lightgbm(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
-    booster = lightgbm_model(stem, given.trees, given.leaves)
+def with_lightgbm(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
+    booster = lightgbm_model(stem, args.trees, args.leaves)
     return lambda threads: lambda X: booster.predict(X, raw_score=True, num_threads=threads)
 
 
-def with_lightgbm_rows(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
-    """LightGBM's fast call for a row, once a row."""
+def with_lightgbm_rows(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
+    """LightGBM's fast call for a single row, once per row."""
     from lightgbm.basic import _LIB, _safe_call
 
-    booster = lightgbm_model(stem, given.trees, given.leaves)
+    booster = lightgbm_model(stem, args.trees, args.leaves)
     prepared, length = ctypes.c_void_p(), ctypes.c_int64()
     float32, raw = 0, 1
     _safe_call(
@@ -226,11 +226,11 @@ def with_lightgbm_rows(stem: Path, given: argparse.Namespace) -> Callable[[int],
             )
         return out
 
-    predict.booster = booster  # type: ignore[attr-defined]  # which owns what the call uses
+    predict.booster = booster  # type: ignore[attr-defined]  # keeps alive what the call uses
     return lambda threads: predict
 
 
-def with_xgboost(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+def with_xgboost(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
     import xgboost
 
     path = stem.with_suffix(".xgboost.ubj")
@@ -241,11 +241,11 @@ def with_xgboost(stem: Path, given: argparse.Namespace) -> Callable[[int], Predi
             "objective": "rank:ndcg",
             "tree_method": "hist",
             "grow_policy": "lossguide",
-            "max_leaves": given.leaves,
+            "max_leaves": args.leaves,
             "max_depth": 0,
             "nthread": 1,
         }
-        xgboost.train(parameters, data, given.trees).save_model(path)
+        xgboost.train(parameters, data, args.trees).save_model(path)
     booster = xgboost.Booster(model_file=path)
 
     def make(threads: int) -> Predict:
@@ -258,7 +258,7 @@ def with_xgboost(stem: Path, given: argparse.Namespace) -> Callable[[int], Predi
     return make
 
 
-def with_onnxruntime(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+def with_onnxruntime(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
     import onnxruntime
 
     path = stem.with_suffix(".onnx")
@@ -269,7 +269,7 @@ def with_onnxruntime(stem: Path, given: argparse.Namespace) -> Callable[[int], P
         text = stem.with_suffix(".lightgbm.txt").read_text()
         import lightgbm
 
-        # it knows regression, not ranking: the trees are the same
+        # the converter supports regression, not ranking: the trees are the same
         booster = lightgbm.Booster(
             model_str=text.replace("objective=lambdarank", "objective=regression")
         )
@@ -285,7 +285,7 @@ def with_onnxruntime(stem: Path, given: argparse.Namespace) -> Callable[[int], P
     return make
 
 
-def with_treelite(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+def with_treelite(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
     import treelite
 
     model = treelite.frontend.load_lightgbm_model(stem.with_suffix(".lightgbm.txt"))
@@ -294,7 +294,7 @@ def with_treelite(stem: Path, given: argparse.Namespace) -> Callable[[int], Pred
     )
 
 
-def with_tl2cgen(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+def with_tl2cgen(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
     import tl2cgen
     import treelite
 
@@ -309,7 +309,7 @@ def with_tl2cgen(stem: Path, given: argparse.Namespace) -> Callable[[int], Predi
             nthread=2,
         )
 
-    ready: dict[int, Any] = {}  # what it takes, by the array it was made of
+    ready: dict[int, Any] = {}  # its own matrices, by the id of the array
 
     def make(threads: int) -> Predict:
         predictor = tl2cgen.Predictor(path, nthread=threads)
@@ -324,7 +324,7 @@ def with_tl2cgen(stem: Path, given: argparse.Namespace) -> Callable[[int], Predi
     return make
 
 
-def with_lleaves(stem: Path, given: argparse.Namespace) -> Callable[[int], Predict]:
+def with_lleaves(stem: Path, args: argparse.Namespace) -> Callable[[int], Predict]:
     import lleaves
 
     model = lleaves.Model(model_file=stem.with_suffix(".lightgbm.txt"))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.serving [--requests 2000] [--clients 1 2 4] [--documents 100]
 
-A model of 500 trees with 31 leaves on 136 features answers queries of 100 documents; every client
-is a thread with one connection of its own, that sends the next request when it has the answer.
+A model of 500 trees with 31 leaves on 136 features answers queries of 100 documents. Every client
+is a thread with its own connection, which sends the next request when it has received the answer.
 The clients run in this process, the service in another.
 """
 
@@ -34,7 +34,7 @@ from rankgrove.serving.registry import Registry
 
 @contextlib.contextmanager
 def service(model: Path) -> Iterator[tuple[int, int]]:
-    """Start the service, give its process and port, stop it."""
+    """Start the service, yield its process id and port, and stop it."""
     command = [Path(sys.executable).with_name("rankgrove"), "serve", model, "--port", "0"]
     with subprocess.Popen(
         [*map(str, command), "--quiet"], stdout=subprocess.PIPE, text=True
@@ -42,17 +42,17 @@ def service(model: Path) -> Iterator[tuple[int, int]]:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            found = re.search(r":(\d+)\s*$", line)
-            if found is None:
+            match = re.search(r":(\d+)\s*$", line)
+            if match is None:
                 raise SystemExit(f"the service did not start: {line}")
-            yield process.pid, int(found[1])
+            yield process.pid, int(match[1])
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(60)
 
 
 def processor_seconds(process: int) -> float:
-    """Return what a process has used so far; 0 where the system does not tell."""
+    """Return the processor time of a process so far; 0 if the system does not provide it."""
     path = Path(f"/proc/{process}/stat")
     if not path.exists():
         return 0.0
@@ -61,7 +61,7 @@ def processor_seconds(process: int) -> float:
 
 
 def load(port: int, bodies: list[bytes], n_requests: int, n_clients: int) -> np.ndarray:
-    """Send requests by several clients; return the seconds of each, and of all last."""
+    """Send requests from several clients; return the seconds of each request, the total last."""
     seconds: list[float] = []
     left = iter(range(n_requests))
 
@@ -87,7 +87,7 @@ def load(port: int, bodies: list[bytes], n_requests: int, n_clients: int) -> np.
 
 
 def parts(model: Path, body: bytes, rounds: int) -> None:
-    """Print what a request is made of, without HTTP."""
+    """Print the time of every part of a request, without HTTP."""
     served = Registry({"m": model}, 10_000).get(None)
     request = served.form.read(coding.decode(body))
     contenders = {
@@ -110,41 +110,41 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=136)
     parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    data = rg.make_web(300, n_docs=given.documents, n_features=given.features, seed=1)
-    model = rg.LambdaMART(n_trees=given.trees, n_leaves=31).fit(data)
+    args = parser.parse_args()
+    data = rg.make_web(300, n_docs=args.documents, n_features=args.features, seed=1)
+    model = rg.LambdaMART(n_trees=args.trees, n_leaves=31).fit(data)
     rng = np.random.default_rng(1)
     bodies = []
     for _ in range(20):
-        rows = data.X[rng.integers(0, data.n_rows, given.documents)]
+        rows = data.X[rng.integers(0, data.n_rows, args.documents)]
         docs = [{"id": f"d{i}", "features": row} for i, row in enumerate(rows.tolist())]
         bodies.append(json.dumps({"documents": docs, "top_k": 10}).encode())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.rg"
         model.save(path)
         print(
-            f"{given.documents} documents x {given.features} features, {given.trees} trees, "
-            f"{len(bodies[0]) / 1000:.0f} kB a request"
+            f"{args.documents} documents x {args.features} features, {args.trees} trees, "
+            f"{len(bodies[0]) / 1000:.0f} kB per request"
         )
         parts(path, bodies[0], 200)
         with service(path) as (process, port):
             load(port, bodies, 100, 2)
             used = processor_seconds(process)
-            best = dict.fromkeys(given.clients, (np.inf, np.inf, 0.0))
-            for _ in range(given.rounds):
-                for n in given.clients:
-                    times = load(port, bodies, given.requests, n)
+            best = dict.fromkeys(args.clients, (np.inf, np.inf, 0.0))
+            for _ in range(args.rounds):
+                for n in args.clients:
+                    times = load(port, bodies, args.requests, n)
                     p50, p99 = np.quantile(times[:-1], [0.5, 0.99])
-                    rate = given.requests / times[-1]
+                    rate = args.requests / times[-1]
                     was = best[n]
                     best[n] = min(was[0], p50), min(was[1], p99), max(was[2], rate)
             used = processor_seconds(process) - used
-    each = used / (given.rounds * given.requests * len(given.clients))
-    print(f"  {1e3 * each:.2f} ms of processor time a request")
+    each = used / (args.rounds * args.requests * len(args.clients))
+    print(f"  {1e3 * each:.2f} ms of processor time per request")
     for n, (p50, p99, rate) in best.items():
         print(
             f"  {n} clients: p50 {1e3 * p50:6.2f} ms, p99 {1e3 * p99:6.2f} ms, "
-            f"{rate:7.0f} requests a second, {rate * given.documents:,.0f} documents a second"
+            f"{rate:7.0f} requests per second, {rate * args.documents:,.0f} documents per second"
         )
 
 

@@ -1,4 +1,4 @@
-"""Timing side by side: contenders take turns, the best of several rounds counts."""
+"""Interleaved timing: contenders take turns, and the best of several rounds counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def best_times(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Return every contender's least seconds over `rounds` interleaved rounds."""
+    """Return every contender's smallest time in seconds over `rounds` interleaved rounds."""
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(rounds):
         for name, work in contenders.items():
@@ -22,7 +22,7 @@ def best_times(
 
 
 def print_ratios(best: dict[str, float], ours: str) -> None:
-    """Print seconds, and how many times longer each peer takes than `ours`."""
+    """Print seconds, and how many times as long as `ours` each peer takes."""
     width = max(map(len, best))
     for name, seconds in best.items():
         ratio = "" if name == ours else f"  {seconds / best[ours]:7.2f} x ours"

@@ -1,12 +1,11 @@
-"""Training LambdaMART: seconds a tree and held-out NDCG@10, against LightGBM and XGBoost.
+"""Training LambdaMART: time per tree and held-out NDCG@10, against LightGBM and XGBoost.
 
     python -m benchmarks.training [--data web|artificial] [--trees 50] [--rounds 3] [--threads 2]
 
-All train on the same rows with 31 leaves, rate 0.1, 255 bins and the same truncation, in one
-process, taking turns; the best of several rounds counts. A contender's time a tree is that of
-training all trees less that of training a fifth of them, over the difference in trees: reading,
-binning and compiling are thereby left out. LightGBM builds its histograms row-wise, its faster
-choice here.
+All train on the same rows with 31 leaves, learning rate 0.1, 255 bins and the same truncation, in
+one process, taking turns; the best of several rounds counts. The time per tree is the difference
+between training all trees and a fifth of them, divided by the difference in trees: this leaves out
+reading, binning and compiling. LightGBM builds its histograms row-wise, which is faster here.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Contender = Callable[[int], Callable[[], np.ndarray]]
 
 
 def contenders(train: rg.QueryDataset, test: rg.QueryDataset, threads: int) -> dict[str, Contender]:
-    """Return by name a function that trains so many trees and returns how to predict."""
+    """Return, by name, functions that train `n_trees` trees and return how to predict."""
     import lightgbm as lgb
     import xgboost as xgb
 
@@ -98,27 +97,27 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", help="names to run, comma-separated parts of them")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
-    make = rg.make_web if given.data == "web" else rg.make_artificial
-    train = make(given.queries or (6000 if given.data == "web" else 10_000), seed=1)
+    make = rg.make_web if args.data == "web" else rg.make_artificial
+    train = make(args.queries or (6000 if args.data == "web" else 10_000), seed=1)
     test = make(2000, seed=2)
-    print(f"{given.data}: {train!r}")
+    print(f"{args.data}: {train!r}")
     start = time.perf_counter()
-    rg.LambdaMART(n_trees=2, n_threads=given.threads).fit(train.select(np.arange(50)))
-    print(f"compiling, or loading what is compiled: {time.perf_counter() - start:.1f} s")
+    rg.LambdaMART(n_trees=2, n_threads=args.threads).fit(train.select(np.arange(50)))
+    print(f"compiling, or loading compiled kernels: {time.perf_counter() - start:.1f} s")
 
-    few = max(1, given.trees // 5)
-    found = contenders(train, test, given.threads)
-    if given.only:
-        wanted = given.only.split(",")
-        found = {n: c for n, c in found.items() if any(part in n for part in wanted)}
-    best = dict.fromkeys(found, (np.inf, np.inf))
+    few = max(1, args.trees // 5)
+    chosen = contenders(train, test, args.threads)
+    if args.only:
+        wanted = args.only.split(",")
+        chosen = {n: c for n, c in chosen.items() if any(part in n for part in wanted)}
+    best = dict.fromkeys(chosen, (np.inf, np.inf))
     quality = {}
-    for _ in range(given.rounds):
-        for name, run in found.items():
+    for _ in range(args.rounds):
+        for name, run in chosen.items():
             times = []
-            for n_trees in (few, given.trees):
+            for n_trees in (few, args.trees):
                 start = time.perf_counter()
                 predict = run(n_trees)
                 times.append(time.perf_counter() - start)
@@ -126,13 +125,13 @@ def main() -> None:
             if name not in quality:
                 quality[name] = rg.evaluate(predict(), test, "ndcg@10").mean["ndcg@10"]
     base = best[next(iter(best))]
-    ours = (base[1] - base[0]) / (given.trees - few)
+    ours = (base[1] - base[0]) / (args.trees - few)
     width = max(map(len, best))
     for name, (short, long) in best.items():
-        each = (long - short) / (given.trees - few)
+        each = (long - short) / (args.trees - few)
         print(
-            f"  {name:<{width}}  {1000 * each:8.1f} ms a tree  {each / ours:5.2f} x ours   "
-            f"{long:6.1f} s in all   held-out NDCG@10 {quality[name]:.4f}"
+            f"  {name:<{width}}  {1000 * each:8.1f} ms per tree  {each / ours:5.2f} x ours   "
+            f"{long:6.1f} s in total   held-out NDCG@10 {quality[name]:.4f}"
         )
 
 

@@ -1,9 +1,10 @@
-"""A matrix that looks like web search features: what the speed benchmarks run on.
+"""A matrix that resembles web search features, for the speed benchmarks.
 
-Five text streams (body, anchor, title, url, whole document) x 25 features each, and 11 features of
-the page: 136 columns. A stream is absent for a share of the documents, and then all its features
-are 0 together; counts are heavy-tailed, normalised counts and scores continuous, some columns have
-few values. The target is a noisy, non-linear function of a few columns, cut into labels 0 to 4.
+Five text streams (body, anchor, title, url, whole document) with 25 features each, and 11 features
+of the page: 136 columns. A stream is absent for a share of the documents, whose features of that
+stream are then all 0; counts are heavy-tailed, normalised counts and scores continuous, and some
+columns have few values. The target is a noisy, non-linear function of a few columns, cut into
+labels 0 to 4.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _stream(
     idf: np.ndarray,
     quality: np.ndarray,
 ) -> list[np.ndarray]:
-    """The 25 features of one stream, all 0 where it is absent or no term matches."""
+    """Return the 25 features of one stream, all 0 where it is absent or no term matches."""
     n = there.size
     chance = 1 / (1 + np.exp(-0.8 * quality - 0.3))
     covered = np.where(there, rng.binomial(terms.astype(np.int64), chance), 0).astype(np.float32)
@@ -79,7 +80,7 @@ def _stream(
 
 
 def _page(rng: np.random.Generator, n: int, quality: np.ndarray) -> list[np.ndarray]:
-    """The 11 features of the page itself: counts, ranks, qualities, mostly-zero clicks."""
+    """Return the 11 features of the page itself: counts, ranks, qualities, mostly-zero clicks."""
     clicks = [np.where(rng.random(n) < share, rng.zipf(1.7, n), 0) for share in (0.06, 0.1)]
     counts = [
         rng.poisson(2.2, n),

@@ -1,1 +1,1 @@
-"""What the project is kept with: the site of the documentation, and its picture of the layers."""
+"""Tools for maintainers: the documentation site, its pictures, mutation tests, damaged files."""

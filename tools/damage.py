@@ -1,20 +1,21 @@
-"""What damaged and hostile files do: ``python -m tools.damage --cases 100000``.
+"""Fuzzing with damaged and hostile files: ``python -m tools.damage --cases 100000``.
 
-One small file of every kind is made (`SUBJECTS`), and changed again and again in one place or a
-few: bytes, entries of zips, headers of arrays, arrays, JSON values, tokens of text. Where a kind
-has checksums they are wrong after a blind change, and right after a crafted one. Then the file is
-used as its user would use it. It may be refused by an error of ours, or give the same as before;
-what was crafted, and text, may also give something else. Everything else is a fault:
+One small file of every kind is made (`make_subjects`), and changed again and again in one place or
+a few: bytes, entries of zips, headers of arrays, arrays, JSON values, tokens of text. If a kind of
+file has checksums, they are wrong after a blind change, and right after a crafted one. Then the
+file is used as a user would use it. It may be refused with a RankgroveError, or give the same
+result as before; crafted changes, and text, may also give another result. Everything else is a
+fault:
 
-- leaked: an error that is not ours;
-- unnoticed: a blind change of a file with checksums, and other results;
-- unnamed: an error of ours that does not name the file;
-- absurd: scores that are not finite, or not one a row;
+- leaked: an error that is not a RankgroveError;
+- unnoticed: a blind change of a file with checksums that gives another result;
+- unnamed: a RankgroveError that does not name the file;
+- absurd: scores that are not finite, or not one per row;
 - endless: more than `SECONDS`;
-- killed: the process died. Cases run in forked processes, so that this one goes on.
+- killed: the process died. Cases run in forked processes, so that this one continues.
 
-A case is known by kind, seed and number: ``--kind model:bag --only 17`` runs one again, with its
-traceback. Nothing here is random otherwise.
+A case is identified by kind, seed and number: ``--kind model:bag --only 17`` repeats one, with its
+traceback. Nothing else is random.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from tools.damaging import Change, blind_changes, crafted_changes, text_changes
 from tools.damaging_subjects import Absurd, Subject, make_subjects
 
 SECONDS = 20
-MEMORY = 6 << 30  # bytes of addresses beyond those of this process: a shape believed shows
+MEMORY = 6 << 30  # bytes of address space beyond this process's: exposes trust in a false shape
 FAULTS = ("leaked", "unnoticed", "unnamed", "absurd", "endless", "killed")
 
 
 class Endless(BaseException):
-    """A case took too long; no Exception, so that nothing catches it."""
+    """A case took too long; not an Exception, so that nothing catches it."""
 
 
 def run_case(subject: Subject, seed: int, case: int, folder: Path) -> tuple[str, str]:
-    """Return what came of one case, and what there is to say of it."""
+    """Return the outcome of one case, and a description."""
     from rankgrove.errors import RankgroveError
 
     rng = random.Random(f"{seed} {subject.name} {case}")
@@ -59,7 +60,7 @@ def run_case(subject: Subject, seed: int, case: int, folder: Path) -> tuple[str,
     try:
         result = subject.use(path)
     except RankgroveError as error:
-        # a model may also be refused later, by what it is used on
+        # a model may also be refused later, when it is used on data
         named = path.name in str(error) or not (subject.is_text or subject.is_table)
         return ("refused", change.name) if named else ("unnamed", str(error)[:200])
     except Absurd as error:
@@ -74,14 +75,14 @@ def run_case(subject: Subject, seed: int, case: int, folder: Path) -> tuple[str,
 
 
 def changes_of(subject: Subject) -> list[Change]:
-    """Return the ways in which a kind of file is changed."""
+    """Return the kinds of changes for a kind of file."""
     if subject.is_text:
         return [*blind_changes(zipped=False), *text_changes()]
     return [*blind_changes(subject.is_model), *(crafted_changes() if subject.is_model else [])]
 
 
 def run_cases(subject: Subject, seed: int, cases: range, folder: Path) -> list[tuple[str, str]]:
-    """Return what came of some cases; they run in processes of their own."""
+    """Return the outcomes of some cases; they run in forked processes."""
     outcomes: list[tuple[str, str]] = []
     while len(outcomes) < len(cases):
         read, write = os.pipe()
@@ -99,12 +100,12 @@ def run_cases(subject: Subject, seed: int, cases: range, folder: Path) -> list[t
 
 
 def _work(subject: Subject, seed: int, cases: range, folder: Path, write: int) -> None:
-    """Run cases in a forked process, and end it."""
+    """Run cases in a forked process, and exit."""
     signal.signal(signal.SIGALRM, _end_case)
     addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (addresses + MEMORY, addresses + MEMORY))
     warnings.simplefilter("ignore")
-    # what a crash, or a kernel, prints would bury the table
+    # output of a crash or a kernel would clutter the table
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     for case in cases:
@@ -123,10 +124,10 @@ def _end_case(*_: object) -> None:
 
 
 def main() -> int:
-    """Run cases of all kinds, or of some, and print what came of them."""
+    """Run cases of all kinds, or of some, and print their outcomes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cases", type=int, default=10_000, help="of all kinds together")
-    parser.add_argument("--kind", action="append", help="of these kinds alone (their beginnings)")
+    parser.add_argument("--cases", type=int, default=10_000, help="number of cases in total")
+    parser.add_argument("--kind", action="append", help="only kinds with this prefix")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="run this case of one kind, with its traceback")
     options = parser.parse_args()

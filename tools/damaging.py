@@ -30,7 +30,7 @@ TOKENS = (
 
 
 class Change(NamedTuple):
-    """A way to change a file; blind, or crafted: whatever checksums it has are right."""
+    """A way to change a file: blind, or crafted, with right checksums."""
 
     name: str
     is_blind: bool
@@ -39,7 +39,9 @@ class Change(NamedTuple):
 
 def blind_changes(zipped: bool) -> list[Change]:
     """Return the changes of bytes, and of a zip's entries."""
-    changes = [Change(made.__name__, True, made) for made in (_flip, _noise, _cut, _double, _zero)]
+    changes = [
+        Change(change.__name__, True, change) for change in (_flip, _noise, _cut, _double, _zero)
+    ]
     return [*changes, Change("zip entries", True, _entries)] if zipped else changes
 
 
@@ -109,20 +111,20 @@ def _zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> byte
 def _entries(blob: bytes, rng: random.Random) -> bytes:
     """Drop, empty, rename, swap or encrypt an entry, or pack all in another way."""
     entries = _unzipped(blob)
-    one, other = rng.choice(list(entries)), rng.choice(list(entries))
+    first, second = rng.choice(list(entries)), rng.choice(list(entries))
     what = rng.randrange(6)
     if what == 0:
-        del entries[one]
+        del entries[first]
     elif what == 1:
-        entries[one] = b""
+        entries[first] = b""
     elif what == 2:
-        entries[one + "x"] = entries.pop(one)
+        entries[first + "x"] = entries.pop(first)
     elif what == 3:
-        entries[one], entries[other] = entries[other], entries[one]
+        entries[first], entries[second] = entries[second], entries[first]
     elif what == 4:
         return _zipped(entries, rng.choice((zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)))
     packed = bytearray(_zipped(entries))
-    if what == 5:  # the bit that says: encrypted
+    if what == 5:  # the flag of encrypted entries
         for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
             place = packed.find(mark)
             packed[place + at] |= 1
@@ -152,13 +154,13 @@ def _crafted(
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the ways to all values of a JSON document."""
+    """Return the paths of all values of a JSON document."""
     inner: list[tuple[Any, ...]] = []
     if isinstance(value, dict):
-        inner = [place for key, one in value.items() for place in _places(one, (*path, key))]
+        inner = [place for key, item in value.items() for place in _places(item, (*path, key))]
     elif isinstance(value, list):
         few = list(enumerate(value))[:3]
-        inner = [place for key, one in few for place in _places(one, (*path, key))]
+        inner = [place for key, item in few for place in _places(item, (*path, key))]
     return [*([path] if path else []), *inner]
 
 
@@ -174,7 +176,7 @@ def _json_values(header: dict[str, Any], _: dict[str, bytes], rng: random.Random
                 del inside[last]
             else:
                 inside[last] = copy.deepcopy(rng.choice(HOSTILE))
-        except (KeyError, IndexError, TypeError):  # another change of this case took it away
+        except (KeyError, IndexError, TypeError):  # an earlier change of this case removed it
             continue
 
 
@@ -226,7 +228,7 @@ def _raised_features(header: dict[str, Any], arrays: dict[str, bytes], rng: rand
     arrays[name] = _npy(feature)
     if f"{prefix}n_features" in arrays:
         arrays[f"{prefix}n_features"] = _npy(np.array(beyond + 1))
-    if rng.random() < 0.5:  # the words of the member too
+    if rng.random() < 0.5:  # the header of the member too
         for place in _places(header):
             if place[-1] == "n_features" and len(place) > 2:
                 inside: Any = header

@@ -1,4 +1,4 @@
-"""The files that ``tools.damage`` changes: small ones of every kind that is written or read."""
+"""The files that ``tools.damage`` changes: a small one of every kind that is written or read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_FEATURES = 6
 
 
 class Absurd(Exception):
-    """Scores that are none."""
+    """Scores that are not finite, or not one per row."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Subject:
     ----------
     name : its kind
     blob : the file
-    use : reads a file of that kind; what it returns is equal for files that say the same
-    suffix : how the name of such a file ends
-    has_checksums : damage is noticed
+    use : uses a file of that kind; returns equal results for files of equal content
+    suffix : ending of the file's name
+    has_checksums : whether damage must be noticed
     """
 
     name: str
@@ -142,7 +142,7 @@ def _use_model(data: rg.QueryDataset) -> Callable[[Path], str]:
 
 
 def _checkpointed(make: Callable[[Path, int], Any]) -> tuple[bytes, Callable[[Path], str]]:
-    """Return a checkpoint of half a run, and what going on from one gives."""
+    """Return a checkpoint of half a run, and a function that continues from a checkpoint."""
     data = some_data()
 
     def use(path: Path) -> str:
@@ -166,9 +166,9 @@ def _use_dataset(read: Callable[[Path], rg.QueryDataset]) -> Callable[[Path], st
 
 def _use_cache(text: Path) -> Callable[[Path], str]:
     def use(path: Path) -> str:
-        beside = text.with_name(f"{text.name}.rgcache")
-        if path != beside:
-            beside.write_bytes(path.read_bytes())
+        cache_file = text.with_name(f"{text.name}.rgcache")
+        if path != cache_file:
+            cache_file.write_bytes(path.read_bytes())
         return _use_dataset(lambda _: rg.read_letor(text, cache=True, n_threads=1))(path)
 
     return use
@@ -176,15 +176,15 @@ def _use_cache(text: Path) -> Callable[[Path], str]:
 
 def _use_store(path: Path) -> str:
     store = ResultStore(path, {"study": "damage"})
-    # a line cut short by a kill is dropped, and its result computed again
+    # a line cut short by a kill is dropped, and its result is computed again
     return json.dumps([store[f"r{i}"] if f"r{i}" in store else {"x": i / 3} for i in range(8)])
 
 
 def make_subjects(folder: Path, wanted: tuple[str, ...] = ("",)) -> list[Subject]:
-    """Make the files whose kinds begin in a wanted way, and see what they give while whole."""
+    """Make the files whose kinds have a wanted prefix, and record their results when whole."""
     data = some_data(5)
     subjects = []
-    if any(one.startswith("model"[: len(one)]) for one in wanted):
+    if any(prefix.startswith("model"[: len(prefix)]) for prefix in wanted):
         subjects = [
             Subject(f"model:{name}", path.read_bytes(), _use_model(data), ".rg", True)
             for name, path in make_models(folder).items()
@@ -201,7 +201,7 @@ def make_subjects(folder: Path, wanted: tuple[str, ...] = ("",)) -> list[Subject
             blob, use = _checkpointed(make)
             subjects.append(Subject(name, blob, use, ".rg", True))
     subjects += _data_subjects(folder, data)
-    subjects = [one for one in subjects if one.name.startswith(wanted)]
+    subjects = [subject for subject in subjects if subject.name.startswith(wanted)]
     for subject in subjects:
         path = folder / f"whole{subject.suffix}"
         path.write_bytes(subject.blob)

@@ -1,6 +1,6 @@
 """Draw the layers of the package as import-linter enforces them: ``python -m tools.layers``.
 
-The picture has its own colours on its boxes, so that it is read on white and on black.
+The boxes have their own colours, so that the picture is readable on white and on black.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ TOP, BOTTOM = (214, 240, 228), (122, 190, 160)
 
 
 def layers() -> list[list[str]]:
-    """Return the modules of every layer that exist, the highest layer first."""
+    """Return the existing modules of every layer, the highest layer first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    contract = next(
-        one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"
-    )
-    found = [re.findall(r"\w+", layer) for layer in contract["layers"]]
-    return [[name for name in layer if path_of(name).exists()] for layer in found]
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    contract = next(contract for contract in contracts if contract["type"] == "layers")
+    names = [re.findall(r"\w+", layer) for layer in contract["layers"]]
+    return [[name for name in layer if path_of(name).exists()] for layer in names]
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a module, or the first one of a package."""
+    """Return the file of a module, or of a package's ``__init__``."""
     source = ROOT / "src" / "rankgrove"
     package = source / name
     return package / "__init__.py" if package.is_dir() else source / f"{name}.py"

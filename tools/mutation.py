@@ -3,17 +3,17 @@
 A mutant is the sources with one operator, comparison, constant or bound changed. Every mutant of a
 sample is tried in a copy of the sources: the test files of its package (`TESTS`) run until one
 test fails. Mutants that no test notices are listed; each is either no change of behaviour or a
-missing test. Results are appended to a file, so that an interrupted run goes on where it was.
+missing test. Results are appended to a file, so that an interrupted run continues where it stopped.
 
-Where `PLAIN` names tests, they come first, with kernels as plain Python: no compiling, and most
-mutants end there. (An index past an array's end is an error in plain Python, and counts.) What
-survives, and all other mutants, run compiled as users run them: a mutant finds the compiled
-kernels of all files that do not depend on the changed one, and compiles the rest.
+Where `PLAIN` names tests, they run first, with kernels as plain Python: nothing is compiled, and
+most mutants are killed there. (An index past an array's end is an error in plain Python, and
+counts.) Survivors, and all other mutants, run compiled, as users run them: a mutant reuses the
+compiled kernels of all files that do not depend on the changed one, and compiles the rest.
 
-A mutant is given processor seconds, not time by the clock, so that a busy machine changes no
-result; one that uses them up (it may loop for ever) counts as killed. Every mutant is a fork of
-this process, which has imported the large packages. No mutation tool is used: those that there
-are know nothing of compiled kernels that other files have built in.
+A mutant's limit is processor time, not wall time, so that a busy machine changes no result; one
+that exceeds it (it may loop forever) counts as killed. Every mutant is a fork of this process,
+which has imported the large packages. Existing mutation tools are not used: they do not know that
+compiled kernels contain code of other files.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "mutation"
-SECONDS = (
-    240  # of the processor; the slowest mapped tests need about 60 with all kernels to compile
-)
+SECONDS = 240  # of processor time; the slowest tests need about 60 with all kernels to compile
 
 # The tests of a file (package/stem) or of a whole package, the quickest first.
 _LAMBDAS = ["objectives/test_normalised_lambdas.py", "objectives/test_lambdas.py"]
@@ -67,7 +65,7 @@ TESTS = {
     "adapt": ["adapt/test_trees.py", "rankers/test_trada.py"],
     "bagging": ["bagging/test_aggregate.py", "rankers/test_bagged.py"],
 }  # fmt: skip
-# Tests that run in plain Python too, on small data, and how many seconds they have.
+# Tests on small data that also run in plain Python, and their limit in seconds.
 PLAIN = {
     "measures": [
         "tests/measures/test_all_small_lists.py", "-k",
@@ -104,7 +102,7 @@ class Mutant:
     offset: int
     before: str
     after: str
-    digest: str  # of the whole file, so that results of other sources are not taken
+    digest: str  # of the whole file, so that results of other versions are not used
 
     def applied(self, text: str) -> str:
         """Return the source text with the change made."""
@@ -171,10 +169,10 @@ def _changes_of(node: ast.AST, text: str, lines: list[int]) -> list[tuple[int, s
             return swapped(node.target, node.op, node.value)
         case ast.BoolOp():
             both = zip(node.values, node.values[1:], strict=False)
-            return [one for a, b in both for one in swapped(a, node.op, b)]
+            return [change for a, b in both for change in swapped(a, node.op, b)]
         case ast.Compare():
             parts = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
-            return [one for a, op, b in parts for one in swapped(a, op, b)]
+            return [change for a, op, b in parts for change in swapped(a, op, b)]
         case ast.UnaryOp(op=ast.Not() | ast.USub()):
             before = text[begin(node) : begin(node.operand)]
             return [(begin(node), before, "")] if "(" not in before else []
@@ -206,7 +204,7 @@ def mutants_of(package: str, root: Path = ROOT) -> list[Mutant]:
 
 
 def sample(package: str, size: int | None, seed: int) -> list[Mutant]:
-    """Return a sample; that of a larger size begins with it."""
+    """Return a sample; a larger sample begins with the smaller one."""
     mutants = mutants_of(package)
     random.Random(f"{seed} {package}").shuffle(mutants)
     return mutants[:size]
@@ -236,7 +234,7 @@ def prepare() -> Path:
         shutil.rmtree(WORK / name, ignore_errors=True)
         shutil.copytree(ROOT / name, WORK / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(ROOT / "pyproject.toml", WORK)
-    # Hypothesis must not spend the time to make a failing example smaller.
+    # Hypothesis must not spend time on shrinking a failing example.
     (WORK / "mutation_profile.py").write_text(
         "from hypothesis import Phase, settings\n"
         "settings.register_profile('mutation', deadline=None, database=None,\n"
@@ -326,18 +324,18 @@ def try_mutant(mutant: Mutant, kernels: Path | None, seconds: int) -> tuple[str,
     """
     path = WORK / "src" / "rankgrove" / mutant.file
     original, stamp = path.read_text(), path.stat()
-    tests, own = PLAIN.get(mutant.package, []), None
+    tests, mutant_kernels = PLAIN.get(mutant.package, []), None
     if kernels is not None:
-        tests, own = tests_of(mutant.file), WORK / "kernels-of-mutant"
-        shutil.rmtree(own, ignore_errors=True)
-        shutil.copytree(kernels, own)
+        tests, mutant_kernels = tests_of(mutant.file), WORK / "kernels-of-mutant"
+        shutil.rmtree(mutant_kernels, ignore_errors=True)
+        shutil.copytree(kernels, mutant_kernels)
         for file in dependent_kernels(mutant.file):
             folder, stem = Path(file).parent.name or "rankgrove", Path(file).stem
-            for entry in own.glob(f"{folder}_*/{stem}.*"):
+            for entry in mutant_kernels.glob(f"{folder}_*/{stem}.*"):
                 entry.unlink()
     try:
         path.write_text(mutant.applied(original))
-        outcome, spent, first = run_tests(tests, own, seconds)
+        outcome, spent, first = run_tests(tests, mutant_kernels, seconds)
     finally:
         path.write_text(original)
         os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -384,13 +382,15 @@ def _row(name: str, tried: int, alive: int) -> str:
 def parsed() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutation", description=__doc__)
-    parser.add_argument("--package", action="append", choices=PACKAGES, help="all where left out")
+    parser.add_argument("--package", action="append", choices=PACKAGES, help="default: all")
     parser.add_argument("--sample", type=int, default=25, help="mutants per package; 0: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="of the processor, per mutant")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="processor time per mutant")
     parser.add_argument("--results", type=Path, default=WORK / "results.jsonl")
-    parser.add_argument("--again", action="store_true", help="try survivors anew (newer tests)")
-    parser.add_argument("--show", action="store_true", help="print the table of what is known")
+    parser.add_argument(
+        "--again", action="store_true", help="try survivors again (with newer tests)"
+    )
+    parser.add_argument("--show", action="store_true", help="only print the table of known results")
     return parser.parse_args()
 
 
@@ -403,7 +403,7 @@ def check_unchanged(tests: list[str], kernels: Path | None, seconds: int) -> Non
 
 
 def run(mutants: list[Mutant], outcomes: dict[Mutant, str], options: argparse.Namespace) -> None:
-    """Try mutants of one package, in plain Python first, and write down what comes out."""
+    """Try mutants of one package, in plain Python first, and record the outcomes."""
     if not mutants:
         return
     kernels = prepare()

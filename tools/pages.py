@@ -1,6 +1,6 @@
-"""The pages of the site: docs/, files elsewhere in the repository, and the reference of all names.
+"""The pages of the site: docs/, files elsewhere in the repository, and the API reference.
 
-The text is written for readers of the repository; here its links are made those of the site.
+The pages are written for readers of the repository; here their links are adapted to the site.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ NAVIGATION = {
     "API reference": ["api/index"],
 }
 GROUPS = {
-    "Rankers": "What learns to rank, and what is made of trained rankers.",
+    "Rankers": "Rankers to train, and ensembles of trained rankers.",
     "Working with rankers": "Loading, combining, adapting, pruning, checking.",
-    "Data": "Reading, writing, folding and generating judged data.",
-    "Measures and evaluation": "Measures, figures, and whether a difference is one.",
-    "Tuning": "Parameters, and how much a figure hangs on the training data.",
+    "Data": "Reading, writing, splitting and generating judged data.",
+    "Measures and evaluation": "Measures, evaluation and significance tests.",
+    "Tuning": "Hyperparameters, cross-validation, and variance over training data.",
     "Modules": "Plots, and the bridge to PyTorch.",
-    "Errors": "All are of one kind, `rg.RankgroveError`.",
+    "Errors": "All are subclasses of `rg.RankgroveError`.",
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
-WIDE = ("papers.md", "results.md")  # pages of wide tables, without a column of contents
+WIDE = ("papers.md", "results.md")  # pages with wide tables, without a table of contents
 
 
 def site_path(path: str) -> str:
-    """Return where a file of the repository is in the site."""
+    """Return the path of a repository file in the site."""
     return OUTSIDE.get(path, path.removeprefix("docs/"))
 
 
@@ -75,12 +75,12 @@ def relinked(text: str, source: str) -> str:
     folder = (ROOT / source).parent
     up = "../" * site_path(source).count("/")
 
-    def link(found: re.Match[str]) -> str:
-        text, target, place = found.groups()
+    def link(match: re.Match[str]) -> str:
+        text, target, place = match.groups()
         if not target or ":" in target:
-            return found[0]
+            return match[0]
         path = (folder / target).resolve()
-        if re.fullmatch(r"[\w./-]+\.md", text):  # a file's name says little in a site
+        if re.fullmatch(r"[\w./-]+\.md", text):  # the site shows titles instead of file names
             text = title_of(path)
         return f"[{text}]({up}{site_path(path.relative_to(ROOT).as_posix())}{place})"
 
@@ -112,12 +112,12 @@ def group_of(name: str) -> str:
 
 
 def names_by_group() -> dict[str, list[str]]:
-    """Return all public names, the version apart."""
-    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    """Return all public names except the version, by group."""
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name in rg.__all__:
         if not name.startswith("__"):
-            found[group_of(name)].append(name)
-    return found
+            groups[group_of(name)].append(name)
+    return groups
 
 
 def page_of(group: str) -> str:
@@ -152,13 +152,13 @@ def api_pages() -> dict[str, str]:
 
 
 def path_of(name: str) -> str:
-    """Return the name by which the reference knows a public thing."""
+    """Return the full name of a public object in the reference."""
     value = getattr(rg, name)
     return value.__name__ if inspect.ismodule(value) else f"rankgrove.{name}"
 
 
 def _directive(name: str, value: object) -> list[str]:
-    """Return the block that fills in a docstring, and those of its parts."""
+    """Return the directive that inserts the docstrings of an object and its members."""
     if inspect.ismodule(value):
         names = ", ".join(getattr(value, "__all__", ["lambda_loss"]))
         lines = [
@@ -177,11 +177,11 @@ def _directive(name: str, value: object) -> list[str]:
 
 
 def contents() -> str:
-    """Return the navigation as the site's generator wants it, hidden on the page."""
+    """Return the navigation as hidden Sphinx tables of contents."""
     parts = []
     for caption, pages in NAVIGATION.items():
-        own = ["Start <self>" if page == "index" else page for page in pages]
-        parts += ["```{toctree}", ":hidden:", f":caption: {caption}", "", *own, "```", ""]
+        entries = ["Start <self>" if page == "index" else page for page in pages]
+        parts += ["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```", ""]
     return "\n".join(parts)
 
 

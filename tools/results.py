@@ -1,8 +1,8 @@
 """Put tables and figures into docs/results.md: ``python -m tools.results FOLDER``.
 
-FOLDER is what ``rankgrove reproduce NAME --scale full --out FOLDER`` wrote. What stands between
-``<!-- begin NAME -->`` and ``<!-- end -->`` is made anew, with the command and the date; the words
-around it are written by hand.
+FOLDER was written by ``rankgrove reproduce NAME --scale full --out FOLDER``. Text between
+``<!-- begin NAME -->`` and ``<!-- end -->`` is replaced, with the command and the date; the text
+around it is written by hand.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PICTURE = re.compile(r"!\[(.*?)\]\((.*?)\)")
 
 
 def block(name: str, folder: Path) -> str | None:
-    """Return an experiment's part of the page, or None where it was not run."""
+    """Return an experiment's part of the page, or None if it was not run."""
     for scale in ("full", "small"):
-        made = folder / f"{name}-{scale}.md"
-        if made.exists():
-            date = datetime.fromtimestamp(made.stat().st_mtime, UTC).date()
+        file = folder / f"{name}-{scale}.md"
+        if file.exists():
+            date = datetime.fromtimestamp(file.stat().st_mtime, UTC).date()
             head = f"`rankgrove reproduce {name} --scale {scale} --out results`, {date}"
-            text = made.read_text().split("\n", 1)[1].strip()
+            text = file.read_text().split("\n", 1)[1].strip()
             text = re.sub(r"^### (.*)$", r"**\1**", text, flags=re.MULTILINE)
             text = PICTURE.sub(lambda m: _picture(folder, m[1], m[2]), text)
             return f"<!-- begin {name} -->\n{head}\n\n{text}\n<!-- end -->"
@@ -36,22 +36,22 @@ def block(name: str, folder: Path) -> str | None:
 
 
 def _picture(folder: Path, title: str, file: str) -> str:
-    """Copy a picture beside the page; return its mark."""
+    """Copy a picture into the documentation; return its Markdown."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / file, PICTURES / file)
     return f"![{title}](assets/results/{file})"
 
 
 def refresh(folder: Path) -> list[str]:
-    """Make all parts anew that the folder has results of; return their names."""
+    """Replace all parts that the folder has results for; return their names."""
     done = []
 
     def replaced(match: re.Match[str]) -> str:
-        made = block(match[1], folder)
-        if made is None:
+        new = block(match[1], folder)
+        if new is None:
             return match[0]
         done.append(match[1])
-        return made
+        return new
 
     text = BLOCK.sub(replaced, PAGE.read_text())
     PAGE.write_text(text)

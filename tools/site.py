@@ -1,4 +1,4 @@
-"""Build the site: ``python -m tools.site`` writes build/docs/site, to be read without a network."""
+"""Build the site: ``python -m tools.site`` writes build/docs/site, which needs no network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS = {
     "html_show_copyright": False,
     "html_show_sphinx": False,
     "html_copy_source": False,
-    "html_show_search_summary": False,  # it would be fetched, which files do not allow
+    "html_show_search_summary": False,  # summaries are fetched, which browsers refuse for files
     "highlight_language": "text",
     "autodoc_member_order": "bysource",
     "autodoc_typehints": "none",
@@ -48,27 +48,27 @@ SETTINGS = {
 
 
 def with_descriptions(lines: list[str]) -> list[str]:
-    """Return a docstring in which descriptions stand below the names they belong to.
+    """Return a docstring with descriptions below the names they belong to.
 
-    Ours have ``name : what it is``, without a type, which stands in the signature; numpydoc would
-    read what follows the colon as the type.
+    Rankgrove's docstrings have ``name : description``, with the type in the signature only;
+    numpydoc would read the text after the colon as the type.
     """
-    made: list[str] = []
+    rewritten: list[str] = []
     inside, names = False, ""
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if re.fullmatch(r"-{3,}", below):
             inside = line in SECTIONS
-        if inside and re.fullmatch(r"[\w*][\w, *]*,", line):  # a list of names goes on below
+        if inside and re.fullmatch(r"[\w*][\w, *]*,", line):  # names that continue on the next line
             names += f"{line} "
             continue
         item = ITEM.match(names + line) if inside else None
-        made += [item[1], f"    {without_markup(item[2])}"] if item else [without_markup(line)]
+        rewritten += [item[1], f"    {without_markup(item[2])}"] if item else [without_markup(line)]
         names = ""
-    return made
+    return rewritten
 
 
 def without_markup(line: str) -> str:
-    """Return a line whose |bars| and trailing_ underscores mean nothing; examples as they are."""
+    """Return a line with |bars| and trailing_ underscores escaped; examples stay unchanged."""
     if line.startswith((">>>", "...")):
         return line
     parts = re.split(r"(``.*?``|`.*?`)", line)
@@ -85,16 +85,18 @@ def rewrite(
 
 
 def signature_of(_app: Any, what: str, _name: Any, value: Any, *_: Any) -> tuple[str, str] | None:
-    """Return a class's own arguments, where calling it goes another way first."""
+    """Return the arguments of a class's ``__init__``, also if its metaclass has other ones."""
     if what != "class" or "__init__" not in vars(value):
         return None
-    own = inspect.signature(value.__init__)
-    parameters = [one.replace(annotation=one.empty) for one in list(own.parameters.values())[1:]]
+    signature = inspect.signature(value.__init__)
+    parameters = [
+        param.replace(annotation=param.empty) for param in list(signature.parameters.values())[1:]
+    ]
     return str(inspect.Signature(parameters)), ""
 
 
 def leave_out(_app: Any, _what: Any, name: str, value: Any, *_: Any) -> bool | None:
-    """Leave out what scikit-learn adds to every estimator."""
+    """Leave out the methods that scikit-learn adds to every estimator."""
     theirs = str(getattr(value, "__module__", "")).startswith("sklearn")
     return True if theirs or re.fullmatch(r"set_\w+_request", name) else None
 
@@ -110,7 +112,7 @@ def write_sources(folder: Path) -> None:
 
 
 def build(target: Path) -> None:
-    """Build the site into a folder; anything amiss, such as a broken link, is an error."""
+    """Build the site into a folder; every warning, such as a broken link, is an error."""
     source, kept = target.parent / "source", target.parent / "doctrees"
     write_sources(source)
     shutil.rmtree(target, ignore_errors=True)

@@ -457,9 +457,7 @@ def test_a_users_own_loss_that_is_incomplete(train):
 
 
 def test_a_kind_that_is_taken_is_refused(train, tmp_path):
-    with pytest.raises(
-        rg.ParameterError, match=r"'svm-map' is that of .*svm.SVM"
-    ):
+    with pytest.raises(rg.ParameterError, match=r"'svm-map' is that of .*svm.SVM"):
         type("Mine", (rg.StructuralSVM,), {"kind": "svm-map", "goal": "map"})
     for _ in range(2):  # the same class once more is let pass
         mine = type("Mine", (rg.SVMMap,), {"kind": "mine-of-the-tests", "__module__": "notebook"})

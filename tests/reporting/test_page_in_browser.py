@@ -230,7 +230,7 @@ def test_searching_and_pages(visit):
     assert visit.page.locator(".pager [role=status]").inner_text() == "1–11 of 11"
     visit.page.locator("#search").fill("nothing")
     assert visit.ids() == []
-    assert visit.page.get_by_text("No query has this in its id.").is_visible()
+    assert visit.page.get_by_text("No query id contains this text.").is_visible()
     visit.page.locator("#search").fill("")
     visit.page.locator("#later").click()
     assert visit.page.locator(".pager [role=status]").inner_text() == "16–30 of 60"

@@ -125,7 +125,7 @@ def test_axes_of_trees_against_quality(made):
         by_size, by_time = rg.plot.trees_against_quality(shown, test, "map").axes
         assert by_size.get_xlabel() == label
     (by_time,) = rg.plot.trees_against_quality(net, test, "map").axes  # no empty panel
-    assert by_time.get_xlabel() == "µs a document"
+    assert by_time.get_xlabel() == "µs per document"
 
 
 @pytest.mark.parametrize("ends", [(0.02, 0.025), (0.018, 0.35), (1, 300), (1, 20_000), (1e-3, 1e6)])

@@ -1,4 +1,4 @@
-"""``rankgrove adapt``: a model of one domain made into one of another."""
+"""``rankgrove adapt``: adapting a model of one domain to another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Way(StrEnum):
-    """How a model for the target is made."""
+    """Methods of adaptation."""
 
     trada = "trada"
     submodel = "submodel"
@@ -29,7 +29,7 @@ class Way(StrEnum):
 
 
 class Tune(StrEnum):
-    """What of the trees is tuned."""
+    """Which part of the trees is tuned."""
 
     responses = "responses"
     splits = "splits"
@@ -53,37 +53,39 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Method = Annotated[
     Way,
     typer.Option(
-        help="trada: the base model's trees tuned; submodel: LambdaSMART; additive: trees "
-        "appended; combine: trained on source and target together; small: on the target "
-        "alone; base: the base model itself."
+        help="trada: tune the base model's trees; submodel: LambdaSMART, with the base model as "
+        "submodel; additive: append trees; combine: train on source and target together; small: "
+        "train on the target alone; base: the base model itself, unchanged."
     ),
 ]
 Source = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Judged data of the source, for combine; for trada where the base model does not "
-        "know how many rows reached its leaves. Repeat for several LETOR files."
+        help="Judged data of the source domain: for combine, and for trada if the base model does "
+        "not record how many rows reached its leaves. Repeat for several LETOR files."
     ),
 ]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
-        help="Validation data of the target, as in train; the model keeps the best number of "
-        "trees there.",
+        help="Validation data of the target, as in train; the model keeps the number of trees that "
+        "is best on it.",
         metavar="FILE",
     ),
 ]
 Beta = Annotated[
     str | None,
     typer.Option(
-        help="trada: how much more a row of the target counts than one of the source; a "
-        "number, or cv for cross-validation.",
+        help="trada: how much more a target row counts than a source row: a number, or cv to "
+        "choose it by cross-validation.",
         show_default="10",
     ),
 ]
 Tuned = Annotated[
     Tune | None,
-    typer.Option(help="trada: responses, or splits: thresholds too.", show_default="responses"),
+    typer.Option(
+        help="trada: tune responses only, or splits: thresholds too.", show_default="responses"
+    ),
 ]
 MixedAt = Annotated[
     Level | None,
@@ -96,7 +98,7 @@ ExtraTrees = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Trees to add.",
+        help="Number of trees to add.",
         show_default="0 for trada, 30 for additive and submodel",
     ),
 ]
@@ -104,7 +106,7 @@ TargetWeight = Annotated[
     float | None,
     typer.Option(
         "--target-weight",
-        help="combine: how much more a query of the target counts.",
+        help="combine: how much more a target query counts than a source query.",
         show_default="10",
     ),
 ]
@@ -118,13 +120,13 @@ Settings = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(help="trada: CSV file of what changed, tree by tree."),
+    typer.Option(help="trada: CSV file to write, with the changes of every tree."),
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="trada: picture of what changed (needs matplotlib)."),
+    typer.Option(help="trada: picture to write, of what changed (needs matplotlib)."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No summary.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no summary.")]
 
 
 @reads_data("weight")
@@ -149,7 +151,7 @@ def adapt(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Make the model of a large domain into one for a small domain with little data.
+    """Adapt the model of a large domain to a small domain with little data.
 
     Examples:
 
@@ -166,7 +168,7 @@ def adapt(
     from rankgrove.cli.parameters import parameters
     from rankgrove.reporting.figure import save_figure
 
-    own: dict[str, Any] = {
+    trada_options: dict[str, Any] = {
         "--beta": ("beta", beta if beta is None else _beta(beta)),
         "--tune": ("tune", tune and tune.value),
         "--level": ("level", level and level.value),
@@ -174,10 +176,10 @@ def adapt(
         "--report": (None, report),
         "--plot": (None, plot),
     }
-    given = _of_the_method(method, own, extra_trees, source, weight_of_target)
+    params = _of_the_method(method, trada_options, extra_trees, source, weight_of_target)
     if method is not Way.base and threads is not None:
-        given["n_threads"] = threads
-    given |= _not_again(parameters(None, settings or []), given)
+        params["n_threads"] = threads
+    params |= _not_again(parameters(None, settings or []), params)
     sets = named_sets(valid or [])
     read = [*data, base, *(source or []), *itertools.chain(*sets.values())]
     check_writable("adapt", {"--out": out, "--report": report, "--plot": plot}, read)
@@ -186,15 +188,15 @@ def adapt(
     if not quiet:
         typer.echo(f"adapting to {target!r}", err=True)
     with one_interrupt():
-        made = rg.adapt_with(method.value, before, target, **known, **given)
-        made.save(out)
-    changes = getattr(made, "report_", None)
+        adapted = rg.adapt_with(method.value, before, target, **known, **params)
+        adapted.save(out)
+    changes = getattr(adapted, "report_", None)
     if changes is not None and report is not None:
         changes.to_csv(report)
     if changes is not None and plot is not None:
-        save_figure(rg.plot.adaptation(made), plot)
+        save_figure(rg.plot.adaptation(adapted), plot)
     if not quiet:
-        typer.echo(made.summary() if hasattr(made, "summary") else str(made))
+        typer.echo(adapted.summary() if hasattr(adapted, "summary") else str(adapted))
         say_written(out, report, plot)
 
 
@@ -205,14 +207,14 @@ def _domains(
     reading: Reading,
     n_features: int,
 ) -> tuple[QueryDataset, dict[str, Any]]:
-    """Read the target's data, and what else there is by name: its validation data, the source's.
+    """Read the target's data, and by name its validation data and the source's data.
 
     `n_features` is the base model's number of features.
     """
     target = reading.load(data)
     if target.n_features < n_features and not target.has_feature_names:
         target = reading.load(data, n_features=n_features)
-    # Weights are for training on the target: other files need not have them.
+    # Weights are for training on the target: other files need no weights.
     load = partial(reading.load, weight=None)
     names = target.given_names
     valid = {
@@ -225,46 +227,46 @@ def _domains(
 
 def _of_the_method(
     method: Way,
-    own: dict[str, Any],
+    trada_options: dict[str, Any],
     extra_trees: int | None,
     source: list[Path] | None,
     weight_of_target: float | None,
 ) -> dict[str, Any]:
-    """Return the parameters that options name; refuse those of other methods."""
-    given: dict[str, Any] = {}
-    for option, (name, value) in own.items():
+    """Return the parameters that the options set; refuse options of other methods."""
+    params: dict[str, Any] = {}
+    for option, (name, value) in trada_options.items():
         if value is None:
             continue
         if method is not Way.trada:
             raise ParameterError(f"{option} is for --method trada. Got --method {method.value}.")
         if name is not None:
-            given[name] = value
+            params[name] = value
     if extra_trees is not None:
         if method not in (Way.trada, Way.additive, Way.submodel):
             raise ParameterError(
                 f"--extra-trees is for trada, additive and submodel; {method.value} takes "
                 "--set n_trees=N, if anything."
             )
-        given["n_trees" if method is Way.submodel else "extra_trees"] = extra_trees
+        params["n_trees" if method is Way.submodel else "extra_trees"] = extra_trees
     if weight_of_target is not None:
         if method is not Way.combine:
             raise ParameterError("--target-weight is for --method combine.")
-        given["weight"] = weight_of_target
+        params["weight"] = weight_of_target
     if method is Way.combine and not source:
         raise ParameterError("--method combine needs the source's data: give --source.")
     if source and method not in (Way.trada, Way.combine):
         raise ParameterError(f"--method {method.value} does not look at the source's data.")
-    return given
+    return params
 
 
-def _not_again(settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return what --set says; refuse what an option says already, or alone can say."""
+def _not_again(settings: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of --set; refuse those that an option sets, or must set."""
     options = {"weight": "--target-weight", "target": "the files of the target's data"}
     options |= {name: f"--{name}" for name in ("method", "base", "source", "valid")}
     for name in settings:
         if name in options:
             raise ParameterError(f"--set does not take {name!r}: give {options[name]} instead.")
-        if name in given:
+        if name in params:
             raise ParameterError(
                 f"{name!r} is given twice, by an option of its own and by --set: leave one out."
             )

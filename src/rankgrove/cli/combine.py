@@ -1,4 +1,4 @@
-"""``rankgrove combine``: the best weights of trained models, or of score files."""
+"""``rankgrove combine``: trained models or score files, combined with the best weights."""
 
 from __future__ import annotations
 
@@ -48,52 +48,59 @@ Files = Annotated[
 ScoreFiles = Annotated[
     list[Path] | None,
     typer.Option(
-        help="A file with one score a line, in the data's row order, as another system; "
+        help="A system given as a file with one score per line, in the row order of the data; "
         "repeat for several."
     ),
 ]
-MeasureName = Annotated[str, typer.Option("--measure", "-m", help="What to maximise.")]
+MeasureName = Annotated[str, typer.Option("--measure", "-m", help="Measure to maximise.")]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         "-o",
-        help="File to write the combined model to; with --scores, which has no model, or with an "
-        "ending of scores (.txt, .scores), the combined scores.",
+        help="File to write the combined model to. With --scores (there is no model then), or if "
+        "the file ends in .txt or .scores, the combined scores are written instead.",
     ),
 ]
 ScoresOut = Annotated[Path | None, typer.Option(help="File to write the combined scores to.")]
 MethodUsed = Annotated[
     Method | None,
     typer.Option(
-        help="exact: two systems, the best of all weights; cyclic: several, one weight after "
-        "the other exactly; powell: Powell's search.",
+        help="exact: two systems, the best of all weights; cyclic: several systems, one weight "
+        "after the other, each exactly; powell: Powell's search.",
         show_default="exact for two, cyclic for more",
     ),
 ]
 FormUsed = Annotated[
     CombinedForm,
-    typer.Option(help="exact: (1-alpha) a + alpha b (convex), or a + alpha b (additive)."),
+    typer.Option(
+        help="exact: (1-alpha) a + alpha b (convex) or a + alpha b (additive), for the systems a "
+        "and b in the given order."
+    ),
 ]
 Bounds = Annotated[
     str | None,
-    typer.Option(help="exact: LOW,HIGH of alpha; the additive form needs it.", metavar="LO,HI"),
+    typer.Option(
+        help="exact: lowest and highest alpha; required for the additive form.", metavar="LO,HI"
+    ),
 ]
 PointsUsed = Annotated[
     Points,
     typer.Option(
-        help="exact: whether a single alpha at which documents are tied may be the best (include), "
-        "or only stretches of alphas and the ends (exclude)."
+        help="exact: whether a single alpha, at which documents are tied, may be the best "
+        "(include), or only intervals of alpha and the ends (exclude)."
     ),
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="exact: picture of the measure over alpha (needs matplotlib)."),
+    typer.Option(help="exact: picture to write, of the measure over alpha (needs matplotlib)."),
 ]
-Curve = Annotated[Path | None, typer.Option(help="exact: CSV file of the measure over alpha.")]
+Curve = Annotated[
+    Path | None, typer.Option(help="exact: CSV file to write, with the measure over alpha.")
+]
 
 
-# Names of files that hold scores and no model.
+# Endings of files that hold scores, not a model.
 SCORE_ENDINGS = (".txt", ".scores")
 
 
@@ -115,7 +122,7 @@ def combine(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Combine trained models (or score files) by the weights that are best on judged data.
+    """Combine trained models (or score files) with the weights that are best on judged data.
 
     Examples:
 
@@ -149,24 +156,24 @@ def combine(
         "names": [path.name for path in [*models, *scores]],
         "n_threads": threads,
     }
-    found: Any
+    combination: Any
     if chosen is Method.exact:
-        one, other = systems
-        found = rg.optimal_combination(
-            one, other, judged, measure, form.value, _pair(bounds), points=points.value, **known
+        first, second = systems
+        combination = rg.optimal_combination(
+            first, second, judged, measure, form.value, _pair(bounds), points=points.value, **known
         )
     else:
-        found = rg.interpolate(systems, judged, measure, chosen.value, **known)
+        combination = rg.interpolate(systems, judged, measure, chosen.value, **known)
     if curve is not None:
-        found.to_csv(curve)
+        combination.to_csv(curve)
     if plot is not None:
-        save_figure(rg.plot.combination_curve(found), plot)
+        save_figure(rg.plot.combination_curve(combination), plot)
     if model is not None:
-        found.save(model)
+        combination.save(model)
     if scored is not None:
-        combined = found.predict(_to_score(found, systems, judged), n_threads=threads)
+        combined = combination.predict(_to_score(combination, systems, judged), n_threads=threads)
         write_atomically(scored, score_lines(combined))
-    typer.echo(str(found))
+    typer.echo(str(combination))
     say_written(*written.values())
 
 
@@ -193,11 +200,11 @@ def _outputs(
     return out, None
 
 
-def _to_score(found: Any, systems: list[Any], judged: QueryDataset) -> Any:
-    """Return what a combination is to score: the data, or where it has no ranker all scores."""
-    if found.ranker is not None:
+def _to_score(combination: Any, systems: list[Any], judged: QueryDataset) -> Any:
+    """Return what the combination scores: the data, or without a ranker all systems' scores."""
+    if combination.ranker is not None:
         return judged
-    return [one.predict(judged) if hasattr(one, "predict") else one for one in systems]
+    return [system.predict(judged) if hasattr(system, "predict") else system for system in systems]
 
 
 def _check(
@@ -209,7 +216,7 @@ def _check(
     plot: Path | None,
     curve: Path | None,
 ) -> None:
-    """Refuse what does not go together."""
+    """Refuse options that exclude each other."""
     if n_systems < 2:
         raise ParameterError(
             f"Give at least two systems, model files or --scores FILE. Got {n_systems}."

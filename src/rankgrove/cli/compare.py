@@ -1,21 +1,22 @@
-"""``rankgrove compare``: whether one system is better than another."""
+"""``rankgrove compare``: is one system significantly better than another?"""
 
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rankgrove.cli.options import (
     JsonFile,
+    JudgedData,
     MissingQueries,
     Qrels,
     Reading,
     RunConvention,
     Systems,
     Threads,
+    default_convention,
     reads_data,
 )
 from rankgrove.errors import ParameterError
@@ -23,10 +24,7 @@ from rankgrove.errors import ParameterError
 
 @reads_data("base_score", "strict")
 def compare(
-    data: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."),
-    ] = None,
+    data: JudgedData = None,
     system: Systems = None,
     qrels: Qrels = None,
     measure: Annotated[
@@ -34,14 +32,15 @@ def compare(
         typer.Option(
             "--measure",
             "-m",
-            help="What to compare by; repeat for several.",
+            help="Measure to compare by; repeat for several.",
             show_default="ndcg@10",
         ),
     ] = None,
     convention: RunConvention = "",
     missing_queries: MissingQueries = "zero",
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Compare every pair, not only with the first.")
+        bool,
+        typer.Option("--all-pairs", help="Compare all pairs of systems, not only with the first."),
     ] = False,
     samples: Annotated[
         int, typer.Option(min=100, help="Samples of the randomisation test.")
@@ -52,7 +51,7 @@ def compare(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Compare systems query by query: wins and losses, t-test, Wilcoxon, randomisation.
+    """Compare systems query by query: wins, losses, t-test, Wilcoxon test, randomisation test.
 
     Examples:
 
@@ -64,7 +63,7 @@ def compare(
     from rankgrove.cli.inputs import check_measures, load_systems, parse_sources
     from rankgrove.cli.outputs import check_outputs, say_written
 
-    convention = convention or ("papers" if qrels is None else "trec")
+    convention = convention or default_convention(qrels)
     measures = measure or ["ndcg@10"]
     check_measures(measures, convention)
     sources = parse_sources(system or [], is_run=qrels is not None)

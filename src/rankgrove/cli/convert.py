@@ -1,4 +1,4 @@
-"""``rankgrove convert``: a model from one program to another."""
+"""``rankgrove convert``: models in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankgrove.errors import ParameterError
 
 
 class To(StrEnum):
-    """Formats that are written."""
+    """Formats that can be written."""
 
     lightgbm = "lightgbm"
     xgboost = "xgboost"
@@ -26,14 +26,14 @@ class To(StrEnum):
 
 
 class Missing(StrEnum):
-    """What becomes of missing values where a program takes 0 for them."""
+    """Whether to convert for a program that takes missing values for 0."""
 
     refuse = "refuse"
     zero = "zero"
 
 
 class Combine(StrEnum):
-    """What is written of a bag."""
+    """How a bag is written."""
 
     mean = "mean"
 
@@ -51,20 +51,20 @@ def convert(
         Path | None, typer.Argument(metavar="OUT", help="File to write.", show_default=False)
     ] = None,
     out_option: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write, as OUT.")
+        Path | None, typer.Option("--out", "-o", help="File to write, instead of OUT.")
     ] = None,
     to: Annotated[
         To | None,
         typer.Option(
-            help="What to write.",
+            help="Format to write.",
             show_default="by the ending: .txt lightgbm, .xml ranklib, .onnx, .py, .c, .rg",
         ),
     ] = None,
     features: Annotated[
         Path | None,
         typer.Option(
-            help="File with the names of all features, one a line. Of a dump of XGBoost, in the "
-            "order of its columns.",
+            help="File with the names of all features, one per line; for a JSON dump of XGBoost in "
+            "the order of its training data's columns.",
             show_default="the model's own, or f1, f2, ...",
         ),
     ] = None,
@@ -85,22 +85,22 @@ def convert(
     missing: Annotated[
         Missing,
         typer.Option(
-            help="Where ranklib, solr and elasticsearch take 0 for a missing value and the model "
-            "learned otherwise: refuse, or let them (zero)."
+            help="ranklib, solr and elasticsearch take a missing value for 0. If the model learned "
+            "something else for missing values: refuse to convert, or accept it (zero)."
         ),
     ] = Missing.refuse,
     combine: Annotated[
         Combine | None,
         typer.Option(
-            help="Of a bag that scales scores within every query, write the plain mean of its "
-            "models: another ranking.",
-            show_default="as the bag does",
+            help="For a bag that scales scores within every query: write the plain mean of its "
+            "models, which is a different ranking.",
+            show_default="as the bag combines them",
         ),
     ] = None,
     base_score: Annotated[
         float | None,
         typer.Option(
-            help="What the scores of a dump of XGBoost begin with: it does not say.",
+            help="XGBoost's base_score, which a JSON dump does not contain.",
             show_default="0",
         ),
     ] = None,

@@ -1,6 +1,6 @@
-"""``rankgrove demo``: the main job on data that it makes itself, by the commands a user would type.
+"""``rankgrove demo``: the main commands, as a user would type them, on generated data.
 
-Rankers are trained two at a time: where kernels are not compiled yet, that takes most of the time.
+Rankers are trained two at a time: the first time, compiling kernels takes most of the time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ AT_ONCE = 2
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to put what it makes.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo"),
     queries: Annotated[int, typer.Option(min=20, help="Number of training queries.")] = 1000,
     trees: Annotated[int, typer.Option(min=5, help="Number of LambdaMART's trees.")] = 200,
 ) -> None:
-    """Train four rankers on artificial data, combine two that know half of it each, and report."""
+    """Train four rankers on artificial data, combine two of them, and write a report."""
     import rankgrove as rg
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,8 +54,8 @@ def demo(
         "svm-map": f"{train} --ranker svm-map --set C=[0.01,0.1,1.0]",
     }
     typer.echo(
-        "Training four rankers, two at a time. The first time kernels are compiled, which takes "
-        "most of the time below; from then on they are kept.\n"
+        "Training four rankers, two at a time. The first time, kernels are compiled, which takes "
+        "most of the time below; they are cached for later runs.\n"
     )
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda name: _run(name, folder, commands[name]), commands))
@@ -66,13 +66,13 @@ def demo(
     page = folder / "report.html"
     test = rg.read_letor(folder / "test.txt")
     models = {name: rg.load(folder / f"{name}.rg") for name in [*commands, "combined"]}
-    found = rg.compare(models, test, MEASURE)
-    typer.echo(str(found))
-    typer.echo(f"\n{_what_combining_did(found.mean)}")
+    comparison = rg.compare(models, test, MEASURE)
+    typer.echo(str(comparison))
+    typer.echo(f"\n{_what_combining_did(comparison.mean)}")
     vali = rg.read_letor(folder / "vali.txt")
-    made = rg.report(models, test, out=page, valid={"vali": vali}, title="rankgrove demo")
+    report = rg.report(models, test, out=page, valid={"vali": vali}, title="rankgrove demo")
     typer.echo(
-        f"\n{made.summary}\n"
+        f"\n{report.summary}\n"
         f"\nTry next:\n{_activation()}"
         f"  rankgrove evaluate {folder}/test.txt -s {folder}/combined.rg --convention letor\n"
         f"  rankgrove explain {folder}/test.txt {folder}/lambdamart.rg --query 1\n"
@@ -80,25 +80,25 @@ def demo(
         f"  rankgrove report {folder}/test.txt -s f16=feature:16 -s {folder}/lambdamart.rg "
         f"-s {folder}/map.rg --out {folder}/map.html\n"
         "  rankgrove --help\n"
-        f"\nAll of it on one page, to be opened in a browser: {page.resolve()}"
+        f"\nThe report, to be opened in a browser: {page.resolve()}"
     )
 
 
 def _what_combining_did(mean: Mapping[str, float]) -> str:
-    """Say whether the combination is better than both of its members, on the test queries."""
+    """Return whether the combination is better than both of its members, on the test queries."""
     alone = " and ".join(f"{mean[name]:.4f}" for name in HALVES)
-    told = (
+    text = (
         f"{' and '.join(HALVES)} know {N_FEATURES // 2} of the {N_FEATURES} features each. They "
         f"have {alone} alone, and {mean['combined']:.4f} combined with the best of all weights on "
         "validation data: "
     )
     if mean["combined"] > max(mean[name] for name in HALVES):
-        return told + "combining pays where rankers know different things."
-    return told + "here it did not pay, which happens with so few queries."
+        return text + "combining pays where rankers know different things."
+    return text + "here it did not pay, which happens with so few queries."
 
 
 def _activation() -> str:
-    """Return the line that makes `rankgrove` a command of the shell, where it is none yet."""
+    """Return the line that puts `rankgrove` on the shell's path, if it is not there yet."""
     script = Path(sys.prefix) / "bin" / "activate"
     command = shutil.which("rankgrove")
     if not script.exists() or (command and Path(command).parent == script.parent):
@@ -107,7 +107,7 @@ def _activation() -> str:
 
 
 def _run(name: str, folder: Path, command: str) -> None:
-    """Run a command of ours in a process of its own, and say so when it is done."""
+    """Run a rankgrove command in another process, and print its time when it is done."""
     start = time.perf_counter()
     words = [*shlex.split(command), "--out", str(folder / f"{name}.rg")]
     run = "from rankgrove.cli.main import run; run()"

@@ -1,4 +1,4 @@
-"""``rankgrove evaluate``: figures for scores, a feature, or a TREC run."""
+"""``rankgrove evaluate``: measures of a model, of scores, of a feature or of a TREC run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import typer
 from rankgrove.cli.options import (
     DEFAULT_MEASURES,
     JsonFile,
+    JudgedData,
     MissingQueries,
     Qrels,
     Reading,
     RunConvention,
     Systems,
     Threads,
+    default_convention,
     reads_data,
 )
 from rankgrove.errors import ParameterError
@@ -24,10 +26,7 @@ from rankgrove.errors import ParameterError
 
 @reads_data("base_score", "strict")
 def evaluate(
-    data: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."),
-    ] = None,
+    data: JudgedData = None,
     system: Systems = None,
     qrels: Qrels = None,
     measure: Annotated[
@@ -35,8 +34,8 @@ def evaluate(
         typer.Option(
             "--measure",
             "-m",
-            help="What to measure; repeat for several. Such as ndcg@10, map, err, mrr, p@5, "
-            "recall@20, dcg@5, meanndcg, auc, pairs, accuracy, rprec, success@5, f1@10, rbp, "
+            help="Measure to compute; repeat for several. For instance ndcg@10, map, err, mrr, "
+            "p@5, recall@20, dcg@5, meanndcg, auc, pairs, accuracy, rprec, success@5, f1@10, rbp, "
             "pfound, gmap, bpref, infap, judged@10, kendall, spearman.",
             show_default=" ".join(DEFAULT_MEASURES),
         ),
@@ -44,7 +43,7 @@ def evaluate(
     convention: RunConvention = "",
     missing_queries: MissingQueries = "zero",
     per_query: Annotated[
-        Path | None, typer.Option(help="Also write every query's values to this CSV file.")
+        Path | None, typer.Option(help="Also write the values of every query to this CSV file.")
     ] = None,
     json_file: JsonFile = None,
     *,
@@ -55,7 +54,7 @@ def evaluate(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Measure a ranking: a model's, scores from a file, one feature, or a TREC run.
+    """Evaluate one ranking: that of a model, of scores in a file, of a feature, or a TREC run.
 
     Examples:
 
@@ -72,7 +71,7 @@ def evaluate(
     from rankgrove.cli.outputs import check_outputs, say_written
 
     measures = measure or list(DEFAULT_MEASURES)
-    convention = convention or ("papers" if qrels is None else "trec")
+    convention = convention or default_convention(qrels)
     check_measures(measures, convention)
     if (qrels is None) == (not data):
         raise ParameterError(
@@ -107,7 +106,7 @@ def evaluate(
 
 
 def _system(systems: list[str], old: dict[str, str]) -> str:
-    """Return the one system to measure; `old` are options that named it by its kind."""
+    """Return the system to evaluate; `old` are old options, which name it by its kind."""
     texts = [*systems, *(f"{kind}:{value}" for kind, value in old.items())]
     if len(texts) > 1:
         raise ParameterError(

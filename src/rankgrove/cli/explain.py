@@ -1,4 +1,4 @@
-"""``rankgrove explain``: what features add to scores, and why a document stands above another."""
+"""``rankgrove explain``: feature contributions (SHAP values) to the scores of documents."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def explain(
         typer.Option(
             "--document",
             "-d",
-            help="Explain this document: its id, or its place in the ranking, 1 being the best.",
-            show_default="the best one",
+            help="Explain this document, given by its id or by its rank (1 is the best).",
+            show_default="the best document",
         ),
     ] = None,
     above: Annotated[
         str | None,
-        typer.Option(help="Explain why this document, by id or place, stands above --below."),
+        typer.Option(help="Explain why this document (id or rank) is ranked above --below."),
     ] = None,
-    below: Annotated[str | None, typer.Option(help="The other document.")] = None,
+    below: Annotated[str | None, typer.Option(help="The other document (id or rank).")] = None,
     top: Annotated[int, typer.Option(min=1, help="Features to show, the largest first.")] = 10,
     background: Annotated[
         Path | None,
         typer.Option(
-            help="Data whose rows stand for what is usual; models that do not know how many rows "
-            "reached their leaves need it.",
-            show_default="what the model knows of its training data",
+            help="Reference data; needed for models that do not record how many training rows "
+            "reached their leaves, such as RankLib's.",
+            show_default="the model's record of its training data",
         ),
     ] = None,
     plot: PlotFile = None,
@@ -52,7 +52,7 @@ def explain(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Take scores apart into what every feature adds, summing exactly to the score.
+    """Show feature contributions (SHAP values), which sum exactly to a document's score.
 
     Examples:
 
@@ -77,30 +77,31 @@ def explain(
     trained = rg.load(model)
 
     known = {str(model): trained}
-    usual = None
+    reference = None
     if background is not None:
-        usual = reading.load([background], base_score=None, models=known)
+        reference = reading.load([background], base_score=None, models=known)
     judged = reading.load(data, models=known)
-    found = rg.explain(trained, judged, query, usual, n_threads=threads)
+    explanation = rg.explain(trained, judged, query, reference, n_threads=threads)
     if above is not None and below is not None:
-        shown = found.why(_place(found, above), _place(found, below))
+        shown = explanation.why(_place(explanation, above), _place(explanation, below))
     else:
-        shown = found.table(_place(found, document or "1"))
+        shown = explanation.table(_place(explanation, document or "1"))
     typer.echo(shown.text(top))
     if plot is not None:
         save_figure(rg.plot.explanation(shown, n_features=top), plot)
     say_written(plot)
 
 
-def _place(found: Explanation, text: str) -> int:
-    """Return the place of a document given by its id, or by its place in the ranking."""
-    if text not in found.documents and text.isdecimal():
+def _place(explanation: Explanation, text: str) -> int:
+    """Return the position of a document, given by its id or by its rank."""
+    if text not in explanation.documents and text.isdecimal():
         from rankgrove.errors import ParameterError
 
-        if not 1 <= int(text) <= len(found.documents):
+        n = len(explanation.documents)
+        if not 1 <= int(text) <= n:
             raise ParameterError(
-                f"The query has {len(found.documents)} documents, and there is no place {text}: "
+                f"The query has {n} documents, and there is no place {text}: "
                 "give one of them, 1 being the best, or a document's id."
             )
-        return int(found.ranking[int(text) - 1])
-    return found.position(text)
+        return int(explanation.ranking[int(text) - 1])
+    return explanation.position(text)

@@ -1,4 +1,4 @@
-"""``rankgrove generate``: artificial data of any size."""
+"""``rankgrove generate``: synthetic data of any size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankgrove.files import real_path
 
 
 class Kind(StrEnum):
-    """What can be generated."""
+    """Kinds of data."""
 
     artificial = "artificial"
     web = "web"
@@ -32,32 +32,36 @@ def generate(
     queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 1000,
     docs: Annotated[
         int | None,
-        typer.Option(min=1, help="Documents a query.", show_default="50; web 120; domains 40"),
+        typer.Option(min=1, help="Documents per query.", show_default="50; web 120; domains 40"),
     ] = None,
     features: Annotated[
-        int | None, typer.Option(min=1, help="Features.", show_default="50; web 136")
+        int | None, typer.Option(min=1, help="Number of features.", show_default="50; web 136")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the queries.")] = 0,
     task: Annotated[
-        int, typer.Option(min=0, help="Seed of what there is to learn; the same for all parts.")
+        int,
+        typer.Option(min=0, help="Seed of the function to learn; use the same one for all parts."),
     ] = 0,
     labels: Annotated[
-        str, typer.Option(help="artificial: label distribution, skewed, equal or fitted.")
+        str, typer.Option(help="artificial: label distribution: skewed, equal or fitted.")
     ] = "skewed",
     target_out: Annotated[
-        Path | None, typer.Option(help="domains: LETOR file of the target market.")
+        Path | None, typer.Option(help="domains: LETOR file to write the target market to.")
     ] = None,
     target_queries: Annotated[
-        int | None, typer.Option(min=1, help="domains: queries of the target market.")
+        int | None,
+        typer.Option(
+            min=1, help="domains: number of queries of the target market.", show_default="--queries"
+        ),
     ] = None,
     feature_shift: Annotated[
-        float, typer.Option(min=0, help="domains: how far the features move.")
+        float, typer.Option(min=0, help="domains: how much the distribution of features differs.")
     ] = 0.3,
     relevance_shift: Annotated[
-        float, typer.Option(min=0, max=1, help="domains: how far what is relevant moves.")
+        float, typer.Option(min=0, max=1, help="domains: how much the notion of relevance differs.")
     ] = 0.3,
 ) -> None:
-    """Generate seeded data: the same options give the same file on any machine.
+    """Generate synthetic data from a seed: the same options give the same file on any machine.
 
     Parts of one task (training, validation, test) share --task and differ in --seed:
 

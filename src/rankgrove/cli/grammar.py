@@ -1,6 +1,6 @@
-"""One grammar for all commands: data first, ``--out`` is output; old spellings still work.
+"""One grammar for all commands: data first, ``--out`` for output; old spellings still work.
 
-Flags have no type in the help text.
+Flags are shown without a type in the help text.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-# By command: an option's old name and its new one; "" makes its value an argument. The names are
-# read as the old ones where one of them is no option any more.
+# Per command: old and new names of options; "" makes an option's value an argument. A command line
+# is read in the old spelling if it has an old name that is no longer an option.
 OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {
     "train": {"--model": "--out"},
     "adapt": {"--model": "--out"},
@@ -22,7 +22,7 @@ OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {
 
 
 class _FlagsInHelp:
-    """A command or a group of them, in whose help a flag is a flag."""
+    """A command or group whose help shows flags without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -36,7 +36,7 @@ class Command(_FlagsInHelp, TyperCommand):
     """A command that understands its old spellings."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, old spellings replaced."""
+        """Parse arguments after replacing old spellings."""
         known = {name for param in self.get_params(ctx) for name in param.opts}
         return super().parse_args(ctx, in_new_spelling(self.name or "", args, known))
 
@@ -46,7 +46,7 @@ class Group(_FlagsInHelp, TyperGroup):
 
 
 def in_new_spelling(command: str, args: list[str], known: set[str]) -> list[str]:
-    """Return arguments with old names of options replaced, and say so; `known` are the new."""
+    """Return arguments with old option names replaced, and say so; `known` are current names."""
     from rankgrove.cli.inputs import hint
 
     new_names = OLD_SPELLINGS.get(command, {})

@@ -1,4 +1,4 @@
-"""``rankgrove info``: what is in a model file."""
+"""``rankgrove info``: the content of model files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def info(
         Path | None, typer.Option("--out", "-o", help="Also write everything to this JSON file.")
     ] = None,
 ) -> None:
-    """Show a model file: kind, size, features, parameters, training record, validation value.
+    """Show model files: kind, size, features, parameters, training record, validation values.
 
     Examples:
 
@@ -44,15 +44,15 @@ def info(
     for path in models:
         check_exists(path)
     check_writable("info", {"--out": out}, models)
-    found = [described(path) for path in models]
-    typer.echo("\n\n".join(_text(one) for one in found))
+    descriptions = [described(path) for path in models]
+    typer.echo("\n\n".join(_text(description) for description in descriptions))
     if out is not None:
-        write_atomically(out, json.dumps(found, indent=1) + "\n")
+        write_atomically(out, json.dumps(descriptions, indent=1) + "\n")
     say_written(out)
 
 
 def described(path: Path) -> dict[str, Any]:
-    """Return what a model file holds, as plain values."""
+    """Return the content of a model file, as plain values."""
     from rankgrove.rankers.load import load
 
     ranker = load(path)
@@ -73,40 +73,40 @@ def _of_ranker(ranker: Ranker) -> dict[str, Any]:
         "feature names": None if names is None else list(names),
         "trees": _n_trees(ranker),
         "parameters": plain_parameters(ranker),
-        "training record": [_record(one) for one in learning_curves("", ranker)],
+        "training record": [_record(curve) for curve in learning_curves("", ranker)],
         **_values(ranker),
         "pruning": getattr(ranker, "pruning_", None),
-        "rankers": [_of_ranker(one) for one in [*inside, base] if hasattr(one, "kind")],
+        "rankers": [_of_ranker(member) for member in [*inside, base] if hasattr(member, "kind")],
         "summary": ranker.summary().splitlines() if hasattr(ranker, "summary") else [],
     }
 
 
-def _n_trees(ranker: Any) -> int | None:
+def _n_trees(ranker: Ranker) -> int | None:
     trees = getattr(ranker, "ensemble_", None)
     if trees is not None:
         return int(trees.n_trees)
     members = getattr(ranker, "models_", [])
-    if members and all(hasattr(one, "ensemble_") for one in members):
-        return sum(one.ensemble_.n_trees for one in members)
+    if members and all(hasattr(member, "ensemble_") for member in members):
+        return sum(member.ensemble_.n_trees for member in members)
     return None
 
 
-def _values(ranker: Any) -> dict[str, Any]:
-    """Return the figures that combinations and bags have in place of a training record."""
+def _values(ranker: Ranker) -> dict[str, Any]:
+    """Return the values that combinations and bags have instead of a training record."""
     measured = {
         "value on the data of the weights": getattr(ranker, "value_", None),
         "out of bag": getattr(ranker, "out_of_bag_", None),
     }
-    found = {
+    values = {
         name: {str(ranker.measure): value} for name, value in measured.items() if value is not None
     }
     if hasattr(ranker, "rankers_") and hasattr(ranker, "weights_"):
-        found["weights"] = ranker.weights_.tolist()
-    return found
+        values["weights"] = ranker.weights_.tolist()
+    return values
 
 
 def _record(curve: LearningCurve) -> dict[str, Any]:
-    """Return a training record: where it began and ended, and what was kept."""
+    """Return a training record: its first, last and kept points."""
     import numpy as np
 
     known = np.flatnonzero(~np.isnan(curve.y))
@@ -124,38 +124,40 @@ def _record(curve: LearningCurve) -> dict[str, Any]:
     }
 
 
-def _text(found: dict[str, Any], indent: str = "") -> str:
-    """Return the description as lines."""
-    lines = [f"{found['file']}: {found['bytes']:,} bytes"] if "file" in found else []
-    lines.append(f"kind: {found['kind']}")
-    names = found["feature names"] or []
+def _text(description: dict[str, Any], indent: str = "") -> str:
+    """Return the description as text."""
+    lines = (
+        [f"{description['file']}: {description['bytes']:,} bytes"] if "file" in description else []
+    )
+    lines.append(f"kind: {description['kind']}")
+    names = description["feature names"] or []
     more = f", ... ({len(names) - SHOWN_NAMES} more)" if len(names) > SHOWN_NAMES else ""
     named = f" ({', '.join(names[:SHOWN_NAMES])}{more})" if names else ", without names"
-    lines.append(f"features: {found['features']:,}{named}")
-    if found["trees"] is not None:
-        lines.append(f"trees: {found['trees']:,}")
-    if found["parameters"]:
-        given = [f"{name}={value}" for name, value in found["parameters"].items()]
-        lines.append(f"parameters: {', '.join(given)}")
-    lines += [_record_text(one) for one in found["training record"] if one["kept"]]
+    lines.append(f"features: {description['features']:,}{named}")
+    if description["trees"] is not None:
+        lines.append(f"trees: {description['trees']:,}")
+    if description["parameters"]:
+        params = [f"{name}={value}" for name, value in description["parameters"].items()]
+        lines.append(f"parameters: {', '.join(params)}")
+    lines += [_record_text(record) for record in description["training record"] if record["kept"]]
     for name in ("value on the data of the weights", "out of bag"):
-        lines += [f"{name}: {m} {v:.4f}" for m, v in found.get(name, {}).items()]
-    if "weights" in found:
-        lines.append(f"weights: {', '.join(f'{one:.4g}' for one in found['weights'])}")
-    if found["pruning"]:
-        before, *_, after = found["pruning"]["trees"]
+        lines += [f"{name}: {m} {v:.4f}" for m, v in description.get(name, {}).items()]
+    if "weights" in description:
+        lines.append(f"weights: {', '.join(f'{weight:.4g}' for weight in description['weights'])}")
+    if description["pruning"]:
+        before, *_, after = description["pruning"]["trees"]
         lines.append(f"pruned: {before:,} trees before, {after:,} left")
-    if found["summary"]:
-        lines += ["summary:", *(f"  {line}" for line in found["summary"])]
-    for number, one in enumerate(found["rankers"], 1):
-        lines += [f"ranker {number}:", _text(one, "  ")]
+    if description["summary"]:
+        lines += ["summary:", *(f"  {line}" for line in description["summary"])]
+    for number, member in enumerate(description["rankers"], 1):
+        lines += [f"ranker {number}:", _text(member, "  ")]
     return "\n".join(indent + line for part in lines for line in part.split("\n"))
 
 
-def _record_text(one: dict[str, Any]) -> str:
-    (first, low), (last, end), (kept, value) = one["first"], one["last"], one["kept"]
-    who = f"{one['ranker']}, " if one["ranker"] else ""
+def _record_text(record: dict[str, Any]) -> str:
+    (first, low), (last, end), (kept, value) = record["first"], record["last"], record["kept"]
+    who = f"{record['ranker']}, " if record["ranker"] else ""
     return (
-        f"training record: {who}{one['data']} {one['measure']} {low:.4f} with {first:g} "
-        f"{one['unit']}, {end:.4f} with {last:g}; kept: {value:.4f} with {kept:g}"
+        f"training record: {who}{record['data']} {record['measure']} {low:.4f} with {first:g} "
+        f"{record['unit']}, {end:.4f} with {last:g}; kept: {value:.4f} with {kept:g}"
     )

@@ -1,4 +1,4 @@
-"""What commands read: data sets by their ending, scores, and systems to be measured."""
+"""What commands read: data sets, by their ending; scores; and systems to evaluate."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rankgrove.cli.options import Reading
     from rankgrove.data.queries import QueryDataset
+    from rankgrove.measures.base import Measure
     from rankgrove.rankers.base import Ranker
 
 SOURCE_KINDS = ("model", "feature", "scores", "run")
@@ -41,15 +42,16 @@ def load_dataset(
     absent: str | None = None,
     strict: bool = False,
     n_features: int | None = None,
-    models: Mapping[str, Any] = MappingProxyType({}),
+    models: Mapping[str, Ranker] = MappingProxyType({}),
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
-    `features` are names, or one text with commas between them; `zero_based` says that LETOR text
-    counts features from 0, `absent` what those are that a row does not mention (None: as `models`
-    that the data is for have it), and `n_features` how many the training data has. Where that, or a
-    model, has more or fewer than the text, a line says so, or it is refused (`strict`).
-    `base_score` is a column of a table; for LETOR text, the name of a file with one score a line.
+    `features` are names, or one text with commas between them. For LETOR text, `zero_based` says
+    that features are numbered from 0, `absent` is the value of features that a row does not mention
+    (None: as in the training data of `models`), and `n_features` is the training data's number of
+    features. If that or a model has more or fewer features than the text, a note says so, or the
+    text is refused (`strict`). `base_score` is a column of a table; for LETOR text, the name of a
+    file with one score per line.
     """
     names = feature_list(features)
     if is_table(paths):
@@ -83,9 +85,9 @@ def load_dataset(
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
 
 
-def _absence(models: Mapping[str, Any]) -> str:
-    """Return what features are that a row does not mention, as models have it."""
-    meant = {name: getattr(one, "absent_", None) for name, one in models.items()}
+def _absence(models: Mapping[str, Ranker]) -> str:
+    """Return the value of features that a row does not mention, as in the models' training data."""
+    meant = {name: getattr(model, "absent_", None) for name, model in models.items()}
     of_zero, of_missing = (
         [name for name, absent in meant.items() if absent == kind] for kind in ("zero", "missing")
     )
@@ -105,27 +107,31 @@ def _absence(models: Mapping[str, Any]) -> str:
 
 
 def _as_wide(
-    data: QueryDataset, path: Path, n_features: int | None, models: Mapping[str, Any], strict: bool
+    data: QueryDataset,
+    path: Path,
+    n_features: int | None,
+    models: Mapping[str, Ranker],
+    strict: bool,
 ) -> QueryDataset:
     """Return text data with the training data's number of features, or the widest model's.
 
-    What differs is said. A model leaves out features that it does not know of by itself.
+    A note says what differs. A model ignores features that it does not know.
     """
     from rankgrove.rankers.given import is_other_width, width_text
 
     widths = {
-        f"the model {name}": one.n_features_in_
-        for name, one in models.items()
-        if is_other_width(one, data.n_features)
+        f"the model {name}": model.n_features_in_
+        for name, model in models.items()
+        if is_other_width(model, data.n_features)
     }
     if n_features not in (None, data.n_features):
         widths["the training data"] = n_features
-    told = [
+    notes = [
         width_text(name, n, str(path), data.n_features, data.absent) for name, n in widths.items()
     ]
-    if told and strict:
-        raise ParameterError(f"{told[0]} --strict refuses that.")
-    for text in told:
+    if notes and strict:
+        raise ParameterError(f"{notes[0]} --strict refuses that.")
+    for text in notes:
         _say(text)
     return data.with_n_features(n_features or max([data.n_features, *widths.values()]))
 
@@ -139,19 +145,19 @@ def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
     return _names(features, "columns of --features") if isinstance(features, str) else features
 
 
-def refuse_table_options(file: str | Path, given: Mapping[str, Any]) -> None:
-    """Refuse names of columns where a file has none."""
+def refuse_table_options(file: str | Path, columns: Mapping[str, object]) -> None:
+    """Refuse names of columns for a file without named columns."""
     for name in ("docid", "features", "weight"):
-        if given[name] is not None:
+        if columns[name] is not None:
             raise ParameterError(
-                f"--{name} {given[name]} names columns of CSV and parquet files, and {file} is "
+                f"--{name} {columns[name]} names columns of CSV and parquet files, and {file} is "
                 f"read as LETOR text, which has none. Leave --{name} out"
                 + ("; of train and cv, or give a file." if name == "features" else ".")
             )
 
 
-def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
-    """Return the files of every data set by the set's name, which is made of its files' names.
+def named_sets(texts: Sequence[str]) -> dict[str, list[Path]]:
+    """Return the files of every data set by the set's name, which is built from its files' names.
 
     A set is one file, or several with commas between them. Sets whose names would be the same
     are named by their paths.
@@ -160,13 +166,13 @@ def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
         [Path(text)]
         if Path(text).exists()
         else [Path(name) for name in _names(text, "files of --valid")]
-        for text in given
+        for text in texts
     ]
     for path in [path for paths in sets for path in paths]:
         check_exists(path)
     short = ["+".join(_stem(path) for path in paths) for paths in sets]
     names = [
-        name if short.count(name) == 1 else text for name, text in zip(short, given, strict=True)
+        name if short.count(name) == 1 else text for name, text in zip(short, texts, strict=True)
     ]
     for name in names:
         if names.count(name) > 1:
@@ -174,21 +180,21 @@ def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:
     return dict(zip(names, sets, strict=True))
 
 
-def check_measures(specs: Iterable[Any], convention: str | None = None) -> None:
-    """Refuse a mistyped measure: it should not cost the reading of the data."""
+def check_measures(specs: Iterable[str | Measure], convention: str | None = None) -> None:
+    """Refuse a mistyped measure before time is spent on reading data."""
     import rankgrove as rg
 
     for spec in specs:
         rg.measure(spec, convention)
 
 
-def named_files(given: Sequence[str], *, without: str = "") -> dict[str, Path]:
-    """Return the files of models by name: NAME=FILE, or the file's name without its ending.
+def named_files(texts: Sequence[str], *, without: str = "") -> dict[str, Path]:
+    """Return model files by name: NAME=FILE, or the file's name without its ending.
 
-    No name may have a character of `without`.
+    A name must not contain a character of `without`.
     """
     files: dict[str, Path] = {}
-    for text in given:
+    for text in texts:
         name, equals, path = text.partition("=")
         if not equals or Path(text).exists():
             name, path = Path(text).stem, text
@@ -214,7 +220,7 @@ def check_exists(path: Path) -> None:
 
 
 def models_and_data(command: str, files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Tell model files from data by their content, in whatever order they are given."""
+    """Tell model files from data files by their content; they may come in any order."""
     from rankgrove.formats.read import kind_of
 
     models: list[Path] = []
@@ -230,7 +236,7 @@ def models_and_data(command: str, files: Iterable[Path]) -> tuple[list[Path], li
 
 
 def model_and_data(command: str, files: Iterable[Path]) -> tuple[Path, list[Path]]:
-    """Do as :func:`models_and_data` for one model."""
+    """Do the same as :func:`models_and_data`, for exactly one model."""
     models, data = models_and_data(command, files)
     if len(models) != 1:
         raise ParameterError(
@@ -241,12 +247,12 @@ def model_and_data(command: str, files: Iterable[Path]) -> tuple[Path, list[Path
 
 
 def _stem(path: Path) -> str:
-    """Return a file's name without its ending, and without that of a packed file before it."""
+    """Return a file's name without its ending, and without ``.gz``."""
     return Path(path.name.removesuffix(".gz")).stem
 
 
 def _names(text: str, what: str) -> list[str]:
-    """Return the names between commas."""
+    """Split a list of names at its commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise ParameterError(
@@ -256,7 +262,7 @@ def _names(text: str, what: str) -> list[str]:
 
 
 def read_scores(path: Path, n_rows: int) -> np.ndarray:
-    """Read one score a line, in the row order of the data set."""
+    """Read one score per line, in the row order of the data set."""
     import numpy as np
 
     from rankgrove.data.text_files import read_text_bytes
@@ -287,7 +293,7 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
 
 
 def read_names(path: Path) -> list[str]:
-    """Read one name a line."""
+    """Read one name per line."""
     from rankgrove.data.text_files import read_text_bytes
 
     try:
@@ -305,7 +311,7 @@ def read_names(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Source:
-    """What is to be measured, as the command line names it: `kind` is one of `SOURCE_KINDS`."""
+    """A system as the command line names it: `kind` is one of `SOURCE_KINDS`."""
 
     name: str
     kind: str
@@ -318,11 +324,11 @@ class Source:
 
 
 def parse_source(text: str, *, is_run: bool = False) -> Source:
-    """Read SOURCE or NAME=SOURCE: the one grammar of evaluate, compare and report.
+    """Parse SOURCE or NAME=SOURCE, as evaluate, compare and report take it.
 
-    SOURCE is a file, or ``feature:25`` (number or name). What a file holds, a model or one score a
-    line, shows in its content; ``model:FILE``, ``scores:FILE`` and ``run:FILE`` say it. With
-    `is_run`, a file is a TREC run. Without NAME, a file's name or the source itself is the name.
+    SOURCE is a file, or ``feature:25`` (number or name). Whether a file holds a model or one score
+    per line is detected from its content; ``model:FILE``, ``scores:FILE`` and ``run:FILE`` set it.
+    With `is_run`, a file is a TREC run. The default for NAME is the file's name or the source.
     """
     name, equals, source = text.partition("=")
     if not equals or text.partition(":")[0] in SOURCE_KINDS or Path(text).exists():
@@ -339,7 +345,7 @@ def parse_source(text: str, *, is_run: bool = False) -> Source:
 
 
 def parse_sources(texts: Iterable[str], *, is_run: bool = False) -> dict[str, Source]:
-    """Return sources by name; no two may have the same."""
+    """Return sources by name; names must differ."""
     sources: dict[str, Source] = {}
     for text in texts:
         source = parse_source(text, is_run=is_run)
@@ -364,13 +370,13 @@ def _kind_of_file(path: Path) -> str:
 def load_systems(
     sources: Mapping[str, Source], data: Sequence[Path], qrels: Path | None, reading: Reading
 ) -> tuple[dict[str, Any], Any]:
-    """Return the systems by name, in the order given, and the judged data or qrels."""
+    """Return the systems by name, in the given order, and the judged data or qrels."""
     from rankgrove.data.trec import read_qrels, read_run
 
     if qrels is not None:
         judgements = read_qrels(qrels)
         return {name: read_run(source.value) for name, source in sources.items()}, judgements
-    # Models come first: they say how many features the data has.
+    # Models are loaded first: they say how many features the data has.
     models = load_models(sources.values())
     judged = reading.load(data, models=models)
     scores = {
@@ -380,29 +386,29 @@ def load_systems(
         for name, source in sources.items()
         if source.kind != "model"
     }
-    found = models | scores
-    return {name: found[name] for name in sources}, judged
+    systems = models | scores
+    return {name: systems[name] for name in sources}, judged
 
 
 def load_models(sources: Iterable[Source]) -> dict[str, Ranker]:
-    """Return the models among sources by their names."""
+    """Return the models among the sources, by name."""
     from rankgrove.rankers.load import load
 
     return {source.name: load(source.value) for source in sources if source.kind == "model"}
 
 
 def hint(old: str, new: str) -> None:
-    """Say, beside the output, how an old spelling is written now."""
+    """Say on standard error how an old spelling is written now."""
     typer.echo(f"hint: {old} is now written {new}; the old spelling still works.", err=True)
 
 
 def _feature_scores(column: np.ndarray) -> np.ndarray:
-    """Return a feature as scores; a document that lacks it ranks below all that have it."""
+    """Return a feature as scores; documents where it is missing rank below all others."""
     import numpy as np
 
     scores = column.astype(np.float64)
     missing = np.isnan(scores)
     if missing.any():
-        # Just below, and not minus infinity: that would say that it was not retrieved.
+        # Just below, not minus infinity, which would mean that the document was not retrieved.
         scores[missing] = 0.0 if missing.all() else np.nextafter(scores[~missing].min(), -np.inf)
     return scores

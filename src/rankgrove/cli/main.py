@@ -1,4 +1,4 @@
-"""The entry point: collects the commands, and turns a user's mistake into one clear line."""
+"""The command line: collects the commands, and reports a user's mistake in one line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Learning to rank: train rankers, rank, measure, compare, adapt and combine."""
+    """Learning to rank: train, evaluate, compare, explain, combine and serve rankers."""
 
 
 def run() -> None:
@@ -72,7 +72,7 @@ def run() -> None:
     except RankgroveError as error:
         _end(f"error: {error}", 2)
     except BrokenPipeError:
-        # The reader (head, less) has gone: not an error, but nothing more can be written.
+        # The reader (head, less) has closed the pipe: not an error, but nothing can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:

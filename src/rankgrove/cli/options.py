@@ -1,4 +1,4 @@
-"""Options that several commands share, written once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Absent(StrEnum):
-    """What a feature is that a row does not mention."""
+    """The value of features that a row does not mention."""
 
     zero = "zero"
     missing = "missing"
@@ -29,8 +29,8 @@ class Absent(StrEnum):
 DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
 
 _CONVENTION = (
-    "What measures' names do not say: papers, letor, mslr, trec, yahoo, lightgbm, sklearn or "
-    "ranklib."
+    "Whose definition of measures to use where their names leave it open: papers, letor, mslr, "
+    "trec, yahoo, lightgbm, sklearn or ranklib."
 )
 Convention = Annotated[str, typer.Option(help=_CONVENTION, show_default="papers")]
 RunConvention = Annotated[
@@ -58,9 +58,9 @@ FeatureColumns = Annotated[
     typer.Option(
         "--features",
         help="Columns to use as features, as in A,B,C, in CSV and parquet files. In train and cv "
-        "also a file with the number or name of one feature a line, of data of any form: the "
-        "model chooses them wherever it scores.",
-        show_default="all without another role",
+        "also a file with the number or name of one feature per line, for data of any format: "
+        "the model then selects these features whenever it scores.",
+        show_default="all columns without another role",
     ),
 ]
 WeightColumn = Annotated[
@@ -71,25 +71,25 @@ BaseScore = Annotated[
     str | None,
     typer.Option(
         "--base-score",
-        help="Scores for a model to go on from: a column of a CSV or parquet file; for LETOR text "
-        "a file with one score a line.",
+        help="Scores of another ranker that the model starts from: a column of a CSV or parquet "
+        "file; for LETOR text, a file with one score per line.",
     ),
 ]
 Cache = Annotated[
-    bool, typer.Option("--cache", help="Keep a binary copy of LETOR files for the next time.")
+    bool, typer.Option("--cache", help="Keep a binary copy of LETOR files, to read it next time.")
 ]
 ZeroBased = Annotated[
     bool,
     typer.Option(
         "--zero-based",
-        help="LETOR files count features from 0; their 0 is feature 1 here.",
+        help="LETOR files number features from 0; their feature 0 is feature 1 here.",
     ),
 ]
 AbsentFeatures = Annotated[
     Absent | None,
     typer.Option(
         "--absent",
-        help="What a feature is that a row of LETOR text does not mention.",
+        help="Value of features that a row of LETOR text does not mention.",
         show_default="as in the model's training data, else zero",
     ),
 ]
@@ -97,27 +97,29 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse LETOR text that has more or fewer features than the model; otherwise further "
-        "ones are left out, those that it lacks are absent, and a line says so.",
+        help="Refuse LETOR text with more or fewer features than the model. By default, additional "
+        "features are ignored, lacking ones are absent, and a note says so.",
     ),
 ]
 Qrels = Annotated[
-    Path | None, typer.Option(help="TREC judgements, to evaluate runs against as trec_eval does.")
+    Path | None, typer.Option(help="TREC judgements (qrels), to evaluate runs as trec_eval does.")
 ]
 Systems = Annotated[
     list[str] | None,
     typer.Option(
         "--system",
         "-s",
-        help="SOURCE or NAME=SOURCE. SOURCE is the file of a model, feature:N (number or name; "
-        "documents where it is missing come last), a file with one score a line, or with --qrels a "
-        "TREC run. What a file holds shows in its content; model:FILE and scores:FILE say it.",
+        help="SOURCE or NAME=SOURCE; repeat for several. SOURCE is a model file, a file with one "
+        "score per line, feature:N (number or name; documents where it is missing come last), or "
+        "with --qrels a TREC run. The kind of a file is detected from its content; model:FILE and "
+        "scores:FILE set it.",
     ),
 ]
 MissingQueries = Annotated[
     str,
     typer.Option(
-        help="Judged queries that a run lacks: zero (they count 0, as trec_eval -c) or drop."
+        help="Judged queries that a run lacks: zero (they count as 0, as with trec_eval -c) or "
+        "drop (they are left out)."
     ),
 ]
 JsonFile = Annotated[
@@ -130,6 +132,17 @@ PlotFile = Annotated[
 ]
 
 
+JudgedData = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."),
+]
+
+
+def default_convention(qrels: Path | None) -> str:
+    """Return the convention of evaluate and compare where none is given."""
+    return "papers" if qrels is None else "trec"
+
+
 class Normalisation(StrEnum):
     """How features are normalised within a query."""
 
@@ -140,19 +153,22 @@ class Normalisation(StrEnum):
 
 Sample = Annotated[
     float | None,
-    typer.Option(help="Share of the queries that a model of a bag sees.", show_default="0.67"),
+    typer.Option(
+        help="Share of the queries that each model of a bag is trained on.", show_default="0.67"
+    ),
 ]
 Combine = Annotated[
     str | None,
     typer.Option(
-        help="How a bag's scores are made one: minmax, borda or mean.", show_default="minmax"
+        help="How the scores of a bag's models are combined: minmax, borda or mean.",
+        show_default="minmax",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How data files are read: the options of every command that reads some."""
+    """How data files are read: the options of all commands that read data."""
 
     label: LabelColumn = "label"
     qid: QidColumn = "qid"
@@ -166,13 +182,13 @@ class Reading:
     strict: Strict = False
 
     def load(self, paths: Sequence[Path], **known: Any) -> QueryDataset:
-        """Read a data set; `known` comes before the options, and may say what they cannot."""
+        """Read a data set; `known` overrides the options, and may add other arguments."""
         from rankgrove.cli.inputs import load_dataset
 
         return load_dataset(paths, **(asdict(self) | known))
 
     def load_like(self, first: QueryDataset, paths: Sequence[Path], **known: Any) -> QueryDataset:
-        """Read data that goes with a first data set: as wide, absent features meaning the same."""
+        """Read data to go with a first data set: as many features, and the same absent value."""
         from rankgrove.data.file_kinds import is_table
 
         known["absent"] = None if is_table(paths) else first.absent
@@ -183,36 +199,36 @@ _SOME = ("weight", "base_score", "strict")
 
 
 def reads_data(*also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command, in place of its parameter `reading`, the options that make a `Reading`.
+    """Replace a command's parameter `reading` by the options that make up a `Reading`.
 
-    Options of `_SOME` mean nothing to many commands, which take them only where `also` says.
+    Many commands have no use for the options in `_SOME`; a command has those listed in `also`.
     """
     hints = get_type_hints(Reading, include_extras=True)
     taken = [
         inspect.Parameter(
-            one.name,
+            field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=one.default,
-            annotation=hints[one.name],
+            default=field.default,
+            annotation=hints[field.name],
         )
-        for one in fields(Reading)
-        if one.name not in _SOME or one.name in also
+        for field in fields(Reading)
+        if field.name not in _SOME or field.name in also
     ]
 
     def expanded(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(**given: Any) -> None:
-            reading = Reading(**{one.name: given.pop(one.name) for one in taken})
+        def run(**values: Any) -> None:
+            reading = Reading(**{option.name: values.pop(option.name) for option in taken})
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # said in lines, when data was read
-                command(reading=reading, **given)
+                warnings.simplefilter("ignore", DataWarning)  # already said in notes when reading
+                command(reading=reading, **values)
 
-        own = inspect.signature(command, eval_str=True)
+        signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
-        for one in own.parameters.values():
-            parameters += taken if one.name == "reading" else [one]
-        # Typer makes its options of the signature.
-        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        for param in signature.parameters.values():
+            parameters += taken if param.name == "reading" else [param]
+        # Typer reads the options from the signature.
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run
 
     return expanded

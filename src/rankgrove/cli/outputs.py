@@ -1,4 +1,4 @@
-"""What commands write: checked before any work is done, and kept when Ctrl-C ends it."""
+"""What commands write: paths are checked before any work, and Ctrl-C loses no results."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse a file to write that is also read, or written under two options.
+    """Refuse an output file that is also read, or named by two options.
 
-    `outputs` are files by the option that names them.
+    `outputs` maps options to their files.
     """
     seen = {real_path(path): "a file that is read" for path in inputs if path is not None}
     for option, path in outputs.items():
@@ -36,7 +36,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
 def check_writable(
     command: str, outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]
 ) -> None:
-    """Do as :func:`check_outputs`, and refuse files that cannot be written."""
+    """Do the same as :func:`check_outputs`, and refuse files that cannot be written."""
     from rankgrove.reporting.figure import check_plot
     from rankgrove.validation import check_output_file
 
@@ -49,12 +49,12 @@ def check_writable(
 
 
 def score_lines(scores: np.ndarray) -> str:
-    """Return scores as a file has them, one a line."""
+    """Return the text of a score file: one score per line."""
     return "".join(f"{score!r}\n" for score in scores.tolist())
 
 
 def say_written(*paths: Path | None) -> None:
-    """Say which files were written; none where there is none."""
+    """Print the paths of the files that were written; None is skipped."""
     for path in paths:
         if path is not None:
             typer.echo(f"written to {path}")
@@ -62,20 +62,20 @@ def say_written(*paths: Path | None) -> None:
 
 @contextmanager
 def says_what_is_kept(what: str, kept: Path | None, option: str) -> Iterator[None]:
-    """Say, where Ctrl-C ends a long run, what becomes of `what` was done ("models")."""
+    """Print, when Ctrl-C ends a long run, whether its results (`what`: "models") were kept."""
     try:
         yield
     except KeyboardInterrupt:
-        told = f"nothing was kept; with {option} the next run would go on from here."
+        message = f"nothing was kept; with {option} the next run would go on from here."
         if kept is not None:
-            told = f"the {what} done so far are in {kept}; the same command goes on from there."
-        typer.echo(f"interrupted: {told}", err=True)
+            message = f"the {what} done so far are in {kept}; the same command goes on from there."
+        typer.echo(f"interrupted: {message}", err=True)
         raise typer.Exit(130) from None
 
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C end training, and no further one end the writing of the model."""
+    """Let the first Ctrl-C stop training; later ones do not interrupt writing the model."""
     pressed = []
 
     def interrupt(*_: object) -> None:

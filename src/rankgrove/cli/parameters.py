@@ -1,4 +1,4 @@
-"""Rankers by name and their parameters as words; ``rankgrove params`` lists them."""
+"""Rankers by name and their parameters as text; ``rankgrove params`` lists them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankgrove.files import why, write_atomically
 if TYPE_CHECKING:
     from rankgrove.cli.options import Normalisation, Reading
 
-# What is trained here, but not under the name that a paper or the package calls it by.
+# Names from papers or from the package that are no names of rankers here, and what to use instead.
 ELSEWHERE = {
     "bagboo": "BagBoo is a bag of mart: --ranker mart --models 45 --combine mean",
     "blmart": "BL-MART is a bag of lambdamart: --ranker lambdamart --models 45",
@@ -40,22 +40,22 @@ ELSEWHERE = {
 
 def params(
     ranker: Annotated[
-        str, typer.Argument(help="Which ranker; `rankgrove train --help` names them.")
+        str, typer.Argument(help="Name of a ranker; `rankgrove train --help` lists them.")
     ] = "lambdamart",
 ) -> None:
-    """List the parameters of a ranker with their defaults and meaning, as a TOML file."""
-    made = new_ranker(ranker)
+    """Print the parameters of a ranker with defaults and descriptions, as a TOML file."""
+    default_ranker = new_ranker(ranker)
     described: dict[str, str] = {}
-    for one in type(made).__mro__:  # what a ranker shares with others, its base describes
-        described = _descriptions(one.__doc__ or "") | described
-    for name in inspect.signature(type(made)).parameters:
-        value = getattr(made, name)
+    for base in type(default_ranker).__mro__:  # base classes describe shared parameters
+        described = _descriptions(base.__doc__ or "") | described
+    for name in inspect.signature(type(default_ranker)).parameters:
+        value = getattr(default_ranker, name)
         typer.echo(f"# {described.get(name, '')}")
         typer.echo(f"{name} = {_toml(value)}")
 
 
 def new_ranker(name: str) -> Any:
-    """Return an untrained ranker by its name; a name of something else gets a hint."""
+    """Return an untrained ranker by its name; the error for other names has a hint."""
     from rankgrove.rankers.load import trainable
     from rankgrove.validation import check_choice, refuse
 
@@ -72,8 +72,8 @@ def new_ranker(name: str) -> Any:
 
 
 def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
-    """Return parameters of a TOML file and of NAME=VALUE words, the words first."""
-    given = {} if config is None else read_toml(config)
+    """Return parameters from a TOML file and from NAME=VALUE words; the words take precedence."""
+    params = {} if config is None else read_toml(config)
     for item in settings:
         name, equals, text = (part.strip() for part in item.partition("="))
         if not equals or not name or not text:
@@ -81,14 +81,14 @@ def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
                 f"Write a parameter as NAME=VALUE, as in n_trees=500. Got {item!r}."
             )
         try:
-            given[name] = tomllib.loads(f"value = {text}")["value"]
+            params[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            given[name] = text  # a bare word is a text
-    return {name: _plain(value) for name, value in given.items()}
+            params[name] = text  # a bare word is a text
+    return {name: _plain(value) for name, value in params.items()}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says."""
+    """Return the content of a TOML file."""
     try:
         return tomllib.loads(path.read_text())
     except FileNotFoundError:
@@ -99,13 +99,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ParseError(path, None, f"not a TOML file: {error}.") from None
 
 
-def write_toml(path: Path, given: Mapping[str, Any]) -> None:
+def write_toml(path: Path, params: Mapping[str, Any]) -> None:
     """Write parameters to a file that ``--config`` reads."""
-    lines = [f"{name} = {_as_toml(value)}\n" for name, value in given.items()]
+    lines = [f"{name} = {_as_toml(value)}\n" for name, value in params.items()]
     write_atomically(path, "".join(lines))
 
 
-def _as_toml(value: Any) -> str:
+def _as_toml(value: object) -> str:
     if value is None:
         return '"none"'
     if isinstance(value, list | tuple):
@@ -114,9 +114,9 @@ def _as_toml(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return none, true and false in any case as what they say, and a list as a tuple.
+    """Convert the words none, true and false, in upper or lower case, and lists to tuples.
 
-    TOML has no word for none, and the rankers' own lists are tuples.
+    TOML has no word for none, and rankers take tuples.
     """
     words = {"none": None, "true": True, "false": False}
     if isinstance(value, list):
@@ -125,22 +125,22 @@ def _plain(value: Any) -> Any:
 
 
 def _descriptions(doc: str) -> dict[str, str]:
-    """Return what a numpydoc docstring says of every parameter."""
-    found: dict[str, str] = {}
+    """Return the description of every parameter in a numpydoc docstring."""
+    described: dict[str, str] = {}
     name = None
     for line in doc.split("Parameters\n")[-1].split("Attributes\n")[0].splitlines():
         text = line.strip()
         before, colon, after = text.partition(" : ")
         if colon and before.isidentifier():
             name = before
-            found[name] = after
+            described[name] = after
         elif name and text and not set(text) <= {"-"}:
-            found[name] += " " + text
-    return found
+            described[name] += " " + text
+    return described
 
 
-def _toml(value: Any) -> str:
-    """Return a parameter as TOML writes it; --config reads it back."""
+def _toml(value: object) -> str:
+    """Return a parameter's value as TOML, which --config can read."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -149,9 +149,9 @@ def _toml(value: Any) -> str:
 
 
 def prepared(ranker: Any, reading: Reading, normalise: Normalisation | None) -> tuple[Any, Reading]:
-    """Return the ranker on chosen and normalised features, and how the data is read then.
+    """Return the ranker with feature selection and normalisation, and the matching `reading`.
 
-    ``--features`` may name a file, with the number or name of one feature a line.
+    ``--features`` may name a file with the number or name of one feature per line.
     """
     from rankgrove.cli.inputs import read_names
     from rankgrove.rankers.ensembles.prepared import PreparedRanker
@@ -162,18 +162,18 @@ def prepared(ranker: Any, reading: Reading, normalise: Normalisation | None) -> 
         reading = replace(reading, features=None)
     if chosen is None and normalise is None:
         return ranker, reading
-    made = PreparedRanker(ranker, chosen, None if normalise is None else normalise.value)
-    made.check_parameters()
-    return made, reading
+    with_features = PreparedRanker(ranker, chosen, None if normalise is None else normalise.value)
+    with_features.check_parameters()
+    return with_features, reading
 
 
 def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:
-    """Return what was said of a bag, by BaggedRanker's names; refuse it where there is no bag."""
+    """Return the options of a bag as parameters of BaggedRanker; refuse them without --models."""
     if models is None and not (sample is None and combine is None):
         raise ParameterError("--sample and --combine are for bags: give --models too.")
     if sample is not None and not 0.0 < sample <= 1.0:
         raise ParameterError(
             f"--sample is a share of the queries: above 0, 1 at most. Got {sample}."
         )
-    said = {"query_fraction": sample, "combine": combine}
-    return {name: value for name, value in said.items() if value is not None}
+    options = {"query_fraction": sample, "combine": combine}
+    return {name: value for name, value in options.items() if value is not None}

@@ -16,7 +16,7 @@ def prune(
         list[Path],
         typer.Argument(
             metavar="DATA... MODEL",
-            help="Judged data the model was not trained on, such as validation data; and the "
+            help="Judged data that the model was not trained on, such as validation data; and the "
             "trained model: boosted trees, or a bag of them.",
         ),
     ],
@@ -26,29 +26,30 @@ def prune(
         typer.Option(
             "--measure",
             "-m",
-            help="What must hold; repeat for several.",
+            help="Measure that must hold; repeat for several.",
             show_default="the model's own",
         ),
     ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="How much a mean may fall, in the measure's own units.")
-    ] = 0.0,
+    tolerance: Annotated[float, typer.Option(help="How much a measure's mean may fall.")] = 0.0,
     margin: Annotated[
         float,
         typer.Option(
-            help="So many standard errors of the fall are added to it, and a rise counts for "
-            "nothing; 1 is careful, with a tolerance above 0."
+            help="Number of standard errors that are added to a fall before it is compared with "
+            "the tolerance; a rise then counts as 0. 1 is a careful choice, with a tolerance "
+            "above 0."
         ),
     ] = 0.0,
-    keep: Annotated[float, typer.Option(help="Share of the trees that stay in any case.")] = 0.1,
+    keep: Annotated[float, typer.Option(help="Share of the trees to keep at least.")] = 0.1,
     plot: PlotFile = None,
-    curve: Annotated[Path | None, typer.Option(help="CSV file of trees against measures.")] = None,
+    curve: Annotated[
+        Path | None, typer.Option(help="CSV file to write: measures by number of trees.")
+    ] = None,
     convention: Convention = "papers",
     *,
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Take trees out of a model and re-weight the rest, while measures hold on judged data.
+    """Remove trees from a model and re-weight the rest, while measures hold on judged data.
 
     Examples:
 
@@ -64,7 +65,7 @@ def prune(
     check_writable("prune", {"--out": out, "--plot": plot, "--curve": curve}, files)
     trained = rg.load(big)
     judged = reading.load(data, models={str(big): trained})
-    found = rg.prune(
+    pruned = rg.prune(
         trained,
         judged,
         measure or None,
@@ -74,12 +75,12 @@ def prune(
         convention=convention,
         n_threads=threads,
     )
-    found.ranker.save(out)
+    pruned.ranker.save(out)
     if curve is not None:
-        found.to_csv(curve)
+        pruned.to_csv(curve)
     if plot is not None:
-        save_figure(rg.plot.pruning(found), plot)
-    (many, few), (before, after) = found.n_trees, found.values
+        save_figure(rg.plot.pruning(pruned), plot)
+    (many, few), (before, after) = pruned.n_trees, pruned.values
     typer.echo(f"{many:,} trees, {few:,} left ({1 - few / many:.0%} gone)")
     for name in before:
         typer.echo(f"{name}: {before[name]:.4f} before, {after[name]:.4f} after, on these queries")

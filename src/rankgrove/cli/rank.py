@@ -1,4 +1,4 @@
-"""``rankgrove rank``: scores or a TREC run of a trained model."""
+"""``rankgrove rank``: scores of a trained model, or its TREC run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankgrove.cli.options import Reading, Threads, reads_data
 
 
 class Form(StrEnum):
-    """What to write."""
+    """Output formats."""
 
     scores = "scores"
     trec = "trec"
@@ -30,15 +30,15 @@ def rank(
         typer.Option("--out", "-o", help="File to write.", show_default="standard output"),
     ] = None,
     form: Annotated[
-        Form, typer.Option("--format", help="scores: one a line, in row order; trec: a run.")
+        Form, typer.Option("--format", help="scores: one per line, in row order; trec: a TREC run.")
     ] = Form.scores,
-    run_name: Annotated[str, typer.Option(help="trec: the name of the run.")] = "rankgrove",
+    run_name: Annotated[str, typer.Option(help="trec: name of the run.")] = "rankgrove",
     top: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="trec: only the first so many documents of every query; others are not scored "
-            "to the end.",
+            help="trec: write only this many documents per query; scoring the others stops early, "
+            "which saves time.",
             show_default="all",
         ),
     ] = None,
@@ -46,7 +46,7 @@ def rank(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Score documents by a trained model.
+    """Score documents with a trained model.
 
     Examples:
 

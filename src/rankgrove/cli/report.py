@@ -1,4 +1,4 @@
-"""``rankgrove report``: models, features and scores on one page."""
+"""``rankgrove report``: an HTML page that compares models, features and scores."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="The page to write.")]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
-        help="Further judged data, to measure sizes and weights of combinations on: one file, "
-        "or several with commas between them; repeat for several sets."
+        help="Further judged data, for the sections on model sizes and on weights of combinations: "
+        "one file, or several with commas between them; repeat for several sets."
     ),
 ]
 Measures = Annotated[
@@ -34,25 +34,27 @@ Measures = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help="What to measure; repeat for several. Models are compared by the first.",
+        help="Measure to compute; repeat for several. Models are compared by the first.",
         show_default=" ".join(MEASURES),
     ),
 ]
 Queries = Annotated[
     str | None,
     typer.Option(
-        help="Ids of queries whose documents are to be in the page in any case, as in 17,42."
+        help="Ids of queries whose documents are always included in the page, as in 17,42."
     ),
 ]
 Documents = Annotated[
     int,
     typer.Option(
         min=0,
-        help="Documents to put into the page, with ranks, scores and reasons; of larger data, "
-        "those of the queries with the largest differences.",
+        help="Number of documents in the page, with ranks, scores and feature contributions; for "
+        "larger data, those of the queries with the largest differences.",
     ),
 ]
-Title = Annotated[str | None, typer.Option(help="Title of the page.", show_default="the models")]
+Title = Annotated[
+    str | None, typer.Option(help="Title of the page.", show_default="the models' names")
+]
 
 
 @reads_data("base_score", "strict")
@@ -70,9 +72,9 @@ def report(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Put systems on one page: measures, queries won and lost, rankings, features, sizes.
+    """Write an HTML page on systems: measures, queries won and lost, rankings, features, sizes.
 
-    The first system is what the others are compared with.
+    The other systems are compared with the first.
 
     Examples:
 
@@ -102,34 +104,34 @@ def report(
     for path in files:
         check_exists(path)
     sets = named_sets(valid or [])
-    read = [*files, *(one.file for one in sources.values()), *itertools.chain(*sets.values())]
+    read = [*files, *(source.file for source in sources.values()), *itertools.chain(*sets.values())]
     check_writable("report", {"--out": out}, read)
     systems, judged = load_systems(sources, files, None, reading)
     load = partial(reading.load_like, judged, base_score=None)
-    made = rg.report(
+    page = rg.report(
         systems,
         judged,
         measures,
         out,
         convention=convention,
         valid={name: load(paths) for name, paths in sets.items()},
-        queries=None if queries is None else [one.strip() for one in queries.split(",")],
+        queries=None if queries is None else [query.strip() for query in queries.split(",")],
         n_documents=documents,
         title=title,
         n_threads=threads,
     )
-    typer.echo(made.summary)
-    typer.echo(f"written to {out} ({len(made.html.encode()) / 1e6:.1f} MB)")
+    typer.echo(page.summary)
+    typer.echo(f"written to {out} ({len(page.html.encode()) / 1e6:.1f} MB)")
 
 
-def _told_apart(given: list[str]) -> tuple[list[str], list[Path]]:
-    """Return models, which used to be arguments too, and the files of judged data."""
+def _told_apart(texts: list[str]) -> tuple[list[str], list[Path]]:
+    """Return models, which were arguments in the old spelling, and the files of judged data."""
     from rankgrove.cli.inputs import hint
     from rankgrove.formats.read import kind_of
 
     models: list[str] = []
     files: list[Path] = []
-    for text in given:
+    for text in texts:
         path = Path(text.rpartition("=")[2])
         is_model = path.suffix == ".rg" or (path.is_file() and kind_of(path) is not None)
         if is_model:

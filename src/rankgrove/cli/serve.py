@@ -1,4 +1,4 @@
-"""``rankgrove serve``: models behind HTTP."""
+"""``rankgrove serve``: scoring over HTTP."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="[NAME=]FILE...",
-            help="Model files; the name is the file's without its ending. The first answers "
-            "POST /rank.",
+            help="Model files; the default for NAME is the file's name without its ending. The "
+            "first model answers POST /rank.",
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -23,30 +23,30 @@ def serve(
         int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
     ] = 8080,
     max_body: Annotated[
-        int, typer.Option(min=1, help="Most bytes of a request; larger ones get status 413.")
+        int, typer.Option(min=1, help="Maximum bytes per request; larger ones get status 413.")
     ] = 1 << 24,
     max_documents: Annotated[
-        int, typer.Option(min=1, help="Most documents of a request; more get status 422.")
+        int, typer.Option(min=1, help="Maximum documents per request; more get status 422.")
     ] = 10_000,
     timeout: Annotated[
-        float, typer.Option(min=0.001, help="Seconds in which a request's body must have come.")
+        float, typer.Option(min=0.001, help="Seconds in which a request's body must arrive.")
     ] = 30.0,
     watch: Annotated[
         float,
         typer.Option(
             min=0.0,
-            help="Seconds between two looks at the model files, which are read again where they "
-            "changed; 0: only on POST /reload and SIGHUP.",
+            help="Seconds between two checks of the model files; changed files are reloaded. 0: "
+            "reload only on POST /reload and SIGHUP.",
         ),
     ] = 2.0,
     absent: Annotated[
         Absent | None,
         typer.Option(
-            help="What a feature is that a document does not name.",
-            show_default="as in the model's training data; missing, where its file does not say",
+            help="Value of features that a document does not name.",
+            show_default="as in the model's training data; missing if its file does not say",
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors alone.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log only warnings and errors.")] = False,
 ) -> None:
     """Score documents over HTTP: JSON in, ranked ids and scores out.
 

@@ -1,4 +1,4 @@
-"""The command itself: an install whose files this user may not read is told in one line too."""
+"""The command's entry point: reports in one line if rankgrove's own files cannot be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def run() -> None:
-    """Load the command line, and run it."""
+    """Load the command line and run it."""
     try:
         from rankgrove.cli import main
     except OSError as error:

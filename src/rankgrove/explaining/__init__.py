@@ -1,1 +1,1 @@
-"""Explaining: what every feature adds to a score, and how scores follow one feature."""
+"""Explaining scores: feature contributions (SHAP values) and partial dependence."""

@@ -1,20 +1,21 @@
 # mypy: ignore-errors
 """Shapley values of trees, in time linear in the leaves and the depth.
 
-A leaf of value v, whose path asks for d different features, adds to feature k
+A leaf of value v, whose path tests d different features, contributes to feature k
 
     v (o_k - z_k) sum over sets S of the others: |S|! (d - 1 - |S|)! / d! prod_S o prod_rest z
 
-where o_j is 1 where the document meets all conditions on feature j, else 0, and z_j the share of
-the rows that does, by the counts along the path. The factorials are the integral of t^|S| (1 -
+where o_j is 1 if the document meets all conditions on feature j, else 0, and z_j is the share of
+the rows that do, by the counts along the path. The factorials are the integral of t^|S| (1 -
 t)^(d-1-|S|) from 0 to 1, so that the sum is
 
     integral over t of prod_{j != k} (o_j t + z_j (1 - t)),
 
-a polynomial of degree d - 1: Gauss and Legendre's rule with d/2 points is exact, and nothing
-cancels, all its terms being positive. The product goes down the tree edge by edge, the sums over
-leaves come up again; an edge adds, for all leaves below it, its feature's term, less the term of
-the edge above on the same feature, which it replaces. All factors are tables of the tree's own.
+the integral of a polynomial of degree d - 1: Gauss-Legendre quadrature with d/2 points is exact,
+and nothing cancels, because all its terms are positive. The product is computed down the tree edge
+by edge, the sums over leaves on the way up; an edge adds, for all leaves below it, its feature's
+term, minus the term of the nearest edge above on the same feature, which it replaces. All factors
+depend on the tree only, and are kept in tables.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def count_leaves(
 
 @njit(cache=True, nogil=True)
 def follow_paths(node_ptr, leaf_ptr, feature, left, right, leaf_cover, above, share, points):
-    """Fill what hangs on the trees alone; edge 2 n is the left one of node n, 2 n + 1 the right.
+    """Fill what depends on the trees only; edge 2 n leads left from node n, edge 2 n + 1 right.
 
     above[n] : the nearest edge above node n (numbered within its tree) on the same feature, or -1
-    share[e] : share of the node's rows that go along edge e; a half where none is known
+    share[e] : share of the node's rows that follow edge e; a half where the node has no rows
     points[t] : number of quadrature points that tree t needs
     """
     for t in range(node_ptr.size - 1):
@@ -56,7 +57,7 @@ def follow_paths(node_ptr, leaf_ptr, feature, left, right, leaf_cover, above, sh
         n = b - a
         cover = np.zeros(n)
         comes_by = np.full(n, -1)  # the edge that leads to a node
-        n_unique = np.zeros(n, np.int64)  # different features above a node
+        n_unique = np.zeros(n, np.int64)  # number of different features above a node
         for k in range(n - 1, -1, -1):
             for side in range(2):
                 child = left[a + k] if side == 0 else right[a + k]
@@ -72,18 +73,18 @@ def follow_paths(node_ptr, leaf_ptr, feature, left, right, leaf_cover, above, sh
             for side in range(2):
                 child = left[a + k] if side == 0 else right[a + k]
                 if child >= 0:
-                    own = cover[child]
+                    rows = cover[child]
                     comes_by[child] = 2 * k + side
                     n_unique[child] = unique
                 else:
-                    own = leaf_cover[first_leaf + ~child]
-                share[2 * (a + k) + side] = own / cover[k] if cover[k] > 0.0 else 0.5
+                    rows = leaf_cover[first_leaf + ~child]
+                share[2 * (a + k) + side] = rows / cover[k] if cover[k] > 0.0 else 0.5
         points[t] = (most + 1) // 2
 
 
 @njit(cache=True, nogil=True)
 def expected_values(node_ptr, leaf_ptr, left, right, share, value, expected):
-    """Fill the mean of every tree's values, the rows going as their shares say."""
+    """Fill every tree's expected value: the mean of its leaves, weighted by shares of rows."""
     for t in range(node_ptr.size - 1):
         a, n, leaves = node_ptr[t], node_ptr[t + 1] - node_ptr[t], leaf_ptr[t]
         if n == 0:
@@ -95,11 +96,11 @@ def expected_values(node_ptr, leaf_ptr, left, right, share, value, expected):
         for k in range(n):
             for side in range(2):
                 child = left[a + k] if side == 0 else right[a + k]
-                own = reach[k] * share[2 * (a + k) + side]
+                share_here = reach[k] * share[2 * (a + k) + side]
                 if child >= 0:
-                    reach[child] = own
+                    reach[child] = share_here
                 else:
-                    total += own * value[leaves + ~child]
+                    total += share_here * value[leaves + ~child]
         expected[t] = total
 
 
@@ -107,11 +108,11 @@ def expected_values(node_ptr, leaf_ptr, left, right, share, value, expected):
 def fill_tables(first, n, above, share, t, w, table):
     """Fill the factors of the edges of the tree with n nodes from `first` on.
 
-    They are taken at the points t with the weights w of the quadrature.
+    They are evaluated at the quadrature's points t with weights w.
 
-    table[e, 0] and [e, 1] : what the product is multiplied by where the document takes the edge,
-        and where not, having met the conditions of the edge above
-    table[e, 2] and [e, 3] : what the sum over the leaves below counts for the feature then
+    table[e, 0] and [e, 1] : factor of the product if the document follows the edge, and if not,
+        having met the conditions of the edge above
+    table[e, 2] and [e, 3] : factor of the sum over the leaves below, in the same two cases
     """
     met = np.empty(2 * n)  # z: the share of rows that meet all conditions on the feature so far
     for k in range(n):
@@ -141,7 +142,7 @@ def add_tree(
     The tree has n nodes from `first` on, and its leaves from `leaves` on.
     """
     n_points = table.shape[2]
-    # Of nodes and then leaves: the product down to it, and when coming up the sum over its leaves.
+    # For nodes, then leaves: first the product down to it, then the sum over the leaves below it.
     work = np.empty((2 * n + 1, n_points))
     taken = np.empty(2 * n, np.bool_)  # whether the document meets the feature's conditions so far
     for i in range(begin, end):

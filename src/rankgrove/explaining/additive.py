@@ -1,9 +1,10 @@
-"""Every ranker whose score is a sum over features, taken apart into that sum."""
+"""Additive rankers: scores that are sums over features, decomposed into these sums."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -27,13 +28,13 @@ _REMEDY = "rg.partial_dependence shows how its scores follow a feature"
 
 
 class Sum(NamedTuple):
-    """A score taken apart: one base a document, and one number a document and feature."""
+    """Decomposed scores: a base per document, and a contribution per document and feature."""
 
     base: np.ndarray
     parts: np.ndarray
 
     def times(self, factor: float | np.ndarray) -> Sum:
-        """Return the sum times a factor, one for all documents or one each."""
+        """Return the sum times a factor, which is one number or one per document."""
         return Sum(self.base * factor, self.parts * np.reshape(factor, (-1, 1)))
 
     def plus(self, other: Sum) -> Sum:
@@ -42,11 +43,11 @@ class Sum(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What contributions are found on.
+    """The data that contributions are computed on.
 
     data : the documents to explain
-    all_data : the data set they are of, which linear models take their means from
-    background : other data, for means and for the rows at the nodes of trees; or None
+    all_data : the data set that contains them; linear models take their means from it
+    background : other data for these means and for the row counts of tree nodes, or None
     """
 
     data: QueryDataset
@@ -55,13 +56,13 @@ class Context(NamedTuple):
     n_threads: int | None
 
 
-def taken_apart(model: Any, at: Context) -> Sum:
+def taken_apart(model: object, at: Context) -> Sum:
     """Return the score of every document, in the caller's order, as a sum over features."""
-    if isinstance(model, StackedRanker):  # a net itself, so before these
+    if isinstance(model, StackedRanker):  # before NetRanker, of which it is a subclass
         return _stacked(model, at)
-    for kind, way in _WAYS.items():
+    for kind, decompose in _DECOMPOSITIONS.items():
         if isinstance(model, kind):
-            return way(model, at)
+            return decompose(model, at)
     if isinstance(model, Ranker):
         _refuse(type(model).__name__, "its form is not known here")
     raise ParameterError(
@@ -95,40 +96,40 @@ def _foreign(model: TreeRanker, at: Context) -> Sum:
 
 
 def _boosted(model: BoostedRanker, at: Context) -> Sum:
-    found = _trees(model, at)
+    trees = _trees(model, at)
     if getattr(model, "submodel_", None) is None:
-        return found
+        return trees
     if isinstance(model.submodel_, str):  # scores that come with the data
-        below = Sum(np.array(at.data.base_score), np.zeros_like(found.parts))
+        below = Sum(np.array(at.data.base_score), np.zeros_like(trees.parts))
     else:
         below = taken_apart(model.submodel_, at)
-    return below.times(model.submodel_weight_).plus(found)
+    return below.times(model.submodel_weight_).plus(trees)
 
 
 def _linear(model: LinearPredictor, at: Context) -> Sum:
-    """Take w (x - mean of x) of every feature, as scaled; with thresholds, its step's value."""
+    """Take w (x - mean of x) for every scaled feature; with thresholds, its step minus the mean."""
     if isinstance(model, WeightRanker):
         model = model.widened(at.data)
-    own = model.linear_
+    linear = model.linear_
     known = at.all_data if at.background is None else at.background
-    parts = _linear_terms(own, at.data, at.n_threads)
-    mean = _column_means(_linear_terms(own, known, at.n_threads))
-    base = math.fsum([own.intercept, *mean.tolist()])
+    parts = _linear_terms(linear, at.data, at.n_threads)
+    mean = _column_means(_linear_terms(linear, known, at.n_threads))
+    base = math.fsum([linear.intercept, *mean.tolist()])
     return Sum(np.full(at.data.n_rows, base), parts - mean)
 
 
-def _linear_terms(own: Linear, data: QueryDataset, n_threads: int | None) -> np.ndarray:
-    """Return the terms of every document's score, one a feature, in the caller's order."""
-    features, rows = scaled_rows(data, own.scaling, n_threads)
+def _linear_terms(linear: Linear, data: QueryDataset, n_threads: int | None) -> np.ndarray:
+    """Return the terms of every document's score, one per feature, in the caller's order."""
+    features, rows = scaled_rows(data, linear.scaling, n_threads)
     x = dense(features, rows)
-    if own.has_thresholds:
+    if linear.has_thresholds:
         terms = np.empty(x.shape)
-        for j, (thresholds, weights) in enumerate(own.by_feature()):
+        for j, (thresholds, weights) in enumerate(linear.by_feature()):
             steps = np.concatenate([[0.0], np.cumsum(weights)])
             column = np.where(np.isnan(x[:, j]), -np.inf, x[:, j])  # missing: above no threshold
             terms[:, j] = steps[np.searchsorted(thresholds, column, side="left")]
     else:
-        terms = _standardised(x, own.shift, own.scale > 0.0) * own.raw_weights()[0]
+        terms = _standardised(x, linear.shift, linear.scale > 0.0) * linear.raw_weights()[0]
     return data.ungrouped(terms)
 
 
@@ -147,32 +148,32 @@ def _net(model: NetRanker, at: Context) -> Sum:
             "number of features evaluations",
         )
     known = at.all_data if at.background is None else at.background
-    terms = [_net_terms(net, dense(one.features, one.rows)) for one in (at.data, known)]
+    terms = [_net_terms(net, dense(data.features, data.rows)) for data in (at.data, known)]
     mean = _column_means(terms[1])
     return Sum(np.full(at.data.n_rows, math.fsum(mean.tolist())), terms[0] - mean)
 
 
 def _net_terms(net: Network, x: np.ndarray) -> np.ndarray:
-    """Return the terms of a net without hidden units, one a feature."""
+    """Return the terms of a net without hidden units, one per feature."""
     return _standardised(x, net.mean, net.scale != 0.0) * (net.scale * net.output)
 
 
 def _combined(model: CombinedRanker, at: Context) -> Sum:
-    return _weighted([taken_apart(one, at) for one in model.rankers_], model.weights_)
+    return _weighted([taken_apart(ranker, at) for ranker in model.rankers_], model.weights_)
 
 
 def _stacked(model: StackedRanker, at: Context) -> Sum:
     net = model.network_
     if net.hidden:
         _refuse("StackedRanker with hidden units", "their outputs are no sums over rankers")
-    found = _weighted([taken_apart(one, at) for one in model.rankers_], model.weights_)
-    return Sum(found.base - float(model.weights_ @ net.mean), found.parts)
+    total = _weighted([taken_apart(ranker, at) for ranker in model.rankers_], model.weights_)
+    return Sum(total.base - float(model.weights_ @ net.mean), total.parts)
 
 
 def _bag(model: BaggedRanker, at: Context) -> Sum:
-    """Take the mean of all models' sums, each scaled within a query as the bag does it.
+    """Take the mean of the models' sums, each scaled within a query as the bag scales it.
 
-    Least and largest score of the query are held fixed: scaling by them is linear then.
+    The least and largest scores of the query are held fixed, which makes the scaling linear.
     """
     if model.combine == "borda":
         _refuse(
@@ -180,37 +181,37 @@ def _bag(model: BaggedRanker, at: Context) -> Sum:
             "it counts the documents that a model ranks lower. Explain one of its models_ instead, "
             'or score by a bag with combine="mean"',
         )
-    sums = [taken_apart(one, at) for one in model.models_]
+    sums = [taken_apart(member, at) for member in model.models_]
     if model.combine == "minmax":
         columns = model.submodel_scores(at.data, n_threads=at.n_threads)
-        sums = [_scaled(one, s, at.data) for one, s in zip(sums, columns, strict=True)]
+        sums = [_scaled(total, s, at.data) for total, s in zip(sums, columns, strict=True)]
     return _weighted(sums, model.weights_ / model.weights_.sum())
 
 
-def _scaled(found: Sum, scores: np.ndarray, data: QueryDataset) -> Sum:
+def _scaled(total: Sum, scores: np.ndarray, data: QueryDataset) -> Sum:
     """Return the sum of scores scaled to 0 ... 1 within every query (all equal: 0)."""
     grouped, starts = data.grouped(scores), data.query_ptr[:-1]
     low, high = (f.reduceat(grouped, starts) for f in (np.minimum, np.maximum))
     span = high - low
     factor = np.divide(1.0, span, out=np.zeros(span.size), where=span > 0)
     of_row = data.query_of_row
-    return Sum(found.base - low[of_row], found.parts).times(factor[of_row])
+    return Sum(total.base - low[of_row], total.parts).times(factor[of_row])
 
 
 def _prepared(model: PreparedRanker, at: Context) -> Sum:
-    """Take the sum of the ranker inside, whose features are some of the data's."""
-    usual = None if at.background is None else model.prepared(at.background)
-    inside = Context(model.prepared(at.data), model.prepared(at.all_data), usual, at.n_threads)
-    found = taken_apart(model.ranker_, inside)
+    """Take the sum of the inner ranker, which uses some of the data's features."""
+    background = None if at.background is None else model.prepared(at.background)
+    inside = Context(model.prepared(at.data), model.prepared(at.all_data), background, at.n_threads)
+    total = taken_apart(model.ranker_, inside)
     parts = np.zeros((at.data.n_rows, at.data.n_features))
-    parts[:, model.columns_] = found.parts
-    return Sum(found.base, parts)
+    parts[:, model.columns_] = total.parts
+    return Sum(total.base, parts)
 
 
 def _weighted(sums: list[Sum], weights: np.ndarray) -> Sum:
     total = sums[0].times(float(weights[0]))
-    for one, weight in zip(sums[1:], weights[1:].tolist(), strict=True):
-        total = total.plus(one.times(weight))
+    for part, weight in zip(sums[1:], weights[1:].tolist(), strict=True):
+        total = total.plus(part.times(weight))
     return total
 
 
@@ -219,7 +220,7 @@ def _column_means(terms: np.ndarray) -> np.ndarray:
     return np.array([math.fsum(column) / len(column) for column in terms.T.tolist()])
 
 
-_WAYS: dict[type, Any] = {
+_DECOMPOSITIONS: dict[type[Ranker], Callable[..., Sum]] = {
     BoostedRanker: _boosted,
     TreeRanker: _foreign,
     LinearPredictor: _linear,

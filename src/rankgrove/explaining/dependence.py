@@ -1,10 +1,10 @@
-"""``rg.partial_dependence``: how a model's scores follow one feature, or two."""
+"""``rg.partial_dependence``: a model's mean score as a function of one or two features."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,23 +18,26 @@ from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.validation import check_integer, counted, refuse
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
 DEFAULT_POINTS = 40
-MOST_CELLS = 1 << 25  # scores in memory at once: stretches of the grid are taken in turn
+MOST_CELLS = 1 << 25  # scores in memory at once; longer grids are computed in parts
 
 
 @dataclass(frozen=True, eq=False)
 class PartialDependence:
-    """How scores follow a feature; what :func:`partial_dependence` returns.
+    """Scores as a function of a feature; what :func:`partial_dependence` returns.
 
     Attributes
     ----------
     model : its class
-    features : the name of the feature, or of both
-    grid : the values it was set to, ascending; of two features, one array each
-    mean : the mean score of all rows at every value, rounded once; of shape (grid,), or (first's
-        grid, second's grid)
-    levels, quantiles : how the rows' scores are spread: one row of `quantiles` a level
+    features : the name of the feature, or the names of both
+    grid : the values that it was set to, ascending; for two features, one array each
+    mean : the mean score of all rows at every value, rounded once; of shape (grid,), or (first
+        grid, second grid)
+    levels, quantiles : the spread of the rows' scores: `quantiles` has one row per level
     n_rows : number of rows
     """
 
@@ -46,17 +49,17 @@ class PartialDependence:
     quantiles: np.ndarray
     n_rows: int
 
-    def to_pandas(self) -> Any:
-        """Return a pandas frame, one row a value of the grid, or a pair of them."""
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas frame, one row per value of the grid, or per pair of values."""
         import pandas as pd
 
         if isinstance(self.grid, tuple):
-            index: Any = pd.MultiIndex.from_product(self.grid, names=self.features)
+            index: pd.Index = pd.MultiIndex.from_product(self.grid, names=self.features)
         else:
             index = pd.Index(self.grid, name=self.features[0])
         spread = {
-            f"{level:g}": one.ravel()
-            for level, one in zip(self.levels, self.quantiles, strict=True)
+            f"{level:g}": scores.ravel()
+            for level, scores in zip(self.levels, self.quantiles, strict=True)
         }
         return pd.DataFrame({"mean": self.mean.ravel(), **spread}, index=index)
 
@@ -77,7 +80,7 @@ def partial_dependence(
 ) -> PartialDependence:
     """Return the mean score of the data's rows with a feature set to every value of a grid.
 
-    Exact: every score is what ``predict`` gives for the row with that value, to the bit.
+    The result is exact: every score is what ``predict`` returns for the row with that value.
 
     Parameters
     ----------
@@ -85,8 +88,8 @@ def partial_dependence(
     dataset : the rows
     feature : 1-based number or name; a pair of them for both together
     grid : values; or a number of quantiles of the data's values (default 40); or ``"thresholds"``,
-        for trees: one value a step of the score, so that nothing is left out. Of two features a
-        pair of these, or one for both. Infinite values are taken, and NaN, for a missing value
+        for trees: one value per step of the score, so that nothing is left out. For two features,
+        a pair of these, or one for both. Infinite values are allowed, and NaN for a missing value
     n_threads : threads to use, None for all cores; the result does not depend on it
 
     Examples
@@ -94,8 +97,8 @@ def partial_dependence(
     >>> import rankgrove as rg
     >>> data = rg.make_artificial(40, seed=1)
     >>> model = rg.MART(n_trees=10).fit(data)
-    >>> found = rg.partial_dependence(model, data, "f1", grid=[-1.0, 0.0, 1.0])
-    >>> found.grid.tolist(), found.mean.shape
+    >>> curve = rg.partial_dependence(model, data, "f1", grid=[-1.0, 0.0, 1.0])
+    >>> curve.grid.tolist(), curve.mean.shape
     ([-1.0, 0.0, 1.0], (3,))
     """
     owner = "partial_dependence"
@@ -106,18 +109,18 @@ def partial_dependence(
     named = list(feature) if pair else [feature]
     if len(named) not in (1, 2):
         refuse("feature", owner, "one feature, or a pair of them", feature)
-    columns = [dataset.feature_index(one) for one in named]
+    columns = [dataset.feature_index(name) for name in named]
     if len(set(columns)) != len(columns):
         refuse("feature", owner, "two different features", feature)
     is_pair = pair and isinstance(grid, tuple | list) and len(grid) == 2 and len(columns) == 2
-    given = list(grid) if is_pair else [grid] * len(columns)
-    grids = [_grid(trained, dataset, j, one) for j, one in zip(columns, given, strict=True)]
-    found = [
+    given_grids = list(grid) if is_pair else [grid] * len(columns)
+    grids = [_grid(trained, dataset, j, g) for j, g in zip(columns, given_grids, strict=True)]
+    curves = [
         _along(trained, dataset, columns[0], grids[0], fixed, n_threads)
         for fixed in ([{}] if len(columns) == 1 else [{columns[1]: v} for v in grids[1].tolist()])
     ]
-    mean = np.stack([one[0] for one in found], axis=-1)
-    spread = np.stack([one[1] for one in found], axis=-1)
+    mean = np.stack([curve[0] for curve in curves], axis=-1)
+    spread = np.stack([curve[1] for curve in curves], axis=-1)
     single = len(columns) == 1
     return PartialDependence(
         model=type(trained).__name__,
@@ -130,8 +133,8 @@ def partial_dependence(
     )
 
 
-def _refuse_by_query(model: Any, holder: str | None = None) -> None:
-    """Refuse models that bring values or scores to a scale of the query, themselves or inside."""
+def _refuse_by_query(model: Ranker, holder: str | None = None) -> None:
+    """Refuse models that scale features or scores by query, themselves or in a member."""
     what = None
     if isinstance(model, LinearPredictor) and model.linear_.scaling in BY_QUERY:
         what = f"features (scaling={model.linear_.scaling!r})"
@@ -145,18 +148,18 @@ def _refuse_by_query(model: Any, holder: str | None = None) -> None:
             "value for all documents of a query says nothing. Take one of its models, or a ranker "
             "that does not scale by query."
         )
-    for one in model.members():
-        _refuse_by_query(one, name)
+    for member in model.members():
+        _refuse_by_query(member, name)
 
 
-def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndarray:
-    """Return the values of a grid, ascending, a missing one last."""
+def _grid(model: Ranker, data: QueryDataset, column: int, grid: Any) -> np.ndarray:
+    """Return the values of a grid, ascending, a missing value last."""
     owner = "partial_dependence"
-    if isinstance(given, str):
+    if isinstance(grid, str):
         trees = model.flat()
-        if given != "thresholds" or trees is None:
+        if grid != "thresholds" or trees is None:
             rule = "values, a number of quantiles, or 'thresholds' for one sum of trees"
-            refuse("grid", owner, rule, given)
+            refuse("grid", owner, rule, grid)
         exact = trees.threshold[trees.feature == column]
         at = exact.astype(np.float32)
         at = np.where(at > exact, np.nextafter(at, np.float32(-np.inf)), at)  # on the left side
@@ -164,10 +167,10 @@ def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndar
         if not at.size:
             name = data.feature_names[column]
             raise DataError(f"partial_dependence: no tree looks at {name!r}: there is no step.")
-        # a step reaches from above one threshold up to the next, itself included
+        # a step begins above one threshold and ends at the next, included
         return np.append(at, np.nextafter(at[-1], np.float32(np.inf)))
-    if given is None or np.ndim(given) == 0:
-        n = DEFAULT_POINTS if given is None else check_integer("grid", owner, given, low=2)
+    if grid is None or np.ndim(grid) == 0:
+        n = DEFAULT_POINTS if grid is None else check_integer("grid", owner, grid, low=2)
         values = data.column(column + 1)
         values = values[np.isfinite(values)]
         if not values.size:
@@ -178,12 +181,12 @@ def _grid(model: Ranker, data: QueryDataset, column: int, given: Any) -> np.ndar
         levels = np.linspace(0.0, 1.0, n)
         return np.unique(np.quantile(values, levels, method="inverted_cdf").astype(np.float32))
     try:
-        made = np.unique(np.asarray(given, np.float64).astype(np.float32))
+        values = np.unique(np.asarray(grid, np.float64).astype(np.float32))
     except (TypeError, ValueError):
-        refuse("grid", owner, "a list of numbers", given)
-    if made.ndim != 1 or not made.size:
-        refuse("grid", owner, "a list of at least one number", given)
-    return made
+        refuse("grid", owner, "a list of numbers", grid)
+    if values.ndim != 1 or not values.size:
+        refuse("grid", owner, "a list of at least one number", grid)
+    return values
 
 
 def _along(
@@ -208,7 +211,7 @@ def _along(
             out = scores[at : at + x.shape[0]]
             _fill(model, data, at, x, column, part, out, n_threads)
             at += x.shape[0]
-        means += [math.fsum(one) / len(one) for one in scores.T.tolist()]
+        means += [math.fsum(values) / len(values) for values in scores.T.tolist()]
         spreads.append(np.quantile(scores, LEVELS, axis=0))
     return np.array(means), np.concatenate(spreads, axis=1)
 
@@ -223,7 +226,7 @@ def _fill(
     out: np.ndarray,
     n_threads: int | None,
 ) -> None:
-    """Score the rows of a block, which is ours to change, for every value."""
+    """Score the rows of a block for every value of the grid; the block `x` is overwritten."""
     rows = slice(first, first + x.shape[0])
     base = None if data.base_score is None else data.base_score[rows]
     for g, value in enumerate(grid.tolist()):

@@ -1,4 +1,4 @@
-"""``rg.explain``: the scores of documents as sums over features."""
+"""``rg.explain``: feature contributions (SHAP values) of documents' scores."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def explain(
     *,
     n_threads: int | None = None,
 ) -> Explanation:
-    """Explain scores: what every feature adds to every document's, summing exactly to the score.
+    """Return feature contributions (SHAP values), which sum exactly to every document's score.
 
-    For trees these are Shapley values, exact and path-dependent (TreeSHAP), the numbers of
-    LightGBM's ``pred_contrib``: conditions on features that are not given are met by as many rows
-    as in training (XGBoost's models know sums of hessians in their place). For linear models it is
-    the weight times the distance from the feature's mean. Submodels, weighted combinations and bags
-    are sums of these. Bags by ``"minmax"`` are explained within the query, its least and largest
-    scores held fixed. Nets with hidden units, McRank and
-    bags by ``"borda"`` have no such sum, and are refused.
+    For trees these are exact, path-dependent Shapley values (TreeSHAP), the same numbers as
+    LightGBM's ``pred_contrib``: a condition on an unknown feature is met by the same share of rows
+    as in training (models of XGBoost have sums of hessians instead of row counts). For linear
+    models a contribution is the weight times the distance from the feature's mean. Contributions
+    of submodels, weighted combinations and bags are sums of these. Bags with ``combine="minmax"``
+    are explained within the query, with its least and largest scores held fixed. Nets with hidden
+    units, McRank and bags with ``combine="borda"`` are not sums over features, and are refused.
 
     Parameters
     ----------
     model : a trained ranker, or the path of its file
     dataset : documents with features
     query : the id of the query to explain; None: all queries
-    background : data whose rows stand for what is usual: their numbers at every node, their means
-        of features. None: what trees know from training, and for linear models `dataset`
+    background : reference data, for the row counts of tree nodes and the means of features. None:
+        the counts of training, and for linear models the means of `dataset`
     n_threads : threads to use, None for all cores; the result does not depend on it
 
     Examples
@@ -49,12 +49,12 @@ def explain(
     >>> import math, rankgrove as rg
     >>> data = rg.make_artificial(50, seed=1)
     >>> model = rg.LambdaMART(n_trees=20).fit(data)
-    >>> found = rg.explain(model, data, query=data.query_ids[0])
-    >>> total = math.fsum([found.base[3], *found.contributions[3], found.rounding[3]])
-    >>> total == float(found.scores[3])
+    >>> result = rg.explain(model, data, query=data.query_ids[0])
+    >>> total = math.fsum([result.base[3], *result.contributions[3], result.rounding[3]])
+    >>> total == float(result.scores[3])
     True
-    >>> best, second = found.ranking[:2]
-    >>> found.why(best, second).total > 0
+    >>> best, second = result.ranking[:2]
+    >>> result.why(best, second).total > 0
     True
     """
     trained = checked_model(model, "explain")
@@ -63,11 +63,11 @@ def explain(
         background = checked_data(trained, background, "background", "explain")
     part = dataset if query is None else dataset.select([_position(dataset, query)])
     scores = trained.predict(part, n_threads=n_threads)
-    found = taken_apart(trained, Context(part, dataset, background, n_threads))
-    parts = np.ascontiguousarray(found.parts)
+    total = taken_apart(trained, Context(part, dataset, background, n_threads))
+    parts = np.ascontiguousarray(total.parts)
     rounding = [
         settle(score, base, parts[i])
-        for i, (score, base) in enumerate(zip(scores.tolist(), found.base.tolist(), strict=True))
+        for i, (score, base) in enumerate(zip(scores.tolist(), total.base.tolist(), strict=True))
     ]
     names = getattr(trained, "feature_names_", None)
     return Explanation(
@@ -77,7 +77,7 @@ def explain(
         query_ids=np.array(part.qid),
         labels=np.array(part.y),
         scores=scores,
-        base=found.base,
+        base=total.base,
         contributions=parts,
         rounding=np.array(rounding),
         values=dense(part.features, part.rows),
@@ -85,14 +85,14 @@ def explain(
 
 
 def checked_model(model: Any, owner: str) -> Ranker:
-    """Return the trained ranker that is given, by itself or by its file's name."""
+    """Return the trained ranker that is given, as an object or by the path of its file."""
     rule = "a trained ranker, or the path of its model file"
     if isinstance(model, str | Path):
         if not Path(model).is_file():
             refuse("model", owner, rule + ", and there is no such file", str(model))
         model = load(model)
     inside = getattr(model, "ranker", None)
-    if not isinstance(model, Ranker) and isinstance(inside, Ranker):  # what a search found
+    if not isinstance(model, Ranker) and isinstance(inside, Ranker):  # the result of a search
         model = inside
     if not isinstance(model, Ranker):
         refuse("model", owner, rule, model)
@@ -102,7 +102,7 @@ def checked_model(model: Any, owner: str) -> Ranker:
 
 
 def checked_data(model: Ranker, data: Any, name: str, owner: str) -> QueryDataset:
-    """Return a data set of the model's features; refuse what is none."""
+    """Return the data with the model's features in the model's order; refuse anything else."""
     if not isinstance(data, QueryDataset):
         shown = repr(data) if isinstance(data, str | Path) else type(data).__name__
         raise DataError(
@@ -115,23 +115,23 @@ def checked_data(model: Ranker, data: Any, name: str, owner: str) -> QueryDatase
 
 
 def _position(data: QueryDataset, query: Any) -> int:
-    """Return where a query stands among the ids; a number may be given as text."""
+    """Return the position of a query among the ids; a number may be given as text."""
     ids = data.query_ids.tolist()
     for wanted in (query, str(query)):
-        for i, one in enumerate(ids):
-            if one == wanted or (isinstance(wanted, str) and str(one) == wanted):
+        for i, query_id in enumerate(ids):
+            if query_id == wanted or (isinstance(wanted, str) and str(query_id) == wanted):
                 return i
     raise DataError(
         f"There is no query {query!r} among the {len(ids):,} of the data"
-        f"{nearest(query, [str(one) for one in ids])}."
+        f"{nearest(query, [str(query_id) for query_id in ids])}."
     )
 
 
 def _documents(data: QueryDataset, part: QueryDataset, query: Any) -> tuple[str, ...]:
-    """Return the ids of documents; where there are none, their rows in the data, as in runs."""
+    """Return the ids of documents; where there are none, their row numbers, as in runs."""
     if query is None:
         rows = np.arange(data.n_rows)
     else:
         rows = np.flatnonzero(data.query_of_row == _position(data, query))
     ids = [""] * part.n_rows if part.docid is None else part.docid.tolist()
-    return tuple(one or f"row{row}" for one, row in zip(ids, rows.tolist(), strict=True))
+    return tuple(document or f"row{row}" for document, row in zip(ids, rows.tolist(), strict=True))

@@ -1,10 +1,10 @@
-"""An explanation: scores as sums over features, to the last bit, and what can be read from it."""
+"""Explanations: scores as exact sums of feature contributions, and tables of these."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,19 +13,22 @@ from rankgrove.errors import DataError
 from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @dataclass(frozen=True, eq=False)
 class ContributionTable:
-    """What features add to a number, the largest first; prints as a table.
+    """Feature contributions to a number, the largest first; prints as a table.
 
     Attributes
     ----------
     title : what the number is
-    features : names, the one that adds most (up or down) first
-    values : the features' values: a column name -> one a feature
-    amounts : what every feature adds
-    base, base_name : what the sum begins with
-    rounding : what the arithmetic of the model lost or gained
+    features : names, by absolute contribution, the largest first
+    values : the features' values: column name -> one value per feature
+    amounts : the contribution of every feature
+    base, base_name : the start of the sum
+    rounding : the rounding error of the model's arithmetic
     total, total_name : the number itself: ``math.fsum([base, *amounts, rounding])``, to the bit
     """
 
@@ -40,7 +43,7 @@ class ContributionTable:
     total_name: str
 
     def text(self, top: int | None = 10) -> str:
-        """Return the table with the `top` features (None: all that add something)."""
+        """Return the table with the `top` features (None: all with a contribution)."""
         rows = self._rows(top)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [self.title]
@@ -62,8 +65,8 @@ class ContributionTable:
         shown, rest = (used, used[:0]) if top is None else (used[:top], used[top:])
         rows = [["feature", *self.values, "adds"]]
         for k in shown.tolist():
-            own = [_number(column[k]) for column in self.values.values()]
-            rows.append([self.features[k], *own, _signed(float(self.amounts[k]))])
+            values = [_number(column[k]) for column in self.values.values()]
+            rows.append([self.features[k], *values, _signed(float(self.amounts[k]))])
         blank = [""] * len(self.values)
         if rest.size:
             amount = math.fsum(self.amounts[rest].tolist())
@@ -77,7 +80,7 @@ class ContributionTable:
     def __str__(self) -> str:
         return self.text()
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the features' rows as a pandas frame."""
         import pandas as pd
 
@@ -96,15 +99,15 @@ class Explanation:
     Attributes
     ----------
     model : a few words about it
-    feature_names : one a column of `contributions`
+    feature_names : one per column of `contributions`
     documents : the ids of documents, in the order of the data; ``row12`` where it has none
     query_ids : the query of every document
-    labels, scores : one a document
-    base : what every document's sum begins with: the mean score, as the rows of training go
-    contributions : float64, one row a document, one column a feature
-    rounding : what the floating-point arithmetic of score and contributions differs by, one a
-        document: some 1e-16 of the score, and 1e-7 where a model adds in float32
-    values : float32, the features themselves
+    labels, scores : one per document
+    base : the start of every document's sum: the expected score over the rows of training
+    contributions : float64, one row per document, one column per feature
+    rounding : the difference between score and contributions in floating-point arithmetic, one per
+        document: about 1e-16 of the score, and 1e-7 where a model adds in float32
+    values : float32, the values of the features
     """
 
     model: str
@@ -125,18 +128,18 @@ class Explanation:
 
     @property
     def ranking(self) -> np.ndarray:
-        """The documents' places in this explanation, the highest score first; ties as they come."""
+        """The documents' positions, the highest score first; ties in the order of the data."""
         return np.argsort(-self.scores, kind="stable")
 
     def position(self, document: int | str) -> int:
-        """Return the place of a document, given by its id, or by its place."""
+        """Return the position of a document, given by its id or by its position."""
         if isinstance(document, str):
-            found = [i for i, name in enumerate(self.documents) if name == document]
-            if len(found) == 1:
-                return found[0]
-            if found:
+            places = [i for i, name in enumerate(self.documents) if name == document]
+            if len(places) == 1:
+                return places[0]
+            if places:
                 raise DataError(
-                    f"{counted(len(found), 'document')} have the id {document!r}: explain one "
+                    f"{counted(len(places), 'document')} have the id {document!r}: explain one "
                     "query, or give the document's place, a number."
                 )
             raise DataError(
@@ -147,13 +150,13 @@ class Explanation:
         return check_integer("document", "Explanation", document, low=0, high=last)
 
     def importance(self) -> dict[str, float]:
-        """Return the mean size of every feature's contributions, the largest first."""
+        """Return every feature's mean absolute contribution, the largest first."""
         size = np.abs(self.contributions).mean(axis=0)
         order = np.argsort(-size, kind="stable")
         return {self.feature_names[j]: float(size[j]) for j in order.tolist()}
 
     def table(self, document: int | str) -> ContributionTable:
-        """Return what every feature adds to one document's score, the largest first."""
+        """Return the feature contributions to one document's score, the largest first."""
         i = self.position(document)
         order, rounding = _by_size(self.contributions[i]), float(self.rounding[i])
         return ContributionTable(
@@ -169,9 +172,9 @@ class Explanation:
         )
 
     def why(self, above: int | str, below: int | str) -> ContributionTable:
-        """Return why a document's score is above another's: their difference by features.
+        """Return why a document's score is above another's: their difference per feature.
 
-        What a feature adds is what it adds to the first, less what it adds to the second.
+        A feature's amount is its contribution to the first, minus its contribution to the second.
         """
         a, b = self.position(above), self.position(below)
         total = float(self.scores[a] - self.scores[b])
@@ -194,8 +197,8 @@ class Explanation:
             total_name="difference",
         )
 
-    def to_pandas(self) -> Any:
-        """Return a pandas frame: a row a document, with score, base and all contributions."""
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas frame: one row per document, with score, base and all contributions."""
         import pandas as pd
 
         index = pd.MultiIndex.from_arrays(
@@ -226,16 +229,16 @@ class Explanation:
 def settle(score: float, base: float, parts: np.ndarray) -> float:
     """Return the rounding that makes ``fsum([base, *parts, rounding])`` the score to the bit.
 
-    It is far smaller than a unit in the last place of what is added, so that one float has all of
-    it, unless the score is itself nothing but rounding (1.0 - 1.0 + 1e-30): what is left then
-    goes to the smallest parts.
+    It is far smaller than a unit in the last place of the summands, so that one float can hold it,
+    unless the score itself is only rounding error (1.0 - 1.0 + 1e-30): the remainder is then added
+    to the smallest parts.
     """
     rounding = math.fsum([score, -base, *(-parts).tolist()])
     for j in np.argsort(np.abs(parts), kind="stable").tolist():
         listed = [base, *parts.tolist(), rounding]
         if math.fsum(listed) == score:
             break
-        parts[j] += math.fsum([score, *(-one for one in listed)])
+        parts[j] += math.fsum([score, *(-term for term in listed)])
     return rounding
 
 

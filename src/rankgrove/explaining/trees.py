@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove import parallel
+from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.model.ensemble import Ensemble
 
@@ -16,9 +18,10 @@ if TYPE_CHECKING:
 
     Matrix = np.ndarray | scipy.sparse.csr_matrix
 
-ROWS_AT_ONCE = 8192  # of sparse data made dense
-TREES_AT_ONCE = 256  # whose tables are in memory
-SERIAL_STEPS = 1 << 11  # fewer documents times trees are not worth a second thread
+Tables = dict[int, tuple[tuple[int, int, int], np.ndarray]]  # tree -> first node, nodes, first leaf
+ROWS_AT_ONCE = 8192  # of sparse data that are made dense
+TREES_AT_ONCE = 256  # trees whose tables are in memory
+SERIAL_STEPS = 1 << 11  # with fewer documents times trees, one thread is used
 
 
 def tree_contributions(
@@ -27,14 +30,14 @@ def tree_contributions(
     cover: np.ndarray,
     n_threads: int | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Return the mean score, and what every feature adds to it in every document.
+    """Return the expected score, and every document's feature contributions.
 
     Parameters
     ----------
-    ensemble : trees with one score a row
-    features : float32, one row a document
-    cover : how many rows reach every leaf; conditions that a document is not asked for are met by
-        shares of these
+    ensemble : trees with one score per row
+    features : float32, one row per document
+    cover : number of rows that reach every leaf; a condition on an unknown feature is met by its
+        share of these rows
     """
     from rankgrove.explaining._shap_kernels import (
         add_tree,
@@ -43,44 +46,47 @@ def tree_contributions(
         follow_paths,
     )
 
-    own = ensemble
-    above = np.empty(own.feature.size, np.int64)
-    share = np.empty(2 * own.feature.size)
-    points = np.empty(own.n_trees, np.int64)
+    trees = ensemble
+    above = np.empty(trees.feature.size, np.int64)
+    share = np.empty(2 * trees.feature.size)
+    points = np.empty(trees.n_trees, np.int64)
     follow_paths(
-        *(own.node_ptr, own.leaf_ptr, own.feature, own.left, own.right),
+        *(trees.node_ptr, trees.leaf_ptr, trees.feature, trees.left, trees.right),
         *(cover, above, share, points),
     )
-    expected = np.empty(own.n_trees)
-    expected_values(own.node_ptr, own.leaf_ptr, own.left, own.right, share, own.value, expected)
+    expected = np.empty(trees.n_trees)
+    expected_values(
+        trees.node_ptr, trees.leaf_ptr, trees.left, trees.right, share, trees.value, expected
+    )
     n_rows = features.shape[0]
-    phi = np.zeros((n_rows, own.n_features))
-    trees = (own.feature, own.threshold, own.left, own.right, own.missing_left, own.value)
-    few = 1 if n_rows * own.n_trees < SERIAL_STEPS else n_threads
-
-    add: Any = add_tree
+    phi = np.zeros((n_rows, trees.n_features))
+    nodes = trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left
+    few = 1 if n_rows * trees.n_trees < SERIAL_STEPS else n_threads
+    add: Callable[..., None] = add_tree
     rules = {n: _quadrature(n) for n in np.unique(points).tolist()}
-    ends, bounds = own.node_ptr.tolist(), parallel.piece_bounds(np.arange(n_rows + 1), few, 4)
-    for begin in range(0, own.n_trees if n_rows else 0, TREES_AT_ONCE):
-        tables = {}
-        for t in range(begin, min(begin + TREES_AT_ONCE, own.n_trees)):
+    ends, bounds = trees.node_ptr.tolist(), parallel.piece_bounds(np.arange(n_rows + 1), few, 4)
+    for begin in range(0, trees.n_trees if n_rows else 0, TREES_AT_ONCE):
+        tables: Tables = {}
+        for t in range(begin, min(begin + TREES_AT_ONCE, trees.n_trees)):
             a, n = ends[t], ends[t + 1] - ends[t]
             table = np.empty((2 * n, 4, int(points[t])))
             fill_tables(a, n, above, share, *rules[int(points[t])], table)
-            tables[t] = (a, n, int(own.leaf_ptr[t])), table
+            tables[t] = (a, n, int(trees.leaf_ptr[t])), table
 
-        def work(first: int, last: int, tables: dict[int, Any] = tables) -> None:
+        def work(first: int, last: int, tables: Tables = tables) -> None:
             for place, table in tables.values():
-                add(features, first, last, *place, *trees, above, share, table, phi)
+                add(features, first, last, *place, *nodes, trees.value, above, share, table, phi)
 
         parallel.run_pieces(work, bounds, few)
-    return math.fsum([own.base, *expected.tolist()]), phi
+    return math.fsum([trees.base, *expected.tolist()]), phi
 
 
-def leaf_cover(ensemble: Ensemble, background: Any, n_threads: int | None = None) -> np.ndarray:
-    """Return how many rows reach every leaf: of training, or of other data where it is given.
+def leaf_cover(
+    ensemble: Ensemble, background: QueryDataset | None, n_threads: int | None = None
+) -> np.ndarray:
+    """Return the number of rows that reach every leaf, in training or in the background data.
 
-    A model that knows no counts, but sums of hessians (as XGBoost's do), is taken by these.
+    For a model with sums of hessians instead of counts, as those of XGBoost, these are returned.
     """
     if background is None:
         if ensemble.leaf_count.min(initial=0) >= 0:
@@ -95,25 +101,25 @@ def leaf_cover(ensemble: Ensemble, background: Any, n_threads: int | None = None
         )
     from rankgrove.explaining._shap_kernels import count_leaves
 
-    own = ensemble
-    total = np.zeros(own.n_leaves)
+    trees, total = ensemble, np.zeros(ensemble.n_leaves)
     for block in dense_blocks(background.features, background.rows):
-        pieces = parallel.piece_bounds(np.arange(own.n_trees + 1), n_threads)
+        pieces = parallel.piece_bounds(np.arange(trees.n_trees + 1), n_threads)
 
         def work(first: int, last: int, block: np.ndarray = block) -> None:
             count_leaves(
                 *(block, np.arange(block.shape[0])),
-                *(own.node_ptr[first : last + 1], own.leaf_ptr[first : last + 1]),
-                *(own.feature, own.threshold, own.left, own.right, own.missing_left, total),
+                *(trees.node_ptr[first : last + 1], trees.leaf_ptr[first : last + 1]),
+                *(trees.feature, trees.threshold, trees.left, trees.right),
+                *(trees.missing_left, total),
             )
 
-        if own.n_trees:
+        if trees.n_trees:
             parallel.run_pieces(work, pieces, n_threads)
     return total
 
 
-def dense_blocks(features: Matrix, rows: np.ndarray | slice | None) -> Any:
-    """Give the rows, block by block, as dense float32 matrices."""
+def dense_blocks(features: Matrix, rows: np.ndarray | slice | None) -> Iterator[np.ndarray]:
+    """Yield the rows, block by block, as dense float32 matrices."""
     chosen = np.arange(features.shape[0])
     chosen = chosen if rows is None else chosen[rows]
     for first in range(0, chosen.size, ROWS_AT_ONCE):

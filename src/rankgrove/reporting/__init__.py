@@ -1,1 +1,1 @@
-"""Pictures of what was found."""
+"""Plots, and the report page that compares models."""

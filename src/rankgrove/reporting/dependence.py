@@ -1,4 +1,4 @@
-"""How several models' scores follow the features that matter most to them."""
+"""Partial dependence of several models on the features that are most important to them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.reporting.importance import Importance, overall
 from rankgrove.reporting.reasons import spread_of
-from rankgrove.reporting.systems import System, some_queries
+from rankgrove.reporting.systems import Model, System, some_queries
 
 N_FEATURES = 6
 N_POINTS = 20
-N_ROWS = 1000  # every point costs a scoring of them
+N_ROWS = 1000  # all of them are scored for every point
 
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """One feature.
+    """The partial dependence of several models on one feature.
 
     Attributes
     ----------
     feature : its name
-    tenths : the values that cut the documents into tenths
-    grid : the values it was set to
-    lines : model -> the mean score at every value, less the mean of all scores, in their deviations
+    tenths : the deciles of its values
+    grid : the values that it was set to
+    lines : model -> standardised mean score at every value of the grid: minus the mean of the
+        model's scores, divided by their standard deviation
     """
 
     feature: str
@@ -51,10 +52,10 @@ def dependences(
     importances: Sequence[Importance | None],
     n_threads: int | None,
 ) -> list[Dependence]:
-    """Return the features of the largest share in all models' importance, and how scores follow."""
+    """Return the partial dependence on the features most important to all models together."""
     sample = some_queries(data, N_ROWS)
-    asked = {one.name: _asked(one, sample, n_threads) for one in systems}
-    found = []
+    asked = {system.name: _asked(system, sample, n_threads) for system in systems}
+    shown = []
     for j in overall(importances, N_FEATURES):
         values = data.column(j + 1)
         values = values[np.isfinite(values)]
@@ -70,21 +71,21 @@ def dependences(
             try:
                 line = partial_dependence(model, sample, j + 1, grid, n_threads=n_threads).mean
             except RankgroveError:
-                continue  # it scales by query, or is not one of ours
+                continue  # it scales by query, or is not a ranker of rankgrove
             lines[name] = (line - mean) / spread
         if lines and grid.size > 1:
             tenths = np.quantile(values, np.linspace(0.1, 0.9, 9))
             tenths = np.unique(tenths.clip(grid[0], grid[-1]))
-            found.append(Dependence(data.feature_names[j], tenths, grid, lines))
-    return found
+            shown.append(Dependence(data.feature_names[j], tenths, grid, lines))
+    return shown
 
 
 def _asked(
     system: System, data: QueryDataset, n_threads: int | None
-) -> tuple[Any, float, float] | None:
-    """Return a model to ask, the mean of its scores and their deviation; None where there is none.
+) -> tuple[Model, float, float] | None:
+    """Return a model without scaling by query, and the mean and deviation of its scores, or None.
 
-    Both are of the rows that are asked about: a feature that does nothing lies at 0.
+    Both are taken over `data`, so that a feature without effect has a line at 0.
     """
     model = system.model
     if model is None:
@@ -102,9 +103,10 @@ def _asked(
 
 @dataclass(frozen=True, eq=False)
 class _InUnits:
-    """A bag of plain scores, brought to the mean and the deviation of the bag that it stands for.
+    """A bag of plain scores, rescaled to the mean and deviation of the bag that it replaces.
 
-    ``mean`` and ``spread`` are its own, `centre` and `reach` the other's.
+    ``mean`` and ``spread`` are those of the plain scores, ``centre`` and ``reach`` those of the
+    replaced bag.
     """
 
     bag: BaggedRanker
@@ -120,32 +122,32 @@ class _InUnits:
         return self.centre + self.reach * (scores - self.mean) / self.spread
 
 
-def _plain(model: Any, data: QueryDataset, n_threads: int | None) -> Any:
-    """Return a model that scales nothing by query; None where there is no such model.
+def _plain(model: Model, data: QueryDataset, n_threads: int | None) -> Model | None:
+    """Return the model in a form that scales nothing by query; None if it has no such form.
 
-    A value that all documents of a query have says nothing once it is scaled within the query.
-    Of a bag that brings its models' scores to one scale in this way, the models are asked, each in
-    deviations of its own scores: their mean is that of a bag of plain scores whose weights are
-    divided by the deviations. Inside a combination it takes the bag's place.
+    Partial dependence gives all documents of a query the same value, which scaling within the
+    query would remove. A bag that scales its models' scores by query is therefore replaced, also
+    inside a combination, by a bag of plain scores: its weights are divided by the deviations of
+    the models' scores.
     """
     if isinstance(model, LinearPredictor):
         return None if model.linear_.scaling in BY_QUERY else model
     if isinstance(model, BaggedRanker):
-        if any(_plain(one, data, n_threads) is None for one in model.models_):
+        if any(_plain(member, data, n_threads) is None for member in model.models_):
             return None
         return model if model.combine == "mean" else _plain_bag(model, data, n_threads)
     if isinstance(model, CombinedRanker | StackedRanker):
-        inside = [_plain(one, data, n_threads) for one in model.rankers_]
-        if any(one is None for one in inside):
+        inside = [_plain(ranker, data, n_threads) for ranker in model.rankers_]
+        if any(ranker is None for ranker in inside):
             return None
-        made = copy.copy(model)
-        made.rankers_ = tuple(inside)
-        return made
+        combination = copy.copy(model)
+        combination.rankers_ = tuple(inside)
+        return combination
     return model
 
 
 def _plain_bag(bag: BaggedRanker, data: QueryDataset, n_threads: int | None) -> _InUnits | None:
-    spreads = np.array([spread_of(one) for one in bag.submodel_scores(data, n_threads)])
+    spreads = np.array([spread_of(scores) for scores in bag.submodel_scores(data, n_threads)])
     used = np.flatnonzero(spreads > 0.0)
     if not used.size:
         return None

@@ -18,7 +18,7 @@ class Differences:
     ----------
     system, against, measure : names
     query_ids : in the order of the differences
-    values : one a query
+    values : one per query
     """
 
     system: str
@@ -29,7 +29,7 @@ class Differences:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Queries won, lost and alike."""
+        """Numbers of queries won, lost and tied."""
         won, lost = int((self.values > 0).sum()), int((self.values < 0).sum())
         return won, lost, self.values.size - won - lost
 
@@ -42,8 +42,8 @@ def differences(
     against = names[0] if against is None else against
     others = [name for name in names if name != against]
     system = others[0] if system is None else system
-    for given in (system, against):
-        check_choice("system", "differences", given, names)
+    for name in (system, against):
+        check_choice("system", "differences", name, names)
     values = paired(comparison.per_query[system], comparison.per_query[against])
     order = np.argsort(-values, kind="stable")
     return Differences(

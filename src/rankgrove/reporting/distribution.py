@@ -1,4 +1,4 @@
-"""How a model's scores lie, label by label."""
+"""The distribution of a model's scores, per label."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from rankgrove.errors import DataError
 
 N_BINS = 40
-MOST_LABELS = 6  # more different ones are put together in groups of about equal size
-OUTSIDE = 0.005  # of a label's scores on either side, beyond the bins: they count in the last
+MOST_LABELS = 6  # more distinct labels are merged into groups of about equal size
+OUTSIDE = 0.005  # share of a label's scores beyond the bins on either side, counted in the last bin
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +20,9 @@ class ScoreDistribution:
     Attributes
     ----------
     model : its name
-    labels : the labels, or ranges of labels, as texts, lowest first
-    counts : documents with each of them
-    edges : the borders of the bins
+    labels : the labels, or ranges of labels, as text, lowest first
+    counts : number of documents with each of them
+    edges : edges of the bins
     shares : of shape (labels, bins): the share of a label's documents in every bin
     """
 
@@ -34,14 +34,14 @@ class ScoreDistribution:
 
 
 def score_distribution(name: str, scores: np.ndarray, y: np.ndarray) -> ScoreDistribution:
-    """Return the histograms of scores by label; documents that were not retrieved are left out."""
+    """Return the histograms of scores per label; documents that were not retrieved are left out."""
     retrieved = np.isfinite(scores)
     if not retrieved.any():
         raise DataError(f"The scores of {name!r} are all infinite: there is nothing to show.")
     scores, y = scores[retrieved], y[retrieved]
     texts, group = label_groups(y)
     reach = [np.quantile(scores[group == g], [OUTSIDE, 1.0 - OUTSIDE]) for g in range(len(texts))]
-    low, high = min(one[0] for one in reach), max(one[1] for one in reach)
+    low, high = min(ends[0] for ends in reach), max(ends[1] for ends in reach)
     if not high > low:
         low, high = scores.min(), scores.max()
     if not high > low:
@@ -57,7 +57,7 @@ def score_distribution(name: str, scores: np.ndarray, y: np.ndarray) -> ScoreDis
 
 
 def label_groups(y: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the labels as texts, few of them, and the place of every row's label among them."""
+    """Return the labels or label ranges as text, and the index of every row's label among them."""
     values, group = np.unique(y, return_inverse=True)
     if values.size <= MOST_LABELS:
         return tuple(f"{v:g}" for v in values), group
@@ -66,6 +66,6 @@ def label_groups(y: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     used, group = np.unique(group, return_inverse=True)
     texts = []
     for g in range(used.size):
-        own = y[group == g]
-        texts.append(f"{own.min():.3g}–{own.max():.3g}")
+        labels = y[group == g]
+        texts.append(f"{labels.min():.3g}–{labels.max():.3g}")
     return tuple(texts), group

@@ -1,22 +1,23 @@
-"""A figure to draw on, and how it is written."""
+"""Making Matplotlib figures and writing them to files."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankgrove.errors import MissingExtraError, ParameterError
 from rankgrove.files import atomic_output
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
-    """Return an empty figure; without Matplotlib, say how to get it.
+def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Figure:
+    """Return an empty figure, or raise an error that says how to install Matplotlib.
 
-    It belongs to no window and to no global list of figures; notebooks show it as a picture.
+    It belongs to no window and is not in pyplot's list of figures; notebooks show it as an image.
     """
     try:
         import matplotlib.figure  # noqa: F401  # before Picture, which may be loaded already
@@ -27,22 +28,22 @@ def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Any:
     return Picture(figsize=(width, height), layout="constrained")
 
 
-def log_x(axes: Any) -> None:
-    """Make the axis of x logarithmic, with plain numbers that do not run into each other."""
+def log_x(axes: Axes) -> None:
+    """Make the x axis logarithmic, with plain numbers that do not overlap."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     decades = math.log10(high / low)
     most = {0.8: (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), 2.5: (1.0, 2.0, 5.0), 4.5: (1.0, 3.0)}
-    steps = next((one for limit, one in most.items() if decades < limit), (1.0,))
+    steps = next((steps for limit, steps in most.items() if decades < limit), (1.0,))
     axes.xaxis.set_major_locator(LogLocator(subs=steps))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the form of the file's ending, whole or not at all."""
+    """Write a figure in the format of the file's ending, whole or not at all."""
     with atomic_output(path, pack=False) as out:
         figure.savefig(out, format=path.suffix.lstrip(".").lower(), dpi=150)
 

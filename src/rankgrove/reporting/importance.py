@@ -1,10 +1,9 @@
-"""Which features a model looks at most."""
+"""Feature importance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,12 @@ from rankgrove.measures.base import Measure
 from rankgrove.model.linear import Linear
 from rankgrove.random import generator
 from rankgrove.rankers.trees.trada import Trada
-from rankgrove.reporting.systems import some_queries
+from rankgrove.reporting.systems import Model, some_queries, with_features
 from rankgrove.validation import check_choice
 
 KINDS = ("gain", "split", "weight", "permutation")
-PERMUTED_ROWS = 4000  # of the data, at the most: every feature costs a scoring of them
-PERMUTED_FEATURES = 1000  # more of them would take too long
+PERMUTED_ROWS = 4000  # at most: they are scored once per feature
+PERMUTED_FEATURES = 1000  # more would take too long
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +31,10 @@ class Importance:
     model : its name
     kind : ``"gain"`` or ``"split"`` (shares of trees' gains or splits), ``"weight"`` (how far a
         linear model's feature moves scores), ``"permutation"`` (how much the measure falls when
-        the feature's values change places)
+        the feature's values are permuted)
     features : all names, in the data's order
-    values : one a feature
-    of_base : whether gains are those of the base model's training, which adapted trees keep
+    values : one per feature
+    of_base : whether the gains are those of the base model's training, which adapted trees keep
     """
 
     model: str
@@ -55,22 +54,22 @@ class Importance:
         }[self.kind]
 
     def top(self, n: int) -> list[int]:
-        """Return the columns of the `n` most important features, leaving out those of none."""
+        """Return the columns of the `n` most important features, without those of importance 0."""
         order = np.argsort(-self.values, kind="stable")[:n]
         return [int(j) for j in order if self.values[j] > 0]
 
 
 def feature_importance(
     name: str,
-    model: Any,
+    model: Model,
     data: QueryDataset,
     measure: str | Measure,
     kind: str | None = None,
     n_threads: int | None = None,
 ) -> Importance | None:
-    """Return a model's feature importance: its own where it has one, else by permutation.
+    """Return a model's own feature importance, or its permutation importance if it has none.
 
-    None where there are too many features to permute, or none at all.
+    None if there are too many features to permute, or no features.
     """
     if kind is not None:
         check_choice("kind", "importance", kind, KINDS)
@@ -92,15 +91,15 @@ def feature_importance(
             f"{type(model).__name__} has no importance of the kind {kind!r}: leave kind out, or "
             "ask for 'permutation'."
         )
-    values = np.pad(values, (0, max(0, data.n_features - values.size)))  # what it does not know of
+    values = np.pad(values, (0, max(0, data.n_features - values.size)))  # unknown to the model: 0
     of_base = kind == "gain" and isinstance(model, Trada)
     return Importance(name, str(kind), tuple(data.feature_names), np.nan_to_num(values), of_base)
 
 
 def overall(importances: Sequence[Importance | None], n: int) -> list[int]:
     """Return the columns of the `n` features with the largest shares in all models together."""
-    sizes = [one.values.clip(0) for one in importances if one is not None]
-    shares = [one / one.sum() for one in sizes if one.sum() > 0.0]
+    sizes = [importance.values.clip(0) for importance in importances if importance is not None]
+    shares = [values / values.sum() for values in sizes if values.sum() > 0.0]
     if not shares:
         return []
     total = np.sum(shares, axis=0)
@@ -108,25 +107,17 @@ def overall(importances: Sequence[Importance | None], n: int) -> list[int]:
 
 
 def _by_permutation(
-    model: Any, data: QueryDataset, measure: str | Measure, n_threads: int | None
+    model: Model, data: QueryDataset, measure: str | Measure, n_threads: int | None
 ) -> np.ndarray:
-    """Return how much the measure falls when a feature's values change places among documents."""
+    """Return how much the measure falls when a feature's values are permuted among documents."""
     sample = some_queries(data, PERMUTED_ROWS)
     features = np.empty((sample.n_rows, sample.n_features), np.float32)
     sample.copy_features(features)
     order = generator(0, "permutation importance").permutation(sample.n_rows)
 
     def value(matrix: np.ndarray) -> float:
-        names = sample.feature_names if sample.has_feature_names else None
-        moved = QueryDataset(
-            matrix,
-            sample.y,
-            sample.qid,
-            feature_names=names,
-            base_score=sample.base_score,
-            absent=sample.absent_given,
-        )
-        (mean,) = evaluate(model, moved, measure, n_threads=n_threads).mean.values()
+        permuted = with_features(sample, matrix)
+        (mean,) = evaluate(model, permuted, measure, n_threads=n_threads).mean.values()
         return mean
 
     before = value(features)

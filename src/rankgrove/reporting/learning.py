@@ -1,13 +1,12 @@
-"""What a model's training record says: a measure on validation data, round by round.
+"""Learning curves from a model's training history: a measure on validation data, per round.
 
-A bag and a combination have no record of their own: theirs are the records of what they hold.
+Bags and combinations have no history of their own; their curves are those of their members.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.prepared import PreparedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.reporting.systems import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +24,14 @@ class LearningCurve:
     Attributes
     ----------
     model, data, measure : names
-    unit : what is counted: ``"trees"``, ``"rounds"`` (of several trees), ``"epochs"``, or ``"C"``
-        where every point is a training of its own
-    x, y : the counts and the values; of a bag the mean of its models, NaN from where one of them
-        ended
+    unit : what x counts: ``"trees"``, ``"rounds"`` (of several trees), ``"epochs"``, or ``"C"``
+        where every point is a separate training
+    x, y : the counts and the values; for a bag the mean over its models, NaN after the end of the
+        shortest
     best : the count that was kept, or None
     member : which ranker of a combination this is, or None
-    of : of a bag, one row a model, NaN after its end; else None
-    kept : of a bag, the count that every model kept, NaN where it has none
+    of : for a bag, one row per model, NaN after its end; else None
+    kept : for a bag, the count that every model kept, NaN where there is none
     """
 
     model: str
@@ -47,92 +47,93 @@ class LearningCurve:
 
     @property
     def name(self) -> str:
-        """What the line is called."""
+        """The name of the line."""
         name = self.model if self.member is None else f"{self.model}: {self.member}"
         return name if self.of is None else f"{name}, mean of {len(self.of)}"
 
     def is_record_of(self, other: LearningCurve) -> bool:
-        """Return whether two curves are the same record, of a model that is shown twice."""
+        """Return whether two curves have the same history, of a model that is shown twice."""
         mine, others = (
-            (one.data, one.measure, one.unit, one.best, one.of is None) for one in (self, other)
+            (curve.data, curve.measure, curve.unit, curve.best, curve.of is None)
+            for curve in (self, other)
         )
         return mine == others and all(
             np.array_equal(a, b, equal_nan=True) for a, b in ((self.x, other.x), (self.y, other.y))
         )
 
 
-def learning_curves(name: str, model: Any) -> list[LearningCurve]:
-    """Return the curves of a model's training record; none where it has no record."""
+def learning_curves(name: str, model: Model) -> list[LearningCurve]:
+    """Return the curves of a model's training history; none where it has no history."""
     if isinstance(model, PreparedRanker):
         return learning_curves(name, model.ranker_)
     if isinstance(model, BaggedRanker):
         return _of_bag(name, model)
-    found = _own(name, model)
+    curves = _own(name, model)
     for member, ranker in _members(model):
-        for one in learning_curves(name, ranker):
-            inside = member if one.member is None else f"{member}: {one.member}"
-            found.append(replace(one, member=inside))
-    return found
+        for curve in learning_curves(name, ranker):
+            inside = member if curve.member is None else f"{member}: {curve.member}"
+            curves.append(replace(curve, member=inside))
+    return curves
 
 
-def _members(model: Any) -> list[tuple[str, Any]]:
-    """Return the rankers of a combination, named by their kinds and weights, or of a stack."""
+def _members(model: Model) -> list[tuple[str, Model]]:
+    """Return the rankers of a combination or a stack, named by class and weight."""
     if not isinstance(model, CombinedRanker | StackedRanker):
         return []
-    names = [type(one).__name__ for one in model.rankers_]
+    names = [type(ranker).__name__ for ranker in model.rankers_]
     count: Counter[str] = Counter()
-    made = []
+    members = []
     for k, (name, ranker) in enumerate(zip(names, model.rankers_, strict=True)):
         count[name] += 1
         text = f"{name} {count[name]}" if names.count(name) > 1 else name
         if isinstance(model, CombinedRanker):
             text += f" × {model.weights_[k]:.3g}".replace("-", "−")
-        made.append((text, ranker))
-    return made
+        members.append((text, ranker))
+    return members
 
 
 def _of_bag(name: str, bag: BaggedRanker) -> list[LearningCurve]:
-    """Return the curves of a bag's models, put together by data and measure."""
+    """Return the curves of a bag's models, grouped by data and measure."""
     groups: dict[tuple[str, str, str], list[LearningCurve]] = {}
     for model in bag.models_:
-        for one in _own(name, model):
-            groups.setdefault((one.data, one.measure, one.unit), []).append(one)
-    found = []
+        for curve in _own(name, model):
+            groups.setdefault((curve.data, curve.measure, curve.unit), []).append(curve)
+    joined = []
     for (data, measure, unit), curves in groups.items():
-        longest = max((one.x for one in curves), key=len)
+        longest = max((curve.x for curve in curves), key=len)
         of = np.full((len(curves), longest.size), np.nan)
-        for row, one in zip(of, curves, strict=True):
-            row[: one.y.size] = one.y
-        kept = np.array([np.nan if one.best is None else one.best for one in curves])
+        for row, curve in zip(of, curves, strict=True):
+            row[: curve.y.size] = curve.y
+        kept = np.array([np.nan if curve.best is None else curve.best for curve in curves])
         mean = of.mean(axis=0)
-        found.append(
+        joined.append(
             LearningCurve(name, data, measure, unit, longest, mean, None, of=of, kept=kept)
         )
-    return found
+    return joined
 
 
-def _own(name: str, model: Any) -> list[LearningCurve]:
-    """Return what is on a model's own record."""
+def _own(name: str, model: Model) -> list[LearningCurve]:
+    """Return the curves of a model's own history."""
     history = getattr(model, "history_", None) or {}
     unit, best = _unit(model)
-    found = []
+    curves = []
     for data, measures in history.items():
         for measure, values in measures.items():
             y = np.array(values, np.float64)
             x = np.arange(1.0, y.size + 1)
-            if unit == "C":
-                x = np.array([one["C"] for one in model.solutions_], np.float64)
+            if hasattr(model, "solutions_"):
+                x = np.array([solution["C"] for solution in model.solutions_], np.float64)
             start = getattr(model, "start_values_", {}).get(data, {}).get(measure)
-            if start is not None:  # what it went on from, before the first tree
+            if start is not None:  # the value of the submodel, before the first tree
                 x, y = np.append(0.0, x), np.append(start, y)
             if y.size > 1:
-                found.append(LearningCurve(name, data, measure, unit, x, y, best))
-    return found
+                curves.append(LearningCurve(name, data, measure, unit, x, y, best))
+    return curves
 
 
-def _unit(model: Any) -> tuple[str, float | None]:
-    """Return what a model's record counts, and the count that was kept."""
-    if hasattr(model, "solutions_"):
+def _unit(model: Model) -> tuple[str, float | None]:
+    """Return the unit of a model's history, and the count that was kept."""
+    if hasattr(model, "solutions_") and hasattr(model, "C_"):
         return "C", float(model.C_)
     if hasattr(model, "best_epoch_"):
         return "epochs", model.best_epoch_

@@ -1,4 +1,4 @@
-"""Figures of Matplotlib with the look of the report page, which notebooks show as pictures."""
+"""Matplotlib settings that give figures the look of the report page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N_COLOURS = 8
 
 @cache
 def page_colours() -> dict[str, str]:
-    """Return the colours of the report page, in its light form, by their names in the style."""
+    """Return the colours of the report page's light theme, by their names in the style sheet."""
     css = files("rankgrove.reporting").joinpath("templates/report.css").read_text("utf-8")
     root = css[: css.index("}")]
     return dict(re.findall(r"--(\w+): (#[0-9a-f]+);", root))
@@ -25,7 +25,7 @@ def page_colours() -> dict[str, str]:
 
 @cache
 def style() -> Any:
-    """Return the page's colours, fonts and grid as settings of Matplotlib."""
+    """Return the page's colours, fonts and grid as Matplotlib settings."""
     from cycler import cycler
     from matplotlib.font_manager import get_font_names
 
@@ -50,7 +50,7 @@ def style() -> Any:
         "figure.titlesize": 12,
         "figure.titleweight": "bold",
         "font.family": "sans-serif",
-        "font.sans-serif": [one for one in fonts if one in known],
+        "font.sans-serif": [font for font in fonts if font in known],
         "font.size": 9.5,
         "grid.color": colour["grid"],
         "grid.linewidth": 0.9,
@@ -69,9 +69,9 @@ def style() -> Any:
 
 
 def styled(plot: Callable[P, R]) -> Callable[P, R]:
-    """Let a function that draws do so in the page's look; Matplotlib's settings stay as they are.
+    """Decorate a plotting function to use the page's look; global settings stay unchanged.
 
-    Without Matplotlib the function says itself how to get it.
+    Without Matplotlib the function itself raises an error that says how to install it.
     """
 
     @wraps(plot)

@@ -1,4 +1,4 @@
-"""``rg.report``: models on one page."""
+"""``rg.report``: a page that compares models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rankgrove.validation import check_integer, check_output_file
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """What :func:`report` made.
+    """What :func:`report` returns.
 
     Attributes
     ----------
@@ -62,23 +62,23 @@ def report(
     title: str | None = None,
     n_threads: int | None = None,
 ) -> Report:
-    """Put one or several models on one page that needs no network.
+    """Show one or several models on one self-contained HTML page.
 
     Parameters
     ----------
-    models : a model or several, in a dict by name or in a list; the first is what the others are
-        compared with. Whatever :func:`rankgrove.evaluate` takes: rankers, models with ``predict``,
+    models : a model or several, in a dict by name or in a list; the others are compared with the
+        first. Whatever :func:`rankgrove.evaluate` takes: rankers, models with ``predict``,
         scores; also what :func:`rankgrove.prune` and :func:`rankgrove.optimal_combination` return
     dataset : judged data that no model was trained on
-    measures : what to measure; the first is what models are compared by
+    measures : the measures to compute; models are compared by the first
     out : the file to write
-    convention : what measures' names do not say
-    valid : further data to measure sizes and weights of combinations on: a QueryDataset, or several
-        in a dict
-    queries : ids of queries whose documents are to be in the page in any case
-    n_documents : number of documents to put into the page, with ranks, scores and what features add
-        to them; where the data has more, those of the queries with the largest differences
-    title : of the page
+    convention : settles what the measures' names leave open
+    valid : further data for model sizes and weights of combinations: a QueryDataset, or several in
+        a dict
+    queries : ids of queries whose documents are always included in the page
+    n_documents : number of documents in the page, with ranks, scores and feature contributions;
+        where the data has more, those of the queries with the largest differences
+    title : title of the page
     n_threads : threads to use, None for all cores
 
     Returns
@@ -91,8 +91,8 @@ def report(
     >>> import rankgrove as rg
     >>> train, test = rg.make_artificial(40, seed=1), rg.make_artificial(20, seed=2)
     >>> model = rg.LambdaMART(n_trees=5).fit(train)
-    >>> made = rg.report({"f1": test.column(1), "trees": model}, test, "ndcg@10", "report.html")
-    >>> made.summary[:34]
+    >>> page = rg.report({"f1": test.column(1), "trees": model}, test, "ndcg@10", "report.html")
+    >>> page.summary[:34]
     'trees is significantly better than'
     """
     owner = "report"
@@ -108,23 +108,23 @@ def report(
     wanted = query_places(dataset, queries)
     watched = valid_datasets(valid, owner)
     subject = measured(systems, dataset, watched, listed, convention, n_threads)
-    names = [one.name for one in systems]
+    names = [system.name for system in systems]
     first = subject.measures[0]
     if subject.comparisons:
-        found = verdict(subject.comparisons[first])
+        result = verdict(subject.comparisons[first])
     else:
-        one = subject.evaluations[0]
-        if len(one.dropped[first]) == dataset.n_queries:
+        evaluation = subject.evaluations[0]
+        if len(evaluation.dropped[first]) == dataset.n_queries:
             raise DataError(
                 f"report: {first} leaves out every query of the data (nothing relevant, or all "
                 "labels equal)."
             )
-        found = verdict_of_one(names[0], first, one)
+        result = verdict_of_one(names[0], first, evaluation)
     shown = content(subject, wanted, n_documents)
-    made = Report(str(found), page(title or _title(names), found, subject, shown))
+    page_report = Report(str(result), page(title or _title(names), result, subject, shown))
     if out is not None:
-        made.save(out)
-    return made
+        page_report.save(out)
+    return page_report
 
 
 def _title(names: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""The report as one HTML file that needs nothing else: styles, scripts and data are inside.
+"""The report as one self-contained HTML file, with its styles, scripts and data inside.
 
-Texts of the data (ids, names) come into the page in two ways, both harmless: escaped into the
-markup, and as JSON in which ``<``, ``>`` and ``&`` are written as ``\\u003c`` and so on. A policy
-in the page lets the browser run this page's own script alone, by its hash, and load nothing.
+Text from the data (ids, names) enters the page in two ways, both safe: escaped in the markup, and
+as JSON in which ``<``, ``>`` and ``&`` are written as ``\\u003c`` and so on. A content security
+policy allows only the page's own script, identified by its hash, and loads nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
 
 from rankgrove._version import __version__
 from rankgrove.evaluation.compare import Contrast
-from rankgrove.reporting.content import Subject
+from rankgrove.reporting.content import Content, Subject
 from rankgrove.reporting.distribution import label_groups
 from rankgrove.reporting.verdict import Verdict, is_significant, p_text, signed
 from rankgrove.validation import counted
@@ -30,11 +29,11 @@ N_COLOURS = 8
 _PARTS = re.compile(r"(?<=[_./-])|(?<=[a-z])(?=[A-Z])")
 
 
-def page(title: str, verdict: Verdict, subject: Subject, found: dict[str, Any]) -> str:
-    """Return the page's text."""
+def page(title: str, verdict: Verdict, subject: Subject, values: Content) -> str:
+    """Return the page's HTML."""
     script = "(() => {\n" + "\n".join(_template(name) for name in SCRIPTS) + "\n})();"
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
-    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Template(_template("report.html")).substitute(
         title=escape(title),
         verdict=escape(verdict.sentence),
@@ -45,16 +44,16 @@ def page(title: str, verdict: Verdict, subject: Subject, found: dict[str, Any]) 
         style=_template("report.css").strip(),
         facts=_facts(subject),
         measures_lead=escape(_lead(subject)),
-        measures_table=_measures_table(subject, found["micros"]),
+        measures_table=_measures_table(subject, values["micros"]),
         tests=_tests(subject),
-        data=embedded(found | {"means": _means(subject)}),
+        data=embedded({**values, "means": _means(subject)}),
         script=script,
-        footer=f"Made by rankgrove {__version__} on {made}.",
+        footer=f"Made by rankgrove {__version__} on {now}.",
     )
 
 
-def embedded(value: Any) -> str:
-    """Return JSON that can stand inside a script element, whatever its texts are."""
+def embedded(value: object) -> str:
+    """Return JSON that is safe inside a script element, whatever strings it contains."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -107,21 +106,24 @@ def _means(subject: Subject) -> list[list[list[float | None]]]:
 
     return [
         [
-            [plain(one.mean[name]), *(plain(v) for v in one.interval[name])]
-            for one in subject.evaluations
+            [plain(evaluation.mean[name]), *(plain(v) for v in evaluation.interval[name])]
+            for evaluation in subject.evaluations
         ]
         for name in subject.measures
     ]
 
 
-def _measures_table(subject: Subject, micros: dict[str, float]) -> str:
+def _measures_table(subject: Subject, micros: dict[str, float | None]) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in subject.measures)
     time_head = '<th scope="col">scoring<br>µs / document</th>' if micros else ""
-    best = {name: max(one.mean[name] for one in subject.evaluations) for name in subject.measures}
+    best = {
+        name: max(evaluation.mean[name] for evaluation in subject.evaluations)
+        for name in subject.measures
+    }
     contrasts = {
-        (name, one.system): one
+        (name, contrast.system): contrast
         for name, comparison in subject.comparisons.items()
-        for one in comparison.contrasts
+        for contrast in comparison.contrasts
     }
     rows = []
     for k, (system, result) in enumerate(zip(subject.systems, subject.evaluations, strict=True)):
@@ -151,7 +153,7 @@ def _measures_table(subject: Subject, micros: dict[str, float]) -> str:
 
 
 def _breakable(name: str) -> str:
-    """Return a name that may go on in the next line between its parts, escaped."""
+    """Return an escaped name in which lines may break between its parts."""
     return "<wbr>".join(escape(part) for part in _PARTS.split(name))
 
 
@@ -165,22 +167,22 @@ def _mark(contrast: Contrast | None) -> str:
 
 
 def _tests(subject: Subject) -> str:
-    """Return the table of all differences to the first model, and of the tests of them."""
+    """Return the table of all differences to the first model, with their significance tests."""
     if not subject.comparisons:
         return ""
     rows = []
     for name, comparison in subject.comparisons.items():
-        for one in comparison.contrasts:
-            mark = "better" if one.difference > 0 else "worse"
-            shown = f' class="{mark}"' if is_significant(one) else ""
-            p_values = (one.holm_t, one.holm_wilcoxon, one.holm_randomisation)
+        for contrast in comparison.contrasts:
+            mark = "better" if contrast.difference > 0 else "worse"
+            shown = f' class="{mark}"' if is_significant(contrast) else ""
+            p_values = (contrast.holm_t, contrast.holm_wilcoxon, contrast.holm_randomisation)
             cells = "".join(f"<td>{escape(_p_cell(p))}</td>" for p in p_values)
-            interval = f"{signed(one.low)} – {signed(one.high)}"
+            interval = f"{signed(contrast.low)} – {signed(contrast.high)}"
             rows.append(
-                f'<tr><th scope="row">{escape(name)}</th><td>{escape(one.system)}</td>'
-                f"<td{shown}>{signed(one.difference)}</td>"
-                f"<td>{'no interval' if math.isnan(one.low) else interval}</td>"
-                f"<td>{one.wins:,} / {one.losses:,} / {one.ties:,}</td>{cells}</tr>"
+                f'<tr><th scope="row">{escape(name)}</th><td>{escape(contrast.system)}</td>'
+                f"<td{shown}>{signed(contrast.difference)}</td>"
+                f"<td>{'no interval' if math.isnan(contrast.low) else interval}</td>"
+                f"<td>{contrast.wins:,} / {contrast.losses:,} / {contrast.ties:,}</td>{cells}</tr>"
             )
     titles = (
         "measure", "model", "difference", "95 % interval", "won / lost / alike", "t-test",

@@ -1,4 +1,4 @@
-"""The figure that all plots are drawn on; importing it needs Matplotlib."""
+"""The figure class of all plots; importing it needs Matplotlib."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 
 from rankgrove.reporting.look import style
 
-_DPI = 110  # of a notebook's picture as it is shown; it is drawn with twice as many
+_DPI = 110  # of the image as a notebook shows it; it is drawn at twice this resolution
 
 
 class Picture(Figure):
-    """A figure of no window and no global list, in the page's look, which notebooks show."""
+    """A figure in the page's look, without a window, which notebooks show as an image."""
 
     def draw(self, renderer: Any) -> None:
-        """Draw in the page's look: colours by number are looked up only now."""
+        """Draw in the page's look: Matplotlib looks up colours such as "C0" only when drawing."""
         with rc_context(style()):
             super().draw(renderer)
 

@@ -1,4 +1,4 @@
-"""Plots by Matplotlib, each a function that returns a figure; ``rg.plot``."""
+"""``rg.plot``: functions that each return a Matplotlib figure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def curves(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Figure:
-    """Plot some lines, each a name with its x and y.
+    """Plot lines, given as name -> (x, y).
 
     Returns
     -------
@@ -67,7 +67,7 @@ def curves(
     figure = new_figure("Plotting")
     axes = figure.add_subplot()
     for name, (x, y) in lines.items():
-        marker = "o" if len(x) <= FEW_POINTS else ""  # where it is known, and where only joined
+        marker = "o" if len(x) <= FEW_POINTS else ""  # tells measured points from joining lines
         axes.plot(x, y, label=name, linewidth=1.3, marker=marker, markersize=3)
     if log_x:
         axes.set_xscale("log")
@@ -77,7 +77,7 @@ def curves(
     axes.set_ylabel(y_label)
     axes.set_title(title)
     axes.grid()
-    if len(lines) > FEW_LINES:  # no corner would be free
+    if len(lines) > FEW_LINES:  # no corner of the plot would be free
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     else:
         axes.legend(loc="best")

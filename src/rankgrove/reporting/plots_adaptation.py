@@ -8,12 +8,13 @@ import numpy as np
 
 from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.errors import DataError
-from rankgrove.reporting.changes import adaptation_data
+from rankgrove.reporting.changes import AdaptationData, adaptation_data
 from rankgrove.reporting.figure import new_figure
 from rankgrove.reporting.look import styled
 from rankgrove.validation import check_integer, counted
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -22,9 +23,9 @@ def adaptation(model: Any, *, n_features: int = 15) -> Figure:
     """Plot what adaptation changed: by tree to the left, by feature to the right.
 
     By tree: how much of its responses changed, and the share of branches that no target row
-    reaches, as points and as running medians; points far above these (trees that had hardly any
-    response before) are cut off. By feature, most changed first: how much the effect of its
-    splits changed, the effect before behind it, and how far their thresholds moved, if any did.
+    reaches, as points and as running medians; points far above the medians (trees that had hardly
+    any response before) are cut off. By feature, most changed first: how much the effect of its
+    splits changed, with the effect before in the background, and how far their thresholds moved.
 
     Parameters
     ----------
@@ -39,27 +40,29 @@ def adaptation(model: Any, *, n_features: int = 15) -> Figure:
     if not isinstance(report, AdaptationReport):
         raise DataError(f"adaptation needs a trained Trada, or its report_. Got {model!r}.")
     check_integer("n_features", "adaptation", n_features, low=1)
-    found = adaptation_data("", report, n_features)
-    features = found["features"]
+    changes = adaptation_data("", report, n_features)
+    features = changes["features"]
     figure = new_figure("Plotting", 11.0, max(4.5, 1.5 + 0.3 * len(features)))
     figure.suptitle(
         f"What adaptation changed: {counted(report.n_trees, 'tree')}, "
         f"{report.unreached_share:.1%} of the branches without a target row"
     )
     of_trees, of_features = figure.subplots(1, 2)
-    _draw_trees(of_trees, found)
+    _draw_trees(of_trees, changes)
     _draw_features(of_features, features)
     return figure
 
 
-def _draw_trees(axes: Any, found: dict[str, Any]) -> None:
+def _draw_trees(axes: Axes, changes: AdaptationData) -> None:
     top = 0.1
-    lines = {"change of responses": "change", "unreached branches": "unreached"}
-    for k, (name, key) in enumerate(lines.items()):
-        middle = found[f"{key}_median"]
-        axes.plot(found["tree"], found[key], ".", color=f"C{k}", alpha=0.25)
-        axes.plot(found["tree"], middle, color=f"C{k}", label=name)
-        top = max([top, *middle])
+    lines = {
+        "change of responses": (changes["change"], changes["change_median"]),
+        "unreached branches": (changes["unreached"], changes["unreached_median"]),
+    }
+    for k, (name, (points, medians)) in enumerate(lines.items()):
+        axes.plot(changes["tree"], points, ".", color=f"C{k}", alpha=0.25)
+        axes.plot(changes["tree"], medians, color=f"C{k}", label=name)
+        top = max([top, *medians])
     axes.set_ylim(0.0, 1.4 * top)
     axes.set_title("By tree")
     axes.set_xlabel("tree")
@@ -67,7 +70,7 @@ def _draw_trees(axes: Any, found: dict[str, Any]) -> None:
     axes.legend(loc="upper right")
 
 
-def _draw_features(axes: Any, features: list[Row]) -> None:
+def _draw_features(axes: Axes, features: list[Row]) -> None:
     axes.set_title("By feature")
     if not features:
         return

@@ -24,8 +24,8 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
 
     Parameters
     ----------
-    result : what :func:`rankgrove.tune` found
-    part : what to show beside what decides: ``"test"`` or ``"second"``
+    result : what :func:`rankgrove.tune` returned
+    part : the data to show in addition to the data that decides: ``"test"`` or ``"second"``
     """
     if not hasattr(result, "best_of"):
         refuse("result", "tuning", "what rg.tune returned", result)
@@ -41,19 +41,18 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
     axes.set_xlabel("number of trials")
     how = by if by == "out of bag" else "by validation data"
     axes.set_ylabel(f"expected mean {result.measure} of the best {how}")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     axes.legend(loc="best")
     return figure
 
 
 @styled
 def pruning(result: PrunedRanker | Ranker) -> Figure:
-    """Plot the measures against the number of trees that are left.
+    """Plot the measures against the number of trees left.
 
     Parameters
     ----------
-    result : what :func:`rankgrove.prune` found, or the ranker that it made: its file has the
-        trees and the measures on record
+    result : what :func:`rankgrove.prune` returned, or the pruned ranker, which keeps the history
     """
     ranker = result.ranker if isinstance(result, PrunedRanker) else result
     record = getattr(ranker, "pruning_", None)

@@ -17,7 +17,7 @@ from rankgrove.validation import refuse
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_COLUMNS = 2000  # of a curve with more stretches, the least and largest values in so many parts
+MOST_COLUMNS = 2000  # a curve with more steps is drawn as this many columns, from least to largest
 
 
 @styled
@@ -26,7 +26,7 @@ def combination_curve(result: OptimalCombination) -> Figure:
 
     Parameters
     ----------
-    result : what :func:`rankgrove.optimal_combination` found
+    result : what :func:`rankgrove.optimal_combination` returned
 
     Returns
     -------
@@ -34,9 +34,9 @@ def combination_curve(result: OptimalCombination) -> Figure:
 
     Notes
     -----
-    Of a curve with very many steps the band between the least and the largest value is drawn, so
-    that no peak is lost. Dots are the values at the two ends, and at single weights where tied
-    documents make the measure higher than on both sides (of very many, the highest).
+    A curve with very many steps is drawn as a band between its least and largest values, so that
+    no peak is lost. Dots mark the values at the two ends, and at single weights where tied
+    documents make the measure higher than on both sides (the highest ones, if there are very many).
     """
     if isinstance(result, CombinedRanker):
         raise ParameterError(

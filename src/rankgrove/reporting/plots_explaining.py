@@ -1,9 +1,9 @@
-"""Plots of explanations, and of how scores follow a feature."""
+"""Plots of feature contributions (SHAP values) and of partial dependence."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rankgrove.reporting.look import page_colours, styled
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 UP, DOWN = page_colours()["good"], page_colours()["bad"]
@@ -26,15 +27,16 @@ def explanation(
     *,
     n_features: int = 12,
 ) -> Figure:
-    """Plot what features add to a score, step by step from the base to the score.
+    """Plot feature contributions (SHAP values), step by step from the base to the score.
 
     Parameters
     ----------
     result : what :func:`rankgrove.explain` returned; or a table of it, ``.table(document)`` or
         ``.why(a, b)``
-    document : the document to show, of an Explanation; None: the mean size of every feature's
-        contributions, over all documents
-    n_features : features to show, those that add most; the others are one step together
+    document : the document of an Explanation to show; None: every feature's mean absolute
+        contribution over all documents
+    n_features : features to show, those with the largest contributions; the others are summed up
+        in one step
 
     Returns
     -------
@@ -51,7 +53,7 @@ def explanation(
 
 
 def _steps(table: ContributionTable, n_features: int) -> Figure:
-    """Draw bars one after the other, each beginning where the one above ends."""
+    """Draw a waterfall: every bar begins where the one above ends."""
     used = np.flatnonzero(table.amounts)
     shown, rest = used[:n_features], used[n_features:]
     names, amounts = [], []
@@ -99,7 +101,7 @@ def _sizes(result: Explanation, n_features: int) -> Figure:
     place = np.arange(len(sizes))[::-1]
     axes.barh(place, [size for _, size in sizes], color="C0", height=0.7)
     axes.set_yticks(place, [name for name, _ in sizes])
-    axes.set_xlabel("mean size of what the feature adds to a score")
+    axes.set_xlabel("mean absolute contribution to the score")
     n_queries = np.unique(result.query_ids).size
     axes.set_title(
         f"{result.model}: {counted(len(result.documents), 'document')} of "
@@ -111,9 +113,9 @@ def _sizes(result: Explanation, n_features: int) -> Figure:
 
 @styled
 def partial_dependence(result: PartialDependence) -> Figure:
-    """Plot how scores follow a feature: the mean, and bands of half and of 90 % of the rows.
+    """Plot partial dependence: the mean score, and bands of half and of 90 % of the rows.
 
-    Of two features, the mean as colours.
+    With two features, the mean is shown as colours.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def partial_dependence(result: PartialDependence) -> Figure:
     return figure
 
 
-def _bands(axes: Any, grid: np.ndarray, result: PartialDependence) -> None:
+def _bands(axes: Axes, grid: np.ndarray, result: PartialDependence) -> None:
     known = np.isfinite(grid)
     x = grid[known].astype(float)
     for low, high, alpha, name in ((0, 4, 0.15, "90 % of rows"), (1, 3, 0.3, "half of the rows")):
@@ -150,7 +152,7 @@ def _bands(axes: Any, grid: np.ndarray, result: PartialDependence) -> None:
     axes.legend(loc="best")
 
 
-def _colours(figure: Any, axes: Any, result: PartialDependence) -> None:
+def _colours(figure: Figure, axes: Axes, result: PartialDependence) -> None:
     drawn = axes.imshow(result.mean.T, origin="lower", aspect="auto")
     figure.colorbar(drawn, label="mean score")
     for axis, name, grid in zip(

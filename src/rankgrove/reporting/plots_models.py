@@ -20,7 +20,7 @@ from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
 from rankgrove.reporting.look import page_colours, styled
 from rankgrove.reporting.sizes import scoring_time, size_curve
-from rankgrove.reporting.systems import as_systems, named_models
+from rankgrove.reporting.systems import Model, as_systems, named_models
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
@@ -32,50 +32,50 @@ _MARKS = "os^Dxv_*"
 
 @styled
 def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
-    """Plot a measure on validation data during training, as trained models have it on record.
+    """Plot a measure on validation data during training, from the models' training history.
 
     Parameters
     ----------
     models : a trained model, or several in a dict by name or in a list
-    measure : the one to plot; None: the first on every model's record
+    measure : the measure to plot; None: the first of every model's history
 
     Returns
     -------
-    a Matplotlib figure, with one panel for trees, for rounds of trees, for epochs and for values
-    of C, where models have them; a ring marks what was kept. Of a bag all models' lines, thin, and
-    their mean; of a combination its rankers' lines
+    a Matplotlib figure, with one panel each for trees, rounds of trees, epochs and values of C,
+    where models have them; a ring marks what was kept. A bag has thin lines for its models and
+    a line for their mean; a combination has one line per ranker
     """
-    found = []
+    shown = []
     for name, model in named_models(models, "learning_curve").items():
         curves = learning_curves(name, getattr(model, "ranker", None) or model)
         wanted = str(measure) if measure is not None else curves[0].measure if curves else ""
-        found += [one for one in curves if one.measure == wanted]
-    if not found:
+        shown += [curve for curve in curves if curve.measure == wanted]
+    if not shown:
         raise DataError(
             "learning_curve: there is nothing on record"
             + (f" of {str(measure)!r}" if measure is not None else "")
             + ". Train with valid=, and name the measure in valid_measures=."
         )
-    units = list(dict.fromkeys(one.unit for one in found))
-    names = list(dict.fromkeys((one.model, one.member) for one in found))
-    sets = list(dict.fromkeys(one.data for one in found))
+    units = list(dict.fromkeys(curve.unit for curve in shown))
+    names = list(dict.fromkeys((curve.model, curve.member) for curve in shown))
+    sets = list(dict.fromkeys(curve.data for curve in shown))
     figure = new_figure("Plotting", max(8.0, 4.6 * len(units)), 4.5)
     for axes, unit in zip(figure.subplots(1, len(units), squeeze=False)[0], units, strict=True):
-        for one in (one for one in found if one.unit == unit):
-            colour = f"C{names.index((one.model, one.member))}"
-            dash = _DASHES[sets.index(one.data) % 4]
-            label = f"{one.name}, {one.data}" if len(sets) > 1 else one.name
-            axes.plot(one.x, one.y, dash, color=colour, label=label, linewidth=1.5)
-            for row in [] if one.of is None else one.of:
-                axes.plot(one.x, row, dash, color=colour, linewidth=0.6, alpha=0.35)
-            if one.best is not None:
-                k = int(np.argmin(np.abs(one.x - one.best)))
-                axes.plot(one.x[k], one.y[k], "o", mfc="none", color=colour, markersize=9)
+        for curve in (curve for curve in shown if curve.unit == unit):
+            colour = f"C{names.index((curve.model, curve.member))}"
+            dash = _DASHES[sets.index(curve.data) % 4]
+            label = f"{curve.name}, {curve.data}" if len(sets) > 1 else curve.name
+            axes.plot(curve.x, curve.y, dash, color=colour, label=label, linewidth=1.5)
+            for row in [] if curve.of is None else curve.of:
+                axes.plot(curve.x, row, dash, color=colour, linewidth=0.6, alpha=0.35)
+            if curve.best is not None:
+                k = int(np.argmin(np.abs(curve.x - curve.best)))
+                axes.plot(curve.x[k], curve.y[k], "o", mfc="none", color=colour, markersize=9)
         if unit == "C":
             axes.set_xscale("log")
         axes.set_xlabel(unit)
-        own = dict.fromkeys(one.measure for one in found if one.unit == unit)
-        axes.set_ylabel(f"mean {', '.join(own)}")
+        measures = dict.fromkeys(curve.measure for curve in shown if curve.unit == unit)
+        axes.set_ylabel(f"mean {', '.join(measures)}")
         axes.legend(loc="best")
     return figure
 
@@ -89,46 +89,46 @@ def importance(
     kind: str | None = None,
     n_features: int = 15,
 ) -> Figure:
-    """Plot the most important features, one panel a model.
+    """Plot the most important features, one panel per model.
 
     Parameters
     ----------
     models : a trained model, or several in a dict by name or in a list
-    dataset : judged data, for models that have no importance of their own: of these it is how much
-        the measure falls when the feature's values change places. It also has the features' names
-    measure : which one that is
-    kind : ``"gain"``, ``"split"``, ``"weight"`` or ``"permutation"``; None: a model's own
+    dataset : judged data, for feature names, and for models without an importance of their own:
+        their permutation importance is computed on it
+    measure : the measure of permutation importance
+    kind : ``"gain"``, ``"split"``, ``"weight"`` or ``"permutation"``; None: a model's own kind
     n_features : features to show
     """
     owner = "importance"
     check_integer("n_features", owner, n_features, low=1)
-    found = []
-    for name, given in named_models(models, owner).items():
-        model = getattr(given, "ranker", None) or given
+    results = []
+    for name, value in named_models(models, owner).items():
+        model = getattr(value, "ranker", None) or value
         data = _names_of(model) if dataset is None else dataset
-        one = feature_importance(name, model, data, measure, kind)
-        if one is None:
+        result = feature_importance(name, model, data, measure, kind)
+        if result is None:
             raise DataError(
                 f"{owner}: {name!r} has no importance of its own: give data with labels and with "
                 "at most 1,000 features."
             )
-        found.append(one)
-    rows = max(3, max(len(one.top(n_features)) for one in found))
-    figure = new_figure("Plotting", max(5.5, 4.0 * len(found)), 1.4 + 0.27 * rows)
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
-    for k, (axes, one) in enumerate(zip(panels, found, strict=True)):
-        top = one.top(n_features)
+        results.append(result)
+    rows = max(3, max(len(result.top(n_features)) for result in results))
+    figure = new_figure("Plotting", max(5.5, 4.0 * len(results)), 1.4 + 0.27 * rows)
+    panels = figure.subplots(1, len(results), squeeze=False)[0]
+    for k, (axes, result) in enumerate(zip(panels, results, strict=True)):
+        top = result.top(n_features)
         place = np.arange(len(top))[::-1]
-        axes.barh(place, one.values[top], color=f"C{k}", height=0.7)
-        axes.set_yticks(place, [one.features[j] for j in top])
-        axes.set_xlabel(one.label)
-        axes.set_title(one.model, fontsize="medium")
+        axes.barh(place, result.values[top], color=f"C{k}", height=0.7)
+        axes.set_yticks(place, [result.features[j] for j in top])
+        axes.set_xlabel(result.label)
+        axes.set_title(result.model, fontsize="medium")
         axes.locator_params(axis="x", nbins=4)
     return figure
 
 
-def _names_of(model: Any) -> QueryDataset:
-    """Return data without rows that matter, of a model's features: it has their names."""
+def _names_of(model: Model) -> QueryDataset:
+    """Return a one-row data set that only carries the names of a model's features."""
     n = getattr(model, "n_features_in_", None)
     if n is None:
         refuse("model", "importance", "trained", model)
@@ -145,60 +145,60 @@ def _names_of(model: Any) -> QueryDataset:
 def wins_and_losses(
     comparison: Comparison, system: str | None = None, against: str | None = None
 ) -> Figure:
-    """Plot the differences of two systems, query by query, the largest gain first.
+    """Plot the differences between two systems per query, the largest gain first.
 
     Parameters
     ----------
     comparison : what :func:`rankgrove.compare` returned
-    system, against : which two; None: the second and the first
+    system, against : the two systems; None: the second and the first
     """
     if not isinstance(comparison, Comparison):
         refuse("comparison", "wins_and_losses", "what rg.compare returned", comparison)
-    found = differences(comparison, system, against)
+    gains = differences(comparison, system, against)
     figure = new_figure("Plotting")
     axes = figure.add_subplot()
-    x = np.arange(found.values.size + 1)
-    steps = np.append(found.values, found.values[-1])
+    x = np.arange(gains.values.size + 1)
+    steps = np.append(gains.values, gains.values[-1])
     for name, part in (("good", steps.clip(0)), ("bad", steps.clip(None, 0))):
         axes.fill_between(x, part, step="post", color=page_colours()[name], linewidth=0)
     axes.axhline(0.0, color="0.4", linewidth=0.8)
-    axes.axhline(found.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
-    won, lost, alike = found.counts
+    axes.axhline(gains.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
+    won, lost, alike = gains.counts
     axes.set_title(
-        f"{found.system} against {found.against}: {counted(won, 'query', 'queries')} won, "
+        f"{gains.system} against {gains.against}: {counted(won, 'query', 'queries')} won, "
         f"{lost:,} lost, {alike:,} alike",
         fontsize="medium",
     )
-    axes.set_xlim(0, found.values.size)
+    axes.set_xlim(0, gains.values.size)
     axes.set_xlabel("queries, largest gain first")
-    axes.set_ylabel(f"difference of {found.measure}")
+    axes.set_ylabel(f"difference of {gains.measure}")
     axes.legend(loc="upper right")
     return figure
 
 
 @styled
 def score_distribution(models: Any, dataset: QueryDataset) -> Figure:
-    """Plot how the scores of documents with each label lie, one panel a model.
+    """Plot the distribution of scores per label, one panel per model.
 
     Parameters
     ----------
-    models : a model, or several in a dict by name or in a list; scores are taken too
+    models : a model, or several in a dict by name or in a list; scores are accepted too
     dataset : judged data
     """
     systems = as_systems(models, dataset, "score_distribution")
     figure = new_figure("Plotting", max(6.0, 4.2 * len(systems)), 4.2)
     panels = figure.subplots(1, len(systems), squeeze=False)[0]
     for axes, system in zip(panels, systems, strict=True):
-        found = distribution_of(system.name, system.scores, dataset.y)
-        top = found.shares.max()
-        middle = (found.edges[1:] + found.edges[:-1]) / 2
-        for g in range(len(found.labels) - 1, -1, -1):
-            high = g + 1.3 * found.shares[g] / top
-            shade = 0.15 + 0.75 * g / max(1, len(found.labels) - 1)
+        histograms = distribution_of(system.name, system.scores, dataset.y)
+        top = histograms.shares.max()
+        middle = (histograms.edges[1:] + histograms.edges[:-1]) / 2
+        for g in range(len(histograms.labels) - 1, -1, -1):
+            high = g + 1.3 * histograms.shares[g] / top
+            shade = 0.15 + 0.75 * g / max(1, len(histograms.labels) - 1)
             axes.fill_between(middle, g, high, step="mid", color=_shade(shade), zorder=-g)
             axes.step(middle, high, where="mid", color="0.25", linewidth=0.7, zorder=-g)
         axes.grid(visible=False)
-        axes.set_yticks(range(len(found.labels)), found.labels)
+        axes.set_yticks(range(len(histograms.labels)), histograms.labels)
         axes.set_ylabel("label")
         axes.set_xlabel("score")
         axes.set_title(system.name, fontsize="medium")
@@ -221,58 +221,59 @@ def trees_against_quality(
     valid: Any = None,
     convention: str = "papers",
 ) -> Figure:
-    """Plot what quality costs: the measure by number of trees, and against scoring time.
+    """Plot a measure against the number of trees and against scoring time.
 
     Parameters
     ----------
     models : a model, or several in a dict by name or in a list; models of trees are cut to their
         first trees, others have one point
     dataset : judged data
-    measure : what to measure
+    measure : the measure
     valid : further data, a QueryDataset or several in a dict
-    convention : what the measure's name does not say
+    convention : settles what the measure's name leaves open
 
     Returns
     -------
-    a Matplotlib figure, with two panels; without a model of trees the second alone
+    a Matplotlib figure with two panels; only the second if no model is made of trees
     """
     owner = "trees_against_quality"
-    systems = [one for one in as_systems(models, dataset, owner) if one.model is not None]
-    if not systems:
+    systems = as_systems(models, dataset, owner)
+    scores = {system.name: system.scores for system in systems}
+    ranked = {system.name: system.model for system in systems if system.model is not None}
+    if not ranked:
         raise DataError(f"{owner} needs models that can score, not scores.")
     sets = {"data": dataset, **valid_datasets(valid, owner)}
     curves = {
-        one.name: size_curve(one.name, one.model, sets, measure, convention) for one in systems
+        name: size_curve(name, model, sets, measure, convention) for name, model in ranked.items()
     }
     units = {name: curve.unit for name, curve in curves.items() if curve is not None}
     figure = new_figure("Plotting", 11.0 if units else 6.0, 4.5)
     *by_size, by_time = figure.subplots(1, 2 if units else 1, squeeze=False)[0]
-    for k, system in enumerate(systems):
+    for k, (name, model) in enumerate(ranked.items()):
         colour, mark = f"C{k}", _MARKS[k % len(_MARKS)]
-        curve = curves[system.name]
+        curve = curves[name]
         if curve is not None:
-            for dash, (name, values) in zip(_DASHES, curve.values.items(), strict=False):
-                label = f"{system.name}, {name}" if len(sets) > 1 else system.name
+            for dash, (data_name, values) in zip(_DASHES, curve.values.items(), strict=False):
+                label = f"{name}, {data_name}" if len(sets) > 1 else name
                 by_size[0].plot(
                     curve.sizes, values, dash, marker=mark, color=colour, label=label, markersize=4
                 )
             by_time.plot(
                 curve.micros, curve.values["data"], mark, color=colour, alpha=0.4, markersize=4
             )
-        whole = evaluate(system.scores, dataset, measure, convention)
-        (value,) = whole.mean.values()
-        time = scoring_time(system.model, dataset)
-        by_time.plot(time, value, mark, color=colour, markersize=9, label=system.name)
+        (value,) = evaluate(scores[name], dataset, measure, convention).mean.values()
+        time = scoring_time(model, dataset)
+        by_time.plot(time, value, mark, color=colour, markersize=9, label=name)
     for axes in (*by_size, by_time):
         log_x(axes)
-        axes.set_xlabel("µs a document" if axes is by_time else _size_label(units))
+        axes.set_xlabel("µs per document" if axes is by_time else _size_label(units))
         axes.set_ylabel(f"mean {measure}")
         axes.legend(loc="lower right")
     return figure
 
 
 def _size_label(units: Mapping[str, str]) -> str:
-    """Return what models' sizes count, where some count rounds of several trees."""
+    """Return the label of the size axis; some models count rounds of several trees."""
     rounds = [name for name, unit in units.items() if unit == "rounds"]
     if len(rounds) == len(units):
         return "rounds of trees"
@@ -287,29 +288,29 @@ def comparison(
     *,
     convention: str = "papers",
 ) -> Figure:
-    """Plot the means of measures with their 95 % intervals, one panel a measure.
+    """Plot the means of measures with their 95 % intervals, one panel per measure.
 
     Parameters
     ----------
-    models : a model, or several in a dict by name or in a list; scores are taken too
+    models : a model, or several in a dict by name or in a list; scores are accepted too
     dataset : judged data
-    measures : what to measure
-    convention : what the measures' names do not say
+    measures : the measures to compute
+    convention : settles what the measures' names leave open
     """
     systems = as_systems(models, dataset, "comparison")
-    found = [evaluate(one.scores, dataset, measures, convention) for one in systems]
-    names = list(found[0].mean)
+    evaluations = [evaluate(system.scores, dataset, measures, convention) for system in systems]
+    names = list(evaluations[0].mean)
     figure = new_figure("Plotting", max(5.5, 3.4 * len(names)), 1.6 + 0.35 * len(systems))
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     place = np.arange(len(systems))[::-1]
     for axes, name in zip(panels, names, strict=True):
-        for k, (y, result) in enumerate(zip(place.tolist(), found, strict=True)):
+        for k, (y, result) in enumerate(zip(place.tolist(), evaluations, strict=True)):
             axes.plot(result.interval[name], [y, y], color=f"C{k}", linewidth=2.5)
             axes.plot(result.mean[name], y, _MARKS[k % len(_MARKS)], color=f"C{k}", markersize=7)
         axes.set_title(name, fontsize="medium")
         axes.grid(axis="x")
         axes.locator_params(axis="x", nbins=4)
-    panels[0].set_yticks(place, [one.name for one in systems])
+    panels[0].set_yticks(place, [system.name for system in systems])
     panels[0].set_ylim(-0.6, len(systems) - 0.4)
     figure.supxlabel("mean, 95 % interval", fontsize="medium")
     return figure

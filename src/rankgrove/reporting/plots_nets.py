@@ -1,8 +1,8 @@
-"""Plots of nets by Matplotlib."""
+"""The plot of a net's test of local optimality."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rankgrove.reporting.look import styled
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 def local_optimum(result: LocalOptimum) -> Figure:
     """Plot a test of local optimality (overview paper, section 4.2).
 
-    Left: how much the measure changed along the random directions, step by step; what lies right
-    of 0 is an ascent direction. Right: the measure along every coordinate through the learned
+    Left: how much the measure changed along random directions, for every step size; values to the
+    right of 0 are ascent directions. Right: the measure along every coordinate through the learned
     weights, and the mean of these curves.
 
     Parameters
     ----------
-    result : what :func:`rankgrove.check_local_optimum` found
+    result : what :func:`rankgrove.check_local_optimum` returned
 
     Returns
     -------
@@ -44,13 +45,13 @@ def local_optimum(result: LocalOptimum) -> Figure:
     return figure
 
 
-def _directions(axes: Any, result: LocalOptimum) -> None:
+def _directions(axes: Axes, result: LocalOptimum) -> None:
     changes = result.values - result.value
     low, high = min(float(changes.min()), 0.0), max(float(changes.max()), 0.0)
     edges = np.linspace(low, high if high > low else low + 1e-12, 41)
     for k, step in enumerate(result.steps):
         label = f"step {step:g}: {100 * float(result.fractions[k]):.1f} % rise"
-        axes.hist(changes[:, k], edges, alpha=0.6, label=label)
+        axes.hist(changes[:, k], edges.tolist(), alpha=0.6, label=label)
     axes.axvline(0.0, color="0.3", linewidth=1.0)
     axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel(f"change of the mean {result.measure}")
@@ -58,7 +59,7 @@ def _directions(axes: Any, result: LocalOptimum) -> None:
     axes.legend(loc="best")
 
 
-def _coordinates(axes: Any, result: LocalOptimum) -> None:
+def _coordinates(axes: Axes, result: LocalOptimum) -> None:
     changes = result.curves - result.value
     axes.plot(result.offsets, changes.T, color="C0", alpha=0.15, linewidth=0.8)
     axes.plot(result.offsets, changes.mean(axis=0), color="C3", linewidth=2.0, label="mean")

@@ -1,4 +1,4 @@
-"""Plots of linear models by Matplotlib."""
+"""The plot of a linear model with thresholds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 def base_function_weights(
     model: Any, features: str | int | Sequence[str | int] | None = None, *, n_columns: int = 3
 ) -> Figure:
-    """Plot what a model with thresholds makes of every base function (SVM-map paper, Figure 2).
+    """Plot the learned step function of every base function (SVM-map paper, Figure 2).
 
-    A panel a feature: its value to the right, and upwards the sum of the weights of the thresholds
-    below it, which is what it adds to a score. All panels have one scale.
+    There is one panel per feature. The x axis is the feature's value; the y axis is the sum of the
+    weights of the thresholds below it, which is the feature's term in the score. All panels share
+    one y scale.
 
     Parameters
     ----------
     model : a trained SVM with ``thresholds=``
-    features : which one or ones, by name or by 1-based number; None: those that move scores most,
-        12 at the most
+    features : one or several, by name or by 1-based number; None: those that move scores most,
+        at most 12
     n_columns : panels side by side
 
     Returns
@@ -76,10 +77,10 @@ def _chosen(
     if features is None:
         influence = linear.influence()
         best = np.argsort(-influence, kind="stable")[:12]
-        found = [int(j) for j in best if influence[j] > 0]
-        if not found:
+        moving = [int(j) for j in best if influence[j] > 0]
+        if not moving:
             raise DataError("The model has no weights but 0: there is nothing to plot.")
-        return sorted(found)
+        return sorted(moving)
     chosen: list[int] = []
     listed = [features] if isinstance(features, str | int) else list(features)
     if not listed:

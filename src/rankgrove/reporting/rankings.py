@@ -1,4 +1,4 @@
-"""Which queries a report shows with all their documents, and the rankings of these."""
+"""Which queries a report shows with their documents, and their rankings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rankgrove.errors import ParameterError
 from rankgrove.reporting.systems import System
 from rankgrove.validation import counted, nearest
 
-MOST_DOCUMENTS = 100  # of one query: those that some system ranks highest
-# Of queries that are not shown with all of these: so many documents in all for every one that is
-# shown so, and of a query between so many.
+MOST_DOCUMENTS = 100  # per query: those that some system ranks highest
+# The other queries are shown in brief: with BRIEF_SHARE times as many documents in total, and
+# between BRIEF_LEAST and BRIEF_MOST documents per query.
 BRIEF_SHARE = 8
 BRIEF_LEAST, BRIEF_MOST = 5, 20
 
@@ -26,11 +26,11 @@ class Ranking:
 
     Attributes
     ----------
-    query : its place in ``query_ids``
-    places : the documents that are shown, as places among the query's
+    query : its position in ``query_ids``
+    places : the shown documents, as positions within the query
     rows : their rows in the data
-    n_documents : how many the query has
-    ranks, scores : of shape (systems, rows); ranks count from 1, equal scores in row order
+    n_documents : number of documents of the query
+    ranks, scores : of shape (systems, rows); ranks start at 1, equal scores are in row order
     """
 
     query: int
@@ -49,13 +49,13 @@ def shown_queries(
 ) -> list[int]:
     """Return the queries to show with their documents, in the data's order.
 
-    All of them where they have at most `n_documents` documents; otherwise those with the largest
-    differences to the first system (of a single one: the lowest values) until so many documents
-    are reached. `wanted` queries are shown in any case.
+    These are all queries if they have at most `n_documents` documents; otherwise those with the
+    largest differences to the first system (for a single system: with the lowest values), up to
+    `n_documents` documents. `wanted` queries are always shown.
 
     Parameters
     ----------
-    values : of the first measure, one array a system, NaN where a query was left out
+    values : the first measure, one array per system, NaN where a query was left out
     sizes : number of documents of every query
     """
     chosen = dict.fromkeys(wanted)
@@ -72,10 +72,10 @@ def shown_queries(
 def brief_queries(
     values: Sequence[np.ndarray], sizes: np.ndarray, n_documents: int, shown: Sequence[int]
 ) -> tuple[list[int], int]:
-    """Return the queries to show with their first documents alone, and how many of these.
+    """Return the queries to show with only their first documents, and the number of these.
 
-    All that are not among `shown`, where ``BRIEF_SHARE`` times `n_documents` documents are enough
-    for that; otherwise those with the largest differences.
+    These are all queries not in `shown` if ``BRIEF_SHARE`` times `n_documents` documents are
+    enough for them; otherwise those with the largest differences.
     """
     rest = [q for q in dict.fromkeys(_by_interest(values)) if q not in set(shown)]
     room = BRIEF_SHARE * n_documents
@@ -85,12 +85,12 @@ def brief_queries(
 
 
 def _by_interest(values: Sequence[np.ndarray]) -> list[int]:
-    """Return the queries by the size of their differences, every system's largest in turn."""
+    """Return the queries by size of their differences, taking every system's largest in turn."""
     if len(values) == 1:
         sizes = [-values[0]]
     else:
         sizes = [np.abs(other - values[0]) for other in values[1:]]
-    orders = [np.argsort(-np.nan_to_num(one, nan=-np.inf), kind="stable") for one in sizes]
+    orders = [np.argsort(-np.nan_to_num(size, nan=-np.inf), kind="stable") for size in sizes]
     return np.stack(orders, axis=1).ravel().tolist()
 
 
@@ -98,20 +98,25 @@ def ranking(
     query: int, data: QueryDataset, systems: Sequence[System], most: int = MOST_DOCUMENTS
 ) -> Ranking:
     """Return a query's documents with their ranks and scores in all systems."""
-    first, end = int(data.query_ptr[query]), int(data.query_ptr[query + 1])
-    rows = np.arange(first, end) if data.order is None else data.order[first:end]
-    scores = np.stack([one.scores[rows] for one in systems])
+    rows = query_rows(data, query)
+    scores = np.stack([system.scores[rows] for system in systems])
     ranks = np.empty(scores.shape, np.int64)
-    for own, of in zip(ranks, scores, strict=True):
-        own[np.argsort(-of, kind="stable")] = np.arange(1, rows.size + 1)
+    for ranks_of_system, scores_of_system in zip(ranks, scores, strict=True):
+        ranks_of_system[np.argsort(-scores_of_system, kind="stable")] = np.arange(1, rows.size + 1)
     keep = np.sort(np.argsort(ranks.min(axis=0), kind="stable")[:most])
     return Ranking(query, keep, rows[keep], rows.size, ranks[:, keep], scores[:, keep])
 
 
+def query_rows(data: QueryDataset, query: int) -> np.ndarray:
+    """Return the rows of the query at a position, in the caller's numbering."""
+    rows = np.arange(data.query_ptr[query], data.query_ptr[query + 1])
+    return rows if data.order is None else data.order[rows]
+
+
 def query_places(data: QueryDataset, ids: Sequence[Any] | None) -> list[int]:
-    """Return where queries stand in the data, given by their ids."""
+    """Return the positions of queries in the data, by their ids."""
     places = {str(qid): q for q, qid in enumerate(data.query_ids.tolist())}
-    found = []
+    chosen = []
     for qid in ids or ():
         if str(qid) not in places:
             close = nearest(qid, places) if len(places) <= 10_000 else ""
@@ -119,5 +124,5 @@ def query_places(data: QueryDataset, ids: Sequence[Any] | None) -> list[int]:
                 f"There is no query {str(qid)!r} among the "
                 f"{counted(data.n_queries, 'query', 'queries')} of the data{close}."
             )
-        found.append(places[str(qid)])
-    return found
+        chosen.append(places[str(qid)])
+    return chosen

@@ -1,4 +1,4 @@
-"""Trees against quality against scoring time."""
+"""Quality and scoring time of models cut to fewer trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,24 +13,24 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate, scores_of
 from rankgrove.measures.base import Measure
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
-from rankgrove.reporting.systems import some_queries
+from rankgrove.reporting.systems import Model, some_queries
 
 N_SIZES = 12
-TIMED_ROWS = 20_000  # are scored, at the most
-TIMED_SECONDS = 0.1  # spent on a measurement, at the least two scorings
+TIMED_ROWS = 20_000  # scored at most
+TIMED_SECONDS = 0.1  # spent on a measurement, with at least two runs
 
 
 @dataclass(frozen=True, eq=False)
 class SizeCurve:
-    """A model's first trees alone, or a bag's first models, at several sizes.
+    """A model cut to its first trees, or a bag to its first models, at several sizes.
 
     Attributes
     ----------
     model : its name
     unit : ``"trees"``, or ``"rounds"`` of several trees
-    sizes : how many of them
+    sizes : numbers of trees or rounds
     values : data set -> the mean of the measure at every size
-    micros : microseconds to score a document, at every size
+    micros : microseconds per document, at every size
     """
 
     model: str
@@ -43,17 +42,17 @@ class SizeCurve:
 
 def size_curve(
     name: str,
-    model: Any,
+    model: Model,
     datasets: Mapping[str, QueryDataset],
     measure: str | Measure,
     convention: str = "papers",
     n_threads: int | None = None,
 ) -> SizeCurve | None:
-    """Measure a model cut to several sizes; None where it is not made of trees, or of one alone."""
-    found = _cuts(model)
-    if found is None:
+    """Evaluate a model cut to several sizes; None if it does not consist of several trees."""
+    unit_and_cuts = _cuts(model)
+    if unit_and_cuts is None:
         return None
-    unit, cuts = found
+    unit, cuts = unit_and_cuts
     first = next(iter(datasets.values()))
     values: dict[str, list[float]] = {data: [] for data in datasets}
     micros = []
@@ -62,20 +61,23 @@ def size_curve(
             measured = evaluate(cut, data, measure, convention, n_threads=n_threads)
             values[data_name].extend(measured.mean.values())
         micros.append(scoring_time(cut, first))
-    arrays = {data_name: np.array(one) for data_name, one in values.items()}
+    arrays = {data_name: np.array(means) for data_name, means in values.items()}
     return SizeCurve(name, unit, np.array(list(cuts)), arrays, np.array(micros))
 
 
-def _cuts(model: Any) -> tuple[str, dict[int, Any]] | None:
-    """Return what is counted, and the cut models by size."""
-    trees = getattr(model, "ensemble_", None)
+def _cuts(model: Model) -> tuple[str, dict[int, Model]] | None:
+    """Return the unit of size, and the cut models by size."""
     if isinstance(model, BaggedRanker):
-        of: list[Any] = [one.ensemble_ for one in model.models_ if hasattr(one, "ensemble_")]
-        if len(of) < max(2, len(model.models_)) or any(one.n_columns > 1 for one in of):
+        n = len(model.models_)
+        ensembles = [member.ensemble_ for member in model.models_ if hasattr(member, "ensemble_")]
+        if len(ensembles) < max(2, n) or any(trees.n_columns > 1 for trees in ensembles):
             return None
-        sums = np.cumsum([one.n_trees for one in of])
-        cuts = {int(sums[k - 1]): _first_models(model, k) for k in _sizes(len(of)) if sums[k - 1]}
+        sums = np.cumsum([trees.n_trees for trees in ensembles])
+        cuts: dict[int, Model] = {
+            int(sums[k - 1]): _first_models(model, k) for k in _sizes(n) if sums[k - 1]
+        }
         return ("trees", cuts) if len(cuts) > 1 else None
+    trees = getattr(model, "ensemble_", None)
     if trees is None or not hasattr(model, "truncated") or trees.n_rounds < 2:
         return None
     unit = "trees" if trees.n_columns == 1 else "rounds"
@@ -87,13 +89,13 @@ def _sizes(n: int) -> list[int]:
 
 
 def _first_models(bag: BaggedRanker, n: int) -> BaggedRanker:
-    made = copy.copy(bag)
-    made.models_, made.weights_ = bag.models_[:n], bag.weights_[:n]
-    return made
+    smaller = copy.copy(bag)
+    smaller.models_, smaller.weights_ = bag.models_[:n], bag.weights_[:n]
+    return smaller
 
 
-def scoring_time(model: Any, data: QueryDataset) -> float:
-    """Return the microseconds that a model takes to score a document: the best of several tries."""
+def scoring_time(model: Model, data: QueryDataset) -> float:
+    """Return a model's scoring time in microseconds per document: the best of several runs."""
     sample = some_queries(data, TIMED_ROWS)
     best, spent, tries = np.inf, 0.0, 0
     while tries < 2 or (spent < TIMED_SECONDS and tries < 20):

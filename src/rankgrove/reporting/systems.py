@@ -1,10 +1,10 @@
-"""What a report or a plot is about: models with names, and their scores on some data."""
+"""Named models and their scores, which reports and plots compare."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,24 +15,30 @@ from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.validation import counted, refuse
 
 
+class Model(Protocol):
+    """Anything that scores documents: a ranker of rankgrove, or a model of another library."""
+
+    def predict(self, X: Any, /) -> Any: ...
+
+
 @dataclass(frozen=True, eq=False)
 class System:
-    """One model, or scores without a model.
+    """A model, or scores without a model.
 
     Attributes
     ----------
-    name : what it is called
-    model : something with ``predict``; None where scores were given
-    scores : one a row of the data, in the caller's order
+    name : its name
+    model : an object with ``predict``; None where scores were given
+    scores : one per row of the data, in the caller's order
     """
 
     name: str
-    model: Any
+    model: Model | None
     scores: np.ndarray
 
     @property
     def about(self) -> str:
-        """The first line of the model's summary, of a bag with its trees; or what kind it is."""
+        """The first line of the model's summary, with a bag's number of trees; or its class."""
         if self.model is None:
             return "scores that were given"
         if hasattr(self.model, "summary"):
@@ -46,12 +52,12 @@ class System:
         if members is None or weights is None:
             return type(self.model).__name__
         parts = zip(weights.tolist(), members, strict=True)
-        text = " + ".join(f"{weight:.4g} {type(one).__name__}" for weight, one in parts)
+        text = " + ".join(f"{weight:.4g} {type(member).__name__}" for weight, member in parts)
         return text.replace("+ -", "− ")
 
 
 def named_models(models: Any, owner: str) -> dict[str, Any]:
-    """Return models by name: of a dict, a list (named by their kinds), or a single one."""
+    """Return models by name, from a dict, a list (named by class) or a single model."""
     if isinstance(models, Mapping):
         named = {str(name): model for name, model in models.items()}
     else:
@@ -73,10 +79,10 @@ def as_systems(models: Any, dataset: QueryDataset, owner: str) -> list[System]:
     if not isinstance(dataset, QueryDataset):
         raise DataError(f"{owner} needs a QueryDataset. Got {type(dataset).__name__} instead.")
     systems = []
-    for name, given in named_models(models, owner).items():
-        # what prune and the combining functions return holds the ranker that they made
-        inner = getattr(given, "ranker", None)
-        model = inner if hasattr(inner, "predict") else given
+    for name, value in named_models(models, owner).items():
+        # the results of prune and of the combining functions hold their ranker as an attribute
+        inner = getattr(value, "ranker", None)
+        model = inner if hasattr(inner, "predict") else value
         try:
             scores = scores_of(model, dataset, owner)[1]
         except DataError as error:
@@ -85,8 +91,20 @@ def as_systems(models: Any, dataset: QueryDataset, owner: str) -> list[System]:
     return systems
 
 
+def with_features(data: QueryDataset, features: np.ndarray) -> QueryDataset:
+    """Return the data with other feature values."""
+    return QueryDataset(
+        features,
+        data.y,
+        data.qid,
+        feature_names=data.feature_names if data.has_feature_names else None,
+        base_score=data.base_score,
+        absent=data.absent_given,
+    )
+
+
 def some_queries(data: QueryDataset, n_rows: int) -> QueryDataset:
-    """Return as many of the queries, evenly spread, as have about `n_rows` rows together."""
+    """Return evenly spaced queries that have about `n_rows` rows in total."""
     if data.n_rows <= n_rows:
         return data
     step = int(np.ceil(data.n_rows / n_rows))

@@ -13,17 +13,17 @@ LEVEL = 0.05  # of significance, by the randomisation test, corrected for severa
 
 
 def p_text(p: float) -> str:
-    """Return a p-value as a text with its sign: ``p < .0001``."""
+    """Return a p-value as text: ``p = .0321`` or ``p < .0001``."""
     return "p < .0001" if p < 0.0001 else f"p = {p:.4f}".replace("0.", ".")
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign, four places, and no zero below zero."""
+    """Return a difference with its sign and four decimals; zero is never ``-0.0000``."""
     return f"{round(value, 4) + 0.0:+.4f}"
 
 
 def is_significant(contrast: Contrast) -> bool:
-    """Return whether a difference is more than chance."""
+    """Return whether a difference is statistically significant."""
     return contrast.holm_randomisation < LEVEL
 
 
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def verdict_of_one(name: str, measure: str, result: Evaluation) -> Verdict:
-    """Return what there is to say about a single model."""
+    """Return the verdict on a single model."""
     low, high = result.interval[measure]
     used = result.query_ids.size - len(result.dropped[measure])
     interval = "no interval" if math.isnan(low) else f"95 % interval {low:.4f} to {high:.4f}"
@@ -50,9 +50,9 @@ def verdict_of_one(name: str, measure: str, result: Evaluation) -> Verdict:
 
 
 def verdict(comparison: Comparison) -> Verdict:
-    """Return what there is to say about several models: the best against the first.
+    """Return the verdict on several models: the best compared with the first.
 
-    Where the first is the best, it is set against the second best.
+    If the first is the best, it is compared with the second best.
     """
     measure, mean = comparison.measure_name, comparison.mean
     first, *others = mean
@@ -60,10 +60,12 @@ def verdict(comparison: Comparison) -> Verdict:
     ahead, behind = best, first
     if best == first:
         behind = max(others, key=lambda name: mean[name])
-    found = next(c for c in comparison.contrasts if {c.system, c.against} == {ahead, behind})
-    sign = 1.0 if found.system == ahead else -1.0
-    wins, losses = (found.wins, found.losses) if sign > 0 else (found.losses, found.wins)
-    low, high = sorted((sign * found.low, sign * found.high))
+    contrast = next(c for c in comparison.contrasts if {c.system, c.against} == {ahead, behind})
+    sign = 1.0 if contrast.system == ahead else -1.0
+    wins, losses = (
+        (contrast.wins, contrast.losses) if sign > 0 else (contrast.losses, contrast.wins)
+    )
+    low, high = sorted((sign * contrast.low, sign * contrast.high))
     queries = counted(comparison.query_ids.size, "query", "queries")
     if not wins and not losses:
         return Verdict(
@@ -73,12 +75,12 @@ def verdict(comparison: Comparison) -> Verdict:
     interval = f"95 % interval {signed(low)} to {signed(high)}"
     figures = (
         f"Mean {measure} {mean[ahead]:.4f} against {mean[behind]:.4f} on {queries}: a difference "
-        f"of {signed(sign * found.difference)} "
+        f"of {signed(sign * contrast.difference)} "
         f"({'no interval' if math.isnan(low) else interval}), "
         f"{counted(wins, 'query', 'queries')} won and {losses:,} lost, "
-        f"{p_text(found.holm_randomisation)}."
+        f"{p_text(contrast.holm_randomisation)}."
     )
     place = f", the best of {len(mean)}," if len(mean) > 2 else ""
-    if is_significant(found):
+    if is_significant(contrast):
         return Verdict(f"{ahead}{place} is significantly better than {behind}.", figures)
     return Verdict(f"{ahead}{place} is ahead of {behind}, but not significantly.", figures)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -30,20 +30,21 @@ from rankgrove.serving.registry import Registry, Served
 
 log = logging.getLogger("rankgrove.serve")
 Handler = Callable[[Request], Awaitable[Response]]
+Result = TypeVar("Result")
 
 
 class Service:
-    """What the routes share: models, figures, limits, and threads to work on.
+    """The state that all routes share: models, metrics, limits and worker threads.
 
     Parameters
     ----------
     files : name -> model file; the first answers requests without a name
-    max_body : most bytes of a request
-    max_documents : most documents of a request
-    timeout : seconds in which a request's body must have come
-    watch : seconds between two looks at the model files; 0: they are not looked at
-    absent : what a feature is that a document does not name: ``"zero"``, ``"missing"``, or None:
-        as in the model's training data
+    max_body : maximum bytes of a request
+    max_documents : maximum documents of a request
+    timeout : seconds in which a request's body must arrive
+    watch : seconds between two checks of the model files for changes; 0: they are not checked
+    absent : the value of features that a document does not name: ``"zero"``, ``"missing"``, or
+        None: as in the model's training data
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Service:
         return _json(200, answer)
 
     async def health(self, request: Request) -> Response:
-        """GET /health: whether all is well."""
+        """GET /health: whether the service works, and which models failed to reload."""
         errors = dict(self.registry.errors)
         content = {
             "status": "stale" if errors else "ok",
@@ -88,9 +89,9 @@ class Service:
         return _json(200, encode(content))
 
     async def list_models(self, request: Request) -> Response:
-        """GET /models: all models, in a few words."""
+        """GET /models: a short description of every model."""
         kept = ("name", "kind", "version", "file", "loaded", "n_features", "n_trees")
-        models = [one.about() for one in self.registry.models.values()]
+        models = [served.about() for served in self.registry.models.values()]
         content = {"models": [{key: about[key] for key in kept} for about in models]}
         return _json(200, encode(content | {"default": models[0]["name"]}))
 
@@ -102,21 +103,22 @@ class Service:
 
     async def reload(self, request: Request) -> Response:
         """POST /reload, /models/{name}/reload: read model files again."""
-        name = request.path_params.get("name")
-        found = await self._work(partial(self.registry.reload, name))
-        tell(found)
-        models = {one: {"reloaded": error is None, "error": error} for one, error in found.items()}
-        failed = any(error is not None for error in found.values())
+        errors = await self._work(partial(self.registry.reload, request.path_params.get("name")))
+        tell(errors)
+        models = {
+            name: {"reloaded": error is None, "error": error} for name, error in errors.items()
+        }
+        failed = any(error is not None for error in errors.values())
         return _json(409 if failed else 200, encode({"models": models}))
 
     async def show_metrics(self, request: Request) -> Response:
-        """GET /metrics: counts, and how long requests take."""
+        """GET /metrics: counts and latencies."""
         return _json(200, encode(self.metrics.to_dict()))
 
-    # -- what they use ----------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------
 
     async def _body(self, request: Request) -> bytes:
-        """Return the body, which must not be too long nor take too long."""
+        """Return the body; refuse one that is too long or arrives too slowly."""
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and len(declared) < 20 and int(declared) > self.max_body:
             raise self._too_large()
@@ -145,12 +147,12 @@ class Service:
             remedy="Send fewer documents, or start the service with a larger --max-body.",
         )
 
-    async def _work(self, function: Callable[[], Any]) -> Any:
-        """Run what takes long on another thread, so that others are answered meanwhile."""
+    async def _work(self, function: Callable[[], Result]) -> Result:
+        """Run a slow function on a worker thread, so that other requests are answered meanwhile."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def _guarded(self, handler: Handler) -> Handler:
-        """Return the handler with every error answered in JSON, and counted."""
+        """Return the handler with errors answered as JSON, and all answers counted."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -243,23 +245,23 @@ class Service:
 
 
 def _answer(served: Served, body: bytes) -> tuple[int, bytes]:
-    """Return the number of documents of a request, and its answer."""
+    """Return the number of documents in a request, and its answer."""
     request = served.form.read(decode(body))
     try:
-        found = served.rank(request)
-    except RankgroveError as error:  # what the model itself cannot take
+        answer = served.rank(request)
+    except RankgroveError as error:  # input that the model itself refuses
         raise Problem(
             422,
             str(error),
             rule="The model must be able to score the documents.",
             remedy="Change their features as the message says.",
         ) from None
-    return len(request.ids), encode(found)
+    return len(request.ids), encode(answer)
 
 
-def tell(found: Mapping[str, str | None]) -> None:
-    """Log what reloading did."""
-    for name, error in found.items():
+def tell(errors: Mapping[str, str | None]) -> None:
+    """Log the result of reloading."""
+    for name, error in errors.items():
         if error is None:
             log.info("model %s: read again", name)
         else:

@@ -1,26 +1,28 @@
-"""JSON to values and back: by orjson where it is installed, which is several times faster."""
+"""Decoding and encoding JSON, by orjson where it is installed, which is several times faster."""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from rankgrove.serving.problems import Problem
 
 try:
     import orjson
-except ImportError:  # the standard library does it as well
+except ImportError:  # then the standard library's json is used
     orjson = None  # type: ignore[assignment]
 
+Json = Mapping[str, "Json"] | Sequence["Json"] | str | int | float | None
 
-def decode(body: bytes) -> Any:
-    """Return the value of a JSON text; NaN and Infinity are taken too."""
+
+def decode(body: bytes) -> object:
+    """Return the value of a JSON text; NaN and Infinity are accepted too."""
     if orjson is not None:
         try:
             return orjson.loads(body)
         except ValueError:
-            pass  # NaN, which is no JSON but often sent; or a mistake, that json words better
+            pass  # NaN, which is not JSON but often sent; or an error, which json describes better
     try:
         return json.loads(body)
     except RecursionError:
@@ -37,19 +39,19 @@ def decode(body: bytes) -> Any:
     )
 
 
-def encode(value: Any) -> bytes:
-    """Return the JSON text of a value; numbers that JSON has not are null."""
+def encode(value: Json) -> bytes:
+    """Return the JSON text of a value; NaN and infinite numbers become null."""
     if orjson is not None:
         try:
             return orjson.dumps(value)
         except TypeError:
-            pass  # a whole number of more than 64 bits, or half a character
+            pass  # an integer of more than 64 bits, or a lone surrogate
     return json.dumps(_finite(value), separators=(",", ":")).encode()
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+def _finite(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

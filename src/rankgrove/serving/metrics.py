@@ -1,20 +1,21 @@
-"""How many requests there were, and how long the last ones took."""
+"""Counts of requests, and latencies of the last ones."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter, deque
-from typing import Any
 
 import numpy as np
+
+from rankgrove.serving.coding import Json
 
 LAST = 10_000  # requests whose times are kept
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 class Metrics:
-    """Counts since the start, and the times of the last requests to rank."""
+    """Counts since the start, and the latencies of the last ranking requests."""
 
     def __init__(self) -> None:
         self.started = time.time()
@@ -30,17 +31,17 @@ class Metrics:
             self._by_status[status] += 1
 
     def ranked(self, model: str, n_documents: int, seconds: float) -> None:
-        """Count a request that was ranked: from its last byte to the answer."""
+        """Count a ranking request and its time, from its last byte to the answer."""
         with self._lock:
             self._by_model[model] += 1
             self._documents += n_documents
             self._seconds.append(seconds)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Return everything as plain values."""
         with self._lock:
             times = np.array(self._seconds)
-            found = {
+            counts: dict[str, Json] = {
                 "uptime_seconds": time.time() - self.started,
                 "answers_by_status": {str(k): n for k, n in sorted(self._by_status.items())},
                 "ranked_by_model": dict(self._by_model),
@@ -51,4 +52,4 @@ class Metrics:
             for name, level in QUANTILES.items()
             if times.size
         }
-        return {**found, "latency_ms": {"of_last": times.size, **latency}}
+        return {**counts, "latency_ms": {"of_last": times.size, **latency}}

@@ -1,8 +1,6 @@
-"""What is wrong with a request, as the client is told."""
+"""The errors that clients receive."""
 
 from __future__ import annotations
-
-from typing import Any
 
 
 class Problem(Exception):
@@ -10,10 +8,10 @@ class Problem(Exception):
 
     Parameters
     ----------
-    status : of HTTP
+    status : the HTTP status
     message : what is wrong, with the value
-    rule, remedy : what holds, and what to do
-    path : the place of the value in the request, as in ``documents[3].features[0]``
+    rule, remedy : which rule it breaks, and what to do
+    path : where the value is in the request, such as ``documents[3].features[0]``
     """
 
     def __init__(
@@ -21,18 +19,18 @@ class Problem(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.content: dict[str, Any] = {"status": status, "message": message}
+        self.content: dict[str, str | int] = {"status": status, "message": message}
         self.content |= {"rule": rule, "remedy": remedy}
         if path is not None:
             self.content["path"] = path
 
 
-def shown(value: Any) -> str:
-    """Return a value as text of a message, in JSON's words, cut short."""
+def shown(value: object) -> str:
+    """Return a value as text for a message, as JSON writes it, shortened."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     try:
         text = repr(value)
-    except ValueError:  # a whole number of too many digits
+    except ValueError:  # an integer with more digits than Python converts
         text = "a number of thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""The models of a service by name; one is replaced whole, while requests go on with the old."""
+"""The models of a service, by name; requests under way keep the old model while it is replaced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.load import load
 from rankgrove.rankers.trees.starts import needs_base_score
 from rankgrove.scoring.scorer import Scorer
+from rankgrove.serving.coding import Json
 from rankgrove.serving.problems import Problem
 from rankgrove.serving.requests import RankRequest, RequestForm
 from rankgrove.validation import nearest
@@ -27,7 +27,7 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A loaded model: what a request is answered by, from its beginning to its end."""
+    """A loaded model; a request is answered by one of these from its beginning to its end."""
 
     name: str
     path: Path
@@ -38,8 +38,8 @@ class Served:
     loaded: float
     version: int
 
-    def rank(self, request: RankRequest) -> dict[str, Any]:
-        """Return the ranked ids and their scores; equal scores stay in the order they came in."""
+    def rank(self, request: RankRequest) -> dict[str, Json]:
+        """Return the ranked ids and their scores; equal scores keep the order of the request."""
         scores = self.scores(request.features, request.base_score)
         order = np.argsort(-scores, kind="stable")[: request.top_k]
         ids = [request.ids[i] for i in order.tolist()]
@@ -47,7 +47,7 @@ class Served:
         return {**answer, "ids": ids, "scores": scores[order].tolist()}
 
     def scores(self, features: np.ndarray, base_score: np.ndarray | None = None) -> np.ndarray:
-        """Return the scores of one query's documents, on the calling thread alone."""
+        """Return the scores of one query's documents, using only the calling thread."""
         n_rows = features.shape[0]
         if n_rows == 0:
             return np.empty(0)
@@ -62,8 +62,8 @@ class Served:
         )
         return self.model.predict(query, n_threads=1)
 
-    def about(self) -> dict[str, Any]:
-        """Return what is known of the model, as plain values."""
+    def about(self) -> dict[str, Json]:
+        """Return a description of the model, as plain values."""
         trees = getattr(self.model, "ensemble_", None)
         return {
             "name": self.name,
@@ -82,14 +82,14 @@ class Served:
 
 
 class Registry:
-    """Models by name, each of a file.
+    """Models by name, each loaded from a file.
 
     Parameters
     ----------
-    files : name -> model file; the first is what requests without a name are answered by
-    max_documents : most documents of a request
-    absent : what a feature is that a document does not name, ``"zero"`` or ``"missing"``; None:
-        as in the model's training data, and missing where its file does not say
+    files : name -> model file; the first answers requests without a name
+    max_documents : maximum documents of a request
+    absent : the value of features that a document does not name, ``"zero"`` or ``"missing"``;
+        None: as in the model's training data, and missing where its file does not say
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Registry:
     ) -> None:
         self.max_documents = max_documents
         self.absent = absent
-        self.errors: dict[str, str] = {}  # of the last attempt to load a model anew
-        self._seen: dict[str, Stamp | None] = {}  # files that were tried, good or bad
-        self._lock = threading.Lock()  # of loading: two at once would take twice the memory
+        self.errors: dict[str, str] = {}  # of the last attempt to reload a model
+        self._seen: dict[str, Stamp | None] = {}  # the files last tried, loaded or refused
+        self._lock = threading.Lock()  # for loading: two at once would take twice the memory
         self._models = {name: self._load(name, Path(path), 1) for name, path in files.items()}
-        self._seen = {name: one.stamp for name, one in self._models.items()}
+        self._seen = {name: served.stamp for name, served in self._models.items()}
 
     @property
     def models(self) -> Mapping[str, Served]:
@@ -109,7 +109,7 @@ class Registry:
         return self._models
 
     def get(self, name: str | None) -> Served:
-        """Return a model, the first without a name."""
+        """Return a model by name; the first where no name is given."""
         models = self._models
         if name is None:
             return next(iter(models.values()))
@@ -123,19 +123,19 @@ class Registry:
         return models[name]
 
     def reload(self, name: str | None = None) -> dict[str, str | None]:
-        """Load the file of one model again, or of all; return what went wrong with each, or None.
+        """Reload one model, or all; return the error of each, or None.
 
         A model whose file cannot be loaded stays as it is.
         """
         names = list(self._models) if name is None else [self.get(name).name]
-        return {one: self._replace(one) for one in names}
+        return {name: self._replace(name) for name in names}
 
     def reload_changed(self) -> dict[str, str | None]:
-        """Do so for the files that changed since they were last looked at."""
+        """Reload the models whose files changed since they were last checked."""
         changed = [
             name
-            for name, one in self._models.items()
-            if (stamp := stamp_of(one.path)) is not None and stamp != self._seen[name]
+            for name, served in self._models.items()
+            if (stamp := stamp_of(served.path)) is not None and stamp != self._seen[name]
         ]
         return {name: self._replace(name) for name in changed}
 
@@ -145,7 +145,7 @@ class Registry:
             self._seen[name] = stamp_of(old.path)
             try:
                 new = self._load(name, old.path, old.version + 1)
-            except Exception as error:  # whatever is wrong with the file, the old one is there
+            except Exception as error:  # whatever is wrong with the file, the old model stays
                 self.errors[name] = str(error) or type(error).__name__
                 return self.errors[name]
             self._models = self._models | {name: new}
@@ -164,24 +164,24 @@ class Registry:
         absent = self.absent or model.absent_ or "missing"
         form = RequestForm(names, self.max_documents, needs, absent)
         scorer = None if model.flat() is None else model.scorer()
-        made = Served(name, path, model, scorer, form, stamp, time.time(), version)
-        for n_rows in (2, 256):  # compiled before the first request comes, and shown to work
+        served = Served(name, path, model, scorer, form, stamp, time.time(), version)
+        for n_rows in (2, 256):  # compile before the first request, and show that scoring works
             few = np.zeros((n_rows, model.n_features_in_), np.float32)
-            made.scores(few, np.zeros(n_rows) if needs else None)
-        return made
+            served.scores(few, np.zeros(n_rows) if needs else None)
+        return served
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return what tells a file from the one that replaces it, or None where there is none."""
+    """Return what identifies a version of a file, or None if there is no file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _validation(model: Ranker) -> dict[str, dict[str, float]] | None:
-    """Return every measure on every validation set after the best round, where there was any."""
+    """Return the measures on validation data at the best round; None without validation data."""
     best = getattr(model, "best_round_", getattr(model, "best_epoch_", None))
     history = getattr(model, "history_", None)
     if best is None or not history:

@@ -1,4 +1,4 @@
-"""A request to rank, checked: its documents' features as one matrix."""
+"""Checking a ranking request, and reading its features into one matrix."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _VALUE_RULE = "A value is a number within float32's range; null or NaN is a miss
 
 
 class RankRequest(NamedTuple):
-    """What is to be ranked.
+    """The documents to rank.
 
-    ids : of the documents, in their order
-    features : float32, one row a document
-    base_score : one a document, where the model goes on from such scores
-    top_k : how many to return, or None for all
+    ids : the documents' ids, in the order of the request
+    features : float32, one row per document
+    base_score : one per document, for models that were trained on base scores
+    top_k : number of documents to return, or None for all
     """
 
-    ids: list[Any]
+    ids: list[str | int]
     features: np.ndarray
     base_score: np.ndarray | None
     top_k: int | None
 
 
 class RequestForm:
-    """How requests to one model must look.
+    """The form of requests to one model.
 
     Parameters
     ----------
     names : the model's features
     max_documents : more are refused
-    needs_base_score : whether every document must bring a score to go on from
-    absent : ``"zero"`` or ``"missing"``, what a feature is that a document does not name
+    needs_base_score : whether every document must have a base score
+    absent : ``"zero"`` or ``"missing"``, the value of features that a document does not name
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class RequestForm:
         self._unnamed = 0.0 if absent == "zero" else None
         self._column = {name: j for j, name in enumerate(self.names)}
 
-    def read(self, request: Any) -> RankRequest:
-        """Return the checked request, or raise a Problem that names the place of the mistake."""
+    def read(self, request: object) -> RankRequest:
+        """Return the checked request, or raise a Problem that says where the mistake is."""
         if type(request) is not dict:
             raise _wrong("", request, "The body is an object.", 'Send {"documents": [...]}.')
         _check_keys(request, REQUEST_KEYS, "")
@@ -110,14 +110,14 @@ class RequestForm:
         except OverflowError:  # a whole number beyond all floats
             raise self._first_wrong(documents) from None
         with np.errstate(over="ignore"):
-            made = wide.astype(np.float32)
-        if np.count_nonzero(np.isinf(made)) != np.count_nonzero(np.isinf(wide)):
+            features = wide.astype(np.float32)
+        if np.count_nonzero(np.isinf(features)) != np.count_nonzero(np.isinf(wide)):
             raise self._first_wrong(documents)
-        return made
+        return features
 
     def _by_name(self, rows: list[Any], first: int = 0) -> list[list[Any]]:
-        """Return lists of objects' values; a name that an object lacks has an absent value."""
-        column, n, made = self._column, len(self.names), []
+        """Return the values of objects as lists; features that an object lacks are absent."""
+        column, n, lists = self._column, len(self.names), []
         for i, row in enumerate(rows, first):
             values: list[Any] = [self._unnamed] * n
             for name, value in row.items():
@@ -131,17 +131,17 @@ class RequestForm:
                         path=f"documents[{i}].features",
                     )
                 values[j] = value
-            made.append(values)
-        return made
+            lists.append(values)
+        return lists
 
     def _one_by_one(self, rows: list[Any]) -> list[list[Any]]:
-        """Return lists where some documents name their features, and others do not."""
-        made: list[list[Any]] = []
+        """Return the values as lists, where only some documents name their features."""
+        lists: list[list[Any]] = []
         for i, row in enumerate(rows):
             if type(row) is list:
-                made.append(row)
+                lists.append(row)
             elif type(row) is dict:
-                made += self._by_name([row], i)
+                lists += self._by_name([row], i)
             else:
                 raise _wrong(
                     f"documents[{i}].features",
@@ -150,10 +150,10 @@ class RequestForm:
                     "name.",
                     "Give every document its features.",
                 )
-        return made
+        return lists
 
     def _first_wrong(self, documents: list[dict[str, Any]]) -> Problem:
-        """Return the problem of the first value that is none; the slow way, for the message."""
+        """Return the problem of the first invalid value; slow, and needed only for the message."""
         for i, document in enumerate(documents):
             features = document["features"]
             pairs = features.items() if type(features) is dict else enumerate(features)
@@ -165,9 +165,9 @@ class RequestForm:
         raise AssertionError("a value was refused, and all are good")
 
     def _base_scores(self, documents: list[dict[str, Any]]) -> np.ndarray | None:
-        given = [document.get("base_score") for document in documents]
+        scores = [document.get("base_score") for document in documents]
         if not self.needs_base_score:
-            for i, score in enumerate(given):
+            for i, score in enumerate(scores):
                 if score is not None:
                     raise Problem(
                         422,
@@ -177,7 +177,7 @@ class RequestForm:
                         path=f"documents[{i}].base_score",
                     )
             return None
-        for i, score in enumerate(given):
+        for i, score in enumerate(scores):
             if not (_is_value(score) and score is not None and -1e300 < score < 1e300):
                 raise _wrong(
                     f"documents[{i}].base_score",
@@ -185,20 +185,20 @@ class RequestForm:
                     "The model goes on from scores: every document has a finite base_score.",
                     "Send the score of the ranker before this one.",
                 )
-        return np.array(given, np.float64)
+        return np.array(scores, np.float64)
 
 
-def _ids(documents: list[dict[str, Any]]) -> list[Any]:
-    """Return the documents' ids; where one has none, its place in the list, from 0."""
-    ids = [document.get("id") for document in documents]
+def _ids(documents: list[dict[str, Any]]) -> list[str | int]:
+    """Return the documents' ids; a document without one gets its position, from 0."""
+    ids: list[Any] = [document.get("id") for document in documents]
     if not set(map(type, ids)) <= {str, int}:
-        for i, one in enumerate(ids):
+        for i, document_id in enumerate(ids):
             if "id" not in documents[i]:
                 ids[i] = i
-            elif type(one) not in (str, int):
+            elif type(document_id) not in (str, int):
                 rule = "An id is a text or a whole number."
                 remedy = "Leave it out to get the document's place in the list."
-                raise _wrong(f"documents[{i}].id", one, rule, remedy)
+                raise _wrong(f"documents[{i}].id", document_id, rule, remedy)
     return ids
 
 
@@ -215,8 +215,8 @@ def _is_value(value: Any) -> bool:
         return bool(np.isinf(wide) == np.isinf(np.float32(wide)))
 
 
-def _check_keys(given: dict[Any, Any], known: Sequence[str], path: str) -> None:
-    for key in given:
+def _check_keys(mapping: dict[Any, Any], known: Sequence[str], path: str) -> None:
+    for key in mapping:
         if key not in known:
             raise Problem(
                 422,
@@ -227,16 +227,16 @@ def _check_keys(given: dict[Any, Any], known: Sequence[str], path: str) -> None:
             )
 
 
-def _wrong(path: str, value: Any, rule: str, remedy: str) -> Problem:
+def _wrong(path: str, value: object, rule: str, remedy: str) -> Problem:
     where = path or "(the body)"
     return Problem(422, f"{where} is {shown(value)}.", rule=rule, remedy=remedy, path=where)
 
 
-def _wrong_length(i: int, found: int, wanted: int) -> Problem:
+def _wrong_length(i: int, n_values: int, n_features: int) -> Problem:
     return Problem(
         422,
-        f"documents[{i}].features has {found:,} values.",
-        rule=f"The model takes {wanted:,} features, in the order of its training data.",
+        f"documents[{i}].features has {n_values:,} values.",
+        rule=f"The model takes {n_features:,} features, in the order of its training data.",
         remedy="Send all of them, null for a missing one; or an object of values by name.",
         path=f"documents[{i}].features",
     )

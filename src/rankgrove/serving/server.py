@@ -1,4 +1,4 @@
-"""Running the service by uvicorn."""
+"""Running the service with uvicorn."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rankgrove.errors import MissingExtraError, ParameterError
 def serve(
     files: Mapping[str, Path], host: str, port: int, *, quiet: bool = False, **limits: Any
 ) -> None:
-    """Answer requests until Ctrl-C or SIGTERM; those under way are finished first.
+    """Answer requests until Ctrl-C or SIGTERM; requests under way are finished first.
 
     Parameters
     ----------
     files : name -> model file; the first answers requests without a name
     host, port : where to listen; port 0 takes a free one
-    quiet : log warnings and errors alone
-    limits : those of :class:`rankgrove.serving.app.Service`
+    quiet : log only warnings and errors
+    limits : parameters of :class:`rankgrove.serving.app.Service`
     """
     try:
         import uvicorn
@@ -33,7 +33,7 @@ def serve(
     listener = _listen(host, port)
     level = logging.WARNING if quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
-    # h11 alone limits the size of headers; keeping to it, limits do not hang on what is installed
+    # only h11 limits the size of headers; naming it makes limits independent of what is installed
     config = uvicorn.Config(
         service.app(),
         http="h11",
@@ -50,18 +50,18 @@ def serve(
     try:
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
-        pass  # uvicorn has finished, and tells it on
+        pass  # uvicorn has shut down, and raises the signal again
     finally:
         listener.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens, so that a taken port is told before models' first use."""
+    """Return a listening socket, so that a port in use is reported at once."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        # asyncio sends small answers at once only where the protocol is named
+        # asyncio sends small answers without delay only if the protocol is given
         listener = socket.socket(family, kind, protocol)
     except (OSError, OverflowError) as error:
         raise ParameterError(

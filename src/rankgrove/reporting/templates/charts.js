@@ -3,21 +3,21 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
-function node(made, attributes, children) {
+function node(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "style") for (const [k, v] of Object.entries(value)) made.style.setProperty(k, v);
-    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : value);
+    if (name === "style") for (const [k, v] of Object.entries(value)) element.style.setProperty(k, v);
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
   }
   // Texts become text nodes: nothing that comes from data is ever read as markup.
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
-  return made;
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
 }
 const el = (tag, attributes, ...children) => node(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
   node(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-// A long name may go on in the next line between its words, as they are put together in names.
+// A long name may break between its parts.
 const breakable = (text) => text.split(/(?<=[_./-])|(?<=[a-z])(?=[A-Z])/).flatMap((part, k) => (k ? [el("wbr", {}), part] : [part]));
 const byId = (id) => document.getElementById(id);
 
@@ -39,25 +39,25 @@ function ticks(low, high, about) {
   const raw = (high - low) / Math.max(about, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].find((k) => k * power >= raw * 0.999) * power;
-  const first = Math.ceil(low / step - 1e-9), made = [];
-  for (let k = first; k * step <= high + step * 1e-9; k++) made.push(Number((k * step).toPrecision(12)));
-  return made;
+  const first = Math.ceil(low / step - 1e-9), values = [];
+  for (let k = first; k * step <= high + step * 1e-9; k++) values.push(Number((k * step).toPrecision(12)));
+  return values;
 }
 function logTicks(low, high, about) {
-  let made = [];
+  let values = [];
   for (const steps of [[1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
-    made = [];
+    values = [];
     for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p++)
       for (const k of steps) {
         const value = Number((k * 10 ** p).toPrecision(12));
-        if (value >= low * 0.999 && value <= high * 1.001) made.push(value);
+        if (value >= low * 0.999 && value <= high * 1.001) values.push(value);
       }
-    if (made.length <= about + 1) return made;
+    if (values.length <= about + 1) return values;
   }
-  const every = Math.ceil(made.length / Math.max(about, 2));
-  return made.filter((_, k) => k % every === 0);
+  const every = Math.ceil(values.length / Math.max(about, 2));
+  return values.filter((_, k) => k % every === 0);
 }
-// Texts of ticks with as many places as tell them apart.
+// Labels of ticks, with as many decimals as are needed to tell them apart.
 function tickTexts(values) {
   let step = Infinity;
   for (let k = 1; k < values.length; k++) step = Math.min(step, Math.abs(values[k] - values[k - 1]));
@@ -77,8 +77,8 @@ function scale(low, high, from, to, log) {
   s.log = log;
   s.ticks = (about) => {
     if (log) return logTicks(low, high, about);
-    const made = ticks(low, high, about);
-    return made.length > 1 ? made : ticks(low, high, 2 * about + 1);
+    const values = ticks(low, high, about);
+    return values.length > 1 ? values : ticks(low, high, 2 * about + 1);
   };
   return s;
 }
@@ -129,14 +129,14 @@ function mark(model, x, y, size = 4, hollow = false) {
 }
 const DASHES = ["none", "5 4", "1.5 3.5", "8 3 2 3"];
 function legend(items) {
-  return el("ul", { class: "legend" }, items.map((one) => el("li", {},
+  return el("ul", { class: "legend" }, items.map((item) => el("li", {},
     svg("svg", { viewBox: "0 0 22 12", "aria-hidden": "true" },
-      one.line === false ? null : svg("line", { x1: 0, x2: 22, y1: 6, y2: 6, style: { stroke: one.paint || colour(one.model), "stroke-width": 2, "stroke-dasharray": one.dash || "none" } }),
-      one.model && one.marked !== false ? mark(one.model, 11, 6, 3.5) : null),
-    one.name || one.model)));
+      item.line === false ? null : svg("line", { x1: 0, x2: 22, y1: 6, y2: 6, style: { stroke: item.paint || colour(item.model), "stroke-width": 2, "stroke-dasharray": item.dash || "none" } }),
+      item.model && item.marked !== false ? mark(item.model, 11, 6, 3.5) : null),
+    item.name || item.model)));
 }
 
-// Panels side by side, so many that the last row is as full as can be.
+// Panels side by side; their number per row keeps the last row as full as possible.
 function arrange(host) {
   const n = host.childElementCount, [least, most] = host.classList.contains("wide") ? [2, 3] : [3, 5];
   const empty = (c) => (c - (n % c)) % c;
@@ -149,7 +149,7 @@ function arrange(host) {
 
 function figure(host, { title, note, items, draw, table }) {
   const place = el("div", {});
-  const made = el("figure", { class: "chart" },
+  const chart = el("figure", { class: "chart" },
     el("figcaption", {}, title, note ? el("small", {}, note) : null),
     items && items.length ? legend(items) : null, place);
   if (table) {
@@ -157,9 +157,9 @@ function figure(host, { title, note, items, draw, table }) {
     numbers.addEventListener("toggle", () => {
       if (numbers.open && numbers.children.length === 1) numbers.append(numberTable(table()));
     });
-    made.append(numbers);
+    chart.append(numbers);
   }
-  host.append(made);
+  host.append(chart);
   let drawn = 0;
   const redraw = () => {
     const width = Math.max(200, Math.floor(place.clientWidth));
@@ -172,7 +172,7 @@ function figure(host, { title, note, items, draw, table }) {
   };
   new ResizeObserver(redraw).observe(place);
   redraw();
-  return made;
+  return chart;
 }
 function numberTable({ head, rows }) {
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers" }, el("table", {},
@@ -195,7 +195,7 @@ function axes(picture, box, x, y, xLabel) {
 function xTicks(picture, x, bottom, about, top) {
   const places = x.ticks(about), texts = x.log ? places.map(short) : tickTexts(places);
   if (places.length > 1 && x(places[1]) < x(places[0])) { places.reverse(); texts.reverse(); }
-  let end = -Infinity; // of the last text: one that would touch it is left out
+  let end = -Infinity; // of the last label: one that would touch it is left out
   places.forEach((v, k) => {
     picture.append(svg("line", { class: top === undefined ? "axis" : "grid", x1: x(v), x2: x(v), y1: top ?? bottom, y2: bottom + (top === undefined ? 4 : 0) }));
     const half = 3.6 * texts[k].length;
@@ -205,24 +205,24 @@ function xTicks(picture, x, bottom, about, top) {
   });
 }
 
-// Lines over a common x. A series has model or paint, name, x, y; perhaps dash, step, band, best, markers; a thin one
-// stands among many, without a name.
+// Lines over a common x. A series has model or paint, name, x, y; optionally dash, step, band, best, markers. A thin
+// line is one of many, without a name.
 function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY, falling }) {
-  const all = series.flatMap((one) => one.x), named = series.filter((one) => !one.thin);
+  const all = series.flatMap((line) => line.x), named = series.filter((line) => !line.thin);
   figure(host, {
     title, note, items,
-    table: () => ({ head: [xLabel, ...named.map((one) => one.name)], rows: tableOf(named) }),
+    table: () => ({ head: [xLabel, ...named.map((line) => line.name)], rows: tableOf(named) }),
     draw(width) {
       const picture = canvas(width, height);
       const [xLow, xHigh] = extent([all]);
-      const [yLow, yHigh] = yRange || extent([...series.flatMap((one) => (one.band ? [one.y, one.band] : [one.y])), marks.map((m) => m.y), zeroY ? [0] : []], yRoom);
+      const [yLow, yHigh] = yRange || extent([...series.flatMap((line) => (line.band ? [line.y, line.band] : [line.y])), marks.map((m) => m.y), zeroY ? [0] : []], yRoom);
       const widest = Math.max(...tickTexts(ticks(yLow, yHigh, (height - 48) / 42)).map((t) => t.length), 2);
       const box = { left: 12 + 7 * widest, right: width - 12, top: 8, bottom: height - (xLabel ? 40 : 24) };
       const ends = falling ? [box.right - 7, box.left + 7] : [box.left + 7, box.right - 7];
       const x = scale(xLow, xHigh, ...ends, logX), y = scale(yLow, yHigh, box.bottom, box.top);
       axes(picture, box, x, y, xLabel);
       for (const v of rug || []) picture.append(svg("line", { class: "axis", x1: x(v), x2: x(v), y1: box.bottom, y2: box.bottom - 6, style: { stroke: "var(--muted)" } }));
-      for (const one of series) drawSeries(picture, one, x, y);
+      for (const line of series) drawSeries(picture, line, x, y);
       for (const m of marks) picture.append(m.paint ? ring(m.paint, x(m.x), y(m.y), m.hollow, m.small) : mark(m.model, x(m.x), y(m.y), m.hollow ? 6 : 5, m.hollow));
       followPointer(picture, box, x, y, series, marks, xLabel);
       return picture;
@@ -230,44 +230,44 @@ function lines(host, { title, note, series, xLabel, logX, height = 240, items, r
   });
 }
 const ring = (paint, x, y, hollow, small) => svg("circle", { cx: x, cy: y, r: small ? 2.5 : hollow ? 6 : 4, style: { fill: hollow ? "none" : paint, stroke: paint, "stroke-width": small ? 1 : 2 } });
-function drawSeries(picture, one, x, y) {
-  const paint = one.paint || colour(one.model);
-  const points = one.x.map((v, k) => [x(v), one.y[k] === null ? null : y(one.y[k])]).filter((p) => p[1] !== null);
-  if (one.band) {
-    const lower = one.x.map((v, k) => [x(v), y(one.band[k])]).reverse();
+function drawSeries(picture, line, x, y) {
+  const paint = line.paint || colour(line.model);
+  const points = line.x.map((v, k) => [x(v), line.y[k] === null ? null : y(line.y[k])]).filter((p) => p[1] !== null);
+  if (line.band) {
+    const lower = line.x.map((v, k) => [x(v), y(line.band[k])]).reverse();
     picture.append(svg("path", { d: `M${points.concat(lower).map((p) => p.map((v) => v.toFixed(1))).join("L")}z`, style: { fill: paint, opacity: 0.18 } }));
   }
   let path = "";
   points.forEach((p, k) => {
-    path += k === 0 ? "M" : one.step ? `H${p[0].toFixed(1)}V` : "L";
-    path += k && one.step ? p[1].toFixed(1) : `${p[0].toFixed(1)},${p[1].toFixed(1)}`;
+    path += k === 0 ? "M" : line.step ? `H${p[0].toFixed(1)}V` : "L";
+    path += k && line.step ? p[1].toFixed(1) : `${p[0].toFixed(1)},${p[1].toFixed(1)}`;
   });
-  if (one.line !== false) picture.append(svg("path", { d: path, style: { fill: "none", stroke: paint, "stroke-width": one.thin ? 1 : 2, "stroke-dasharray": one.dash || "none", "stroke-linejoin": "round", opacity: one.opacity || (one.thin ? 0.3 : 1) } }));
-  if (one.markers) for (const p of points) picture.append(one.model ? mark(one.model, p[0], p[1], 3) : svg("circle", { cx: p[0], cy: p[1], r: 2, style: { fill: paint, opacity: one.opacity || 1 } }));
+  if (line.line !== false) picture.append(svg("path", { d: path, style: { fill: "none", stroke: paint, "stroke-width": line.thin ? 1 : 2, "stroke-dasharray": line.dash || "none", "stroke-linejoin": "round", opacity: line.opacity || (line.thin ? 0.3 : 1) } }));
+  if (line.markers) for (const p of points) picture.append(line.model ? mark(line.model, p[0], p[1], 3) : svg("circle", { cx: p[0], cy: p[1], r: 2, style: { fill: paint, opacity: line.opacity || 1 } }));
 }
 function tableOf(series) {
-  const xs = [...new Set(series.flatMap((one) => one.x))].sort((a, b) => a - b);
-  const found = series.map((one) => new Map(one.x.map((v, k) => [v, one.y[k]])));
-  return xs.map((v) => [v, ...found.map((of) => (of.has(v) ? of.get(v) : ""))]);
+  const xs = [...new Set(series.flatMap((line) => line.x))].sort((a, b) => a - b);
+  const columns = series.map((line) => new Map(line.x.map((v, k) => [v, line.y[k]])));
+  return xs.map((v) => [v, ...columns.map((of) => (of.has(v) ? of.get(v) : ""))]);
 }
 function followPointer(picture, box, x, y, series, marks, xLabel) {
   const cursor = svg("line", { class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden" });
   const area = svg("rect", { x: box.left, y: box.top, width: Math.max(0, box.right - box.left), height: Math.max(0, box.bottom - box.top), fill: "transparent" });
   const move = (event) => {
     const at = event.clientX - picture.getBoundingClientRect().left;
-    const named = series.filter((one) => one.tip !== false);
+    const named = series.filter((line) => line.tip !== false);
     let nearest = null;
-    const candidates = named.flatMap((one) => one.x).concat(marks.filter((m) => m.tip).map((m) => m.x));
+    const candidates = named.flatMap((line) => line.x).concat(marks.filter((m) => m.tip).map((m) => m.x));
     for (const v of candidates) if (nearest === null || Math.abs(x(v) - at) < Math.abs(x(nearest) - at)) nearest = v;
     if (nearest === null) return;
     cursor.setAttribute("x1", x(nearest));
     cursor.setAttribute("x2", x(nearest));
     cursor.setAttribute("visibility", "visible");
     const rows = [];
-    for (const one of named) {
+    for (const line of named) {
       let k = -1;
-      one.x.forEach((v, i) => { if (k < 0 || Math.abs(x(v) - x(nearest)) < Math.abs(x(one.x[k]) - x(nearest))) k = i; });
-      if (k >= 0 && Math.abs(x(one.x[k]) - x(nearest)) < 12) rows.push(`${one.name}: ${short(one.y[k])}`);
+      line.x.forEach((v, i) => { if (k < 0 || Math.abs(x(v) - x(nearest)) < Math.abs(x(line.x[k]) - x(nearest))) k = i; });
+      if (k >= 0 && Math.abs(x(line.x[k]) - x(nearest)) < 12) rows.push(`${line.name}: ${short(line.y[k])}`);
     }
     for (const m of marks) if (m.tip && Math.abs(x(m.x) - x(nearest)) < 12) rows.push(m.tip);
     showTip(event, `${xLabel || "x"} ${short(nearest)}`, rows);
@@ -297,14 +297,14 @@ function barPicture(width, names, values, paint, details, text) {
   names.forEach((name, k) => {
     const top = k * row + 3, a = x(Math.min(0, values[k])), b = x(Math.max(0, values[k]));
     const fits = Math.floor(left / 7.4) - 1, shown = name.length > fits ? name.slice(0, Math.max(1, fits - 1)) + "…" : name;
-    const one = svg("g", {},
+    const group = svg("g", {},
       svg("rect", { x: 0, y: top - 3, width, height: row, fill: "transparent" }),
       svg("text", { class: "strong", x: left - 8, y: top + 12, "text-anchor": "end" }, shown),
       svg("rect", { x: a, y: top, width: Math.max(1, b - a), height: row - 7, rx: 2, style: { fill: typeof paint === "function" ? paint(k) : paint } }),
       svg("text", { x: values[k] < 0 ? a - 5 : b + 5, y: top + 12, "text-anchor": values[k] < 0 ? "end" : "start" }, both || low < 0 ? signed(values[k], 3) : (text || short)(Number(values[k].toPrecision(3)))));
-    one.addEventListener("pointermove", (event) => showTip(event, name, details ? details(k) : [(text || short)(values[k])]));
-    one.addEventListener("pointerleave", hideTip);
-    picture.append(one);
+    group.addEventListener("pointermove", (event) => showTip(event, name, details ? details(k) : [(text || short)(values[k])]));
+    group.addEventListener("pointerleave", hideTip);
+    picture.append(group);
   });
   return picture;
 }

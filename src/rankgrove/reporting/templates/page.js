@@ -1,4 +1,4 @@
-// The page: what there is no data for is left out, the rest is drawn.
+// The page: sections without data are removed, the others are drawn.
 function start() {
   const there = (key) => { const v = DATA[key]; return v && (Array.isArray(v) ? v.length : Object.keys(v).length) > 0; };
   for (const part of document.querySelectorAll("[data-needs]")) if (!there(part.dataset.needs)) part.remove();
@@ -23,9 +23,9 @@ function start() {
   document.querySelectorAll("main > section > .scroll, .tests .scroll").forEach(tellScroll);
   addEventListener("beforeprint", () => { for (const more of document.querySelectorAll(".tests")) more.open = true; });
 }
-// A table that is wider than its place: a shadow where it goes on, and words.
+// A table wider than its box: a shadow where it continues, and a hint.
 function tellScroll(box) {
-  const words = el("p", { class: "scroll-hint", "aria-hidden": "true", hidden: true }, "The table goes on to the right: swipe or scroll. →");
+  const words = el("p", { class: "scroll-hint", "aria-hidden": "true", hidden: true }, "The table continues to the right: swipe or scroll. →");
   box.before(words);
   const tell = () => {
     const rest = box.scrollWidth - box.clientWidth;

@@ -46,21 +46,21 @@ function controls() {
 const collator = new Intl.Collator("en", { numeric: true });
 function chosenQueries() {
   const { ids, sizes } = DATA.queries, text = view.text.trim().toLowerCase();
-  const found = [];
-  for (let q = 0; q < ids.length; q++) if (!text || ids[q].toLowerCase().includes(text)) found.push(q);
-  if (view.key === "id") found.sort((p, q) => collator.compare(ids[p], ids[q]) || p - q);
+  const chosen = [];
+  for (let q = 0; q < ids.length; q++) if (!text || ids[q].toLowerCase().includes(text)) chosen.push(q);
+  if (view.key === "id") chosen.sort((p, q) => collator.compare(ids[p], ids[q]) || p - q);
   else {
     const key = { docs: (q) => sizes[q], a: (q) => value(view.a, q), b: (q) => value(view.b, q), difference }[view.key];
-    const keys = new Map(found.map((q) => [q, key(q)]));
+    const keys = new Map(chosen.map((q) => [q, key(q)]));
     const sign = view.down ? -1 : 1;
-    // Queries without a value stand last in either direction.
-    return found.sort((p, q) => {
+    // Queries without a value come last in either direction.
+    return chosen.sort((p, q) => {
       const a = keys.get(p), b = keys.get(q);
       if (a === null || b === null) return (a === null) - (b === null) || p - q;
       return sign * (a - b) || p - q;
     });
   }
-  return view.down ? found.reverse() : found;
+  return view.down ? chosen.reverse() : chosen;
 }
 
 function columns() {
@@ -103,7 +103,7 @@ function updateList(pick) {
   byId("query-list").replaceChildren(
     el("table", { class: `q ${view.b === IDEAL ? "single" : ""}`, role: "grid", "aria-label": "Queries", "aria-rowcount": listed.length + 1 },
       el("thead", {}, el("tr", {}, head)), el("tbody", { onkeydown: keys }, part.map((q, k) => rowOf(q, from + k)))),
-    part.length ? "" : el("p", { class: "note" }, "No query has this in its id."),
+    part.length ? "" : el("p", { class: "note" }, "No query id contains this text."),
     el("div", { class: "pager" }, el("div", { role: "status" }, listed.length ? `${grouped(from + 1)}–${grouped(from + part.length)} of ${grouped(listed.length)}` : "none"), el("span", {}, move(-1), move(1))));
   if (pick) drawDetail();
 }
@@ -130,10 +130,10 @@ function choose(q, focus = true) {
   view.doc = null;
   view.all = false;
   for (const row of document.querySelectorAll("#query-list tbody tr")) {
-    const own = Number(row.dataset.q) === q;
-    row.setAttribute("aria-selected", own ? "true" : "false");
-    row.tabIndex = own ? 0 : -1;
-    if (own && focus) row.focus({ preventScroll: true });
+    const selected = Number(row.dataset.q) === q;
+    row.setAttribute("aria-selected", selected ? "true" : "false");
+    row.tabIndex = selected ? 0 : -1;
+    if (selected && focus) row.focus({ preventScroll: true });
   }
   drawDetail();
 }
@@ -170,7 +170,7 @@ function drawWins(all) {
     return;
   }
   const chart = figure(host, {
-    title: `${b} against ${a}: ${counted(won)} won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; a press opens the query`,
+    title: `${b} against ${a}: ${counted(won)} won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; click to open a query`,
     draw(width) {
       const height = 130, picture = canvas(width, height), left = 46, right = width - 4, columns = Math.max(1, Math.floor(right - left));
       const y = scale(-reach, reach, height - 6, 6), n = order.length;
@@ -178,7 +178,7 @@ function drawWins(all) {
       const wide = Math.max(1, columns / Math.max(1, n)), bars = Math.min(n, columns);
       const paths = { good: "", bad: "" };
       for (let c = 0; c < bars; c++) {
-        // Of queries that share a place, the one that differs most: no gain and no loss is hidden.
+        // Of queries that share a column, the largest difference: no gain and no loss is hidden.
         let d = 0;
         for (let k = Math.floor((c * n) / bars); k < Math.floor(((c + 1) * n) / bars); k++) if (Math.abs(order[k][0]) > Math.abs(d)) d = order[k][0];
         const x = left + (c * (right - left)) / bars;
@@ -213,46 +213,46 @@ function showQuery(q) {
 
 // -- the rankings of a query -----------------------------------------------------------------------
 
-function idealRanks(own) {
-  const order = own.docs.map((_, d) => d).sort((p, q) => Number(own.labels[q]) - Number(own.labels[p]) || p - q);
+function idealRanks(ranking) {
+  const order = ranking.docs.map((_, d) => d).sort((p, q) => Number(ranking.labels[q]) - Number(ranking.labels[p]) || p - q);
   const ranks = [];
   order.forEach((d, k) => { ranks[d] = k + 1; });
   return ranks;
 }
-const ranksOf = (own, model) => (model === IDEAL ? idealRanks(own) : own.ranks[model]);
-const chip = (own, d) => {
-  const level = labelLevel(own.groups[d]);
-  return el("span", { class: "label", title: `label ${own.labels[d]}`, style: { background: `var(--g${level})`, color: `var(--h${level})` } }, own.labels[d]);
+const ranksOf = (ranking, model) => (model === IDEAL ? idealRanks(ranking) : ranking.ranks[model]);
+const chip = (ranking, d) => {
+  const level = labelLevel(ranking.groups[d]);
+  return el("span", { class: "label", title: `label ${ranking.labels[d]}`, style: { background: `var(--g${level})`, color: `var(--h${level})` } }, ranking.labels[d]);
 };
-const docName = (own, d) => (DATA.rankings.row_numbers ? `row ${grouped(own.docs[d])}` : String(own.docs[d]));
+const docName = (ranking, d) => (DATA.rankings.row_numbers ? `row ${grouped(ranking.docs[d])}` : String(ranking.docs[d]));
 
 function drawDetail() {
   const host = byId("query-detail"), q = view.query;
   if (q === null) { host.replaceChildren(el("p", {}, "Choose a query to see its rankings.")); return; }
-  const id = DATA.queries.ids[q], own = DATA.rankings.of[q], a = value(view.a, q), b = value(view.b, q), diff = difference(q);
+  const id = DATA.queries.ids[q], ranking = DATA.rankings.of[q], a = value(view.a, q), b = value(view.b, q), diff = difference(q);
   const measure = DATA.measures[view.measure];
   const line = view.b === IDEAL ? `${measure} ${fixed(a)}` : `${measure} ${fixed(a)} → ${fixed(b)}${diff === null ? "" : ` (${signed(diff)})`}`;
   host.replaceChildren(el("h3", {}, `Query ${id}`), el("p", {}, a === null && value(view.b, q) === null ? "This measure leaves the query out." : line));
-  if (!own) {
-    host.append(el("div", { class: "note" }, `This page has the documents of ${counted(Object.keys(DATA.rankings.of).length)}, and this is none of them. Make it with `, el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to have it here, or with a larger ", el("code", {}, "--documents"), "."));
+  if (!ranking) {
+    host.append(el("div", { class: "note" }, `This page contains the documents of ${counted(Object.keys(DATA.rankings.of).length)}, and this query is not one of them. Make the page with `, el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to include it, or with a larger ", el("code", {}, "--documents"), "."));
     return;
   }
-  const left = ranksOf(own, view.a), right = ranksOf(own, view.b), n = own.docs.length;
+  const left = ranksOf(ranking, view.a), right = ranksOf(ranking, view.b), n = ranking.docs.length;
   if (view.doc === null) view.doc = mostMoved(left, right);
   const shown = view.all ? n : Math.min(n, FIRST);
-  const orders = [left, right].map((ranks) => own.docs.map((_, d) => d).sort((p, r) => ranks[p] - ranks[r]).slice(0, shown));
+  const orders = [left, right].map((ranks) => ranking.docs.map((_, d) => d).sort((p, r) => ranks[p] - ranks[r]).slice(0, shown));
   host.append(el("div", { class: "pair" },
     el("h4", {}, modelKey(view.a)), el("h4", {}, modelKey(view.b)),
-    rankList(own, orders[0], view.a, left, null), slopes(own, orders, shown), rankList(own, orders[1], view.b, right, left)));
+    rankList(ranking, orders[0], view.a, left, null), slopes(ranking, orders, shown), rankList(ranking, orders[1], view.b, right, left)));
   if (n > FIRST) host.append(el("button", { type: "button", class: "plain more", onclick: () => { view.all = !view.all; drawDetail(); document.querySelector("#query-detail .more").focus(); } }, view.all ? `Show the first ${FIRST} only` : `Show all ${grouped(n)} documents`));
-  if (DATA.rankings.row_numbers) host.append(el("p", { class: "small" }, "Documents are named by their rows in the data."));
-  if (own.total > n) host.append(el("p", { class: "left-out" }, `Of ${grouped(own.total)} documents, the ${grouped(n)} that some model ranks highest are here.`));
+  if (DATA.rankings.row_numbers) host.append(el("p", { class: "small" }, "Documents are named by their row in the data."));
+  if (ranking.total > n) host.append(el("p", { class: "left-out" }, `Of ${grouped(ranking.total)} documents, the ${grouped(n)} that some model ranks highest are shown.`));
   host.append(el("div", { class: "why", id: "why" }));
-  drawWhy(own, left, right);
+  drawWhy(ranking, left, right);
 }
 const modelKey = (model) => [model === IDEAL ? "" : el("span", { class: "key", style: { background: colour(DATA.models[model]) } }), nameOf(model)];
 function mostMoved(left, right) {
-  // Among the documents that either ranking has near its top.
+  // Among the documents that are near the top of either ranking.
   let best = 0, most = -1;
   left.forEach((rank, d) => {
     const far = Math.abs(rank - right[d]);
@@ -260,23 +260,23 @@ function mostMoved(left, right) {
   });
   return best;
 }
-function rankList(own, order, model, ranks, before) {
-  const pick = (d) => { view.doc = d; markDoc(); drawWhy(own, ranksOf(own, view.a), ranksOf(own, view.b)); };
+function rankList(ranking, order, model, ranks, before) {
+  const pick = (d) => { view.doc = d; markDoc(); drawWhy(ranking, ranksOf(ranking, view.a), ranksOf(ranking, view.b)); };
   return el("ol", { class: "ranks", "aria-label": `Ranking by ${nameOf(model)}`, onkeydown: (event) => {
     const item = event.target.closest("li"), step = { ArrowDown: item?.nextElementSibling, ArrowUp: item?.previousElementSibling }[event.key];
     if (step) { event.preventDefault(); step.firstChild.focus(); step.firstChild.click(); }
-  } }, order.map((d) => el("li", {}, el("button", { type: "button", "data-d": d, "aria-pressed": d === view.doc ? "true" : "false", title: docName(own, d), onclick: () => pick(d) },
-    el("span", { class: "rank" }, String(ranks[d])), chip(own, d), el("span", { class: "doc" }, el("bdi", { dir: "ltr" }, DATA.rankings.row_numbers ? grouped(own.docs[d]) : String(own.docs[d]))),
-    el("span", { class: "score" }, model === IDEAL ? "" : short(own.scores[model][d] === null ? null : Number(own.scores[model][d].toPrecision(4)))),
+  } }, order.map((d) => el("li", {}, el("button", { type: "button", "data-d": d, "aria-pressed": d === view.doc ? "true" : "false", title: docName(ranking, d), onclick: () => pick(d) },
+    el("span", { class: "rank" }, String(ranks[d])), chip(ranking, d), el("span", { class: "doc" }, el("bdi", { dir: "ltr" }, DATA.rankings.row_numbers ? grouped(ranking.docs[d]) : String(ranking.docs[d]))),
+    el("span", { class: "score" }, model === IDEAL ? "" : short(ranking.scores[model][d] === null ? null : Number(ranking.scores[model][d].toPrecision(4)))),
     before ? moved(before[d] - ranks[d]) : null))));
 }
 const moved = (by) => (by === 0 ? el("span", { class: "move", "aria-label": "same rank" }, "·")
   : el("span", { class: `move ${by > 0 ? "better" : "worse"}`, "aria-label": `${by > 0 ? "up" : "down"} by ${Math.abs(by)}` }, `${by > 0 ? "▲" : "▼"} ${Math.abs(by)}`));
-function slopes(own, [left, right], shown) {
+function slopes(ranking, [left, right], shown) {
   const row = 28, height = shown * row, picture = svg("svg", { class: "slopes", viewBox: `0 0 56 ${height}`, height, preserveAspectRatio: "none", "aria-hidden": "true" });
   for (const d of new Set([...left, ...right])) {
     const i = left.indexOf(d), j = right.indexOf(d), y = (k) => (k < 0 ? height + 10 : k * row + row / 2);
-    picture.append(svg("path", { d: `M2,${y(i)}C28,${y(i)} 28,${y(j)} 54,${y(j)}`, "data-d": d, "vector-effect": "non-scaling-stroke", class: d === view.doc ? "on" : i < 0 || j < 0 ? "off" : "", style: { stroke: `var(--e${labelLevel(own.groups[d])})` } }));
+    picture.append(svg("path", { d: `M2,${y(i)}C28,${y(i)} 28,${y(j)} 54,${y(j)}`, "data-d": d, "vector-effect": "non-scaling-stroke", class: d === view.doc ? "on" : i < 0 || j < 0 ? "off" : "", style: { stroke: `var(--e${labelLevel(ranking.groups[d])})` } }));
   }
   return picture;
 }
@@ -287,21 +287,21 @@ function markDoc() {
 
 // -- the features that moved a document --------------------------------------------------------------
 
-const HOW = DATA.rankings.exact ? "Shapley values; they add up exactly." : "A feature lifts by what the score loses where it takes its mean in the query. Not all of these models are sums over features: the last bar is what features do only together, and those that were not looked at.";
+const HOW = DATA.rankings.exact ? "SHAP values; they add up exactly." : "A feature’s contribution is how much the score falls when the feature is set to its mean in the query. Not all of these models are sums over features: the last bar holds interactions and the features that were not examined.";
 const REST = DATA.rankings.exact ? "all others" : "together";
-function drawWhy(own, left, right) {
-  const host = byId("why"), d = view.doc, share = own.why;
+function drawWhy(ranking, left, right) {
+  const host = byId("why"), d = view.doc, share = ranking.why;
   const ranks = view.b === IDEAL ? `rank ${left[d]}, ideally ${right[d]}` : left[d] === right[d] ? `rank ${left[d]} in both` : `rank ${left[d]} → ${right[d]}`;
-  host.replaceChildren(el("h4", {}, `${docName(own, d)}, label ${own.labels[d]}: ${ranks}`));
+  host.replaceChildren(el("h4", {}, `${docName(ranking, d)}, label ${ranking.labels[d]}: ${ranks}`));
   if (!share) {
     const id = DATA.queries.ids[view.query];
-    host.append(el("p", {}, "Of this query the page has the first documents, without what features add. Make it with ", el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to have all of it here."));
+    host.append(el("p", {}, "The page contains only the first documents of this query, without feature contributions. Make it with ", el("code", {}, `--queries ${/^[\w.-]+$/.test(id) ? id : "ID"}`), " to include all of it."));
     return;
   }
   const both = view.b !== IDEAL && share.of[view.a] && share.of[view.b];
-  // A feature or scores beside a model: what the model alone adds up.
+  // Compared with a feature or with scores: the contributions of the model alone.
   const single = both ? null : share.of[view.a] ? view.a : view.b !== IDEAL && share.of[view.b] ? view.b : null;
-  if (!both && single === null) { host.append(el("p", {}, "What features add to these scores is not known.")); return; }
+  if (!both && single === null) { host.append(el("p", {}, "The feature contributions to these scores are not known.")); return; }
   const a = share.of[both ? view.a : single], b = both ? share.of[view.b] : null;
   const names = share.features.map((j) => (j < 0 ? REST : DATA.rankings.features[j]));
   const of = (model) => model[d].map((v) => v / 1000);
@@ -309,17 +309,17 @@ function drawWhy(own, left, right) {
   const order = values.map((_, k) => k).filter((k) => Math.abs(values[k]) >= 0.0005).sort((p, r) => (share.features[p] < 0) - (share.features[r] < 0) || Math.abs(values[r]) - Math.abs(values[p]));
   const total = values.reduce((sum, v) => sum + v, 0);
   host.append(el("p", {}, b
-    ? `What moved it: how much more every feature lifts it with ${nameOf(view.b)} than with ${nameOf(view.a)}, together ${signed(total, 2)}, in standard deviations of each model’s scores in this query. ${HOW}`
-    : `What lifts it above or below the query’s mean score${several ? ` with ${nameOf(single)}` : ""}, together ${signed(total, 2)} standard deviations. ${HOW}`));
+    ? `What moved it: how much more every feature contributes with ${nameOf(view.b)} than with ${nameOf(view.a)}, in total ${signed(total, 2)}, in standard deviations of each model’s scores in this query. ${HOW}`
+    : `What puts it above or below the query’s mean score${several ? ` with ${nameOf(single)}` : ""}, in total ${signed(total, 2)} standard deviations. ${HOW}`));
   host.append(barPicture(Math.max(220, host.clientWidth), order.map((k) => names[k]), order.map((k) => values[k]), (k) => (values[order[k]] > 0 ? "var(--good)" : "var(--bad)"),
     (k) => (b ? [`${nameOf(view.a)} ${signed(of(a)[order[k]], 3)}`, `${nameOf(view.b)} ${signed(of(b)[order[k]], 3)}`] : [signed(values[order[k]], 3)])));
 }
 
 function queries() {
-  const n = DATA.queries.ids.length, here = Object.values(DATA.rankings.of), kept = here.length, whole = here.filter((own) => own.why).length;
+  const n = DATA.queries.ids.length, here = Object.values(DATA.rankings.of), kept = here.length, whole = here.filter((ranking) => ranking.why).length;
   const largest = several ? "those with the largest differences" : "those with the lowest values";
   const open = kept === n ? "every query can be opened" : `${grouped(kept)} queries, ${largest}, can be opened`;
-  const more = whole === kept ? "" : `; ${grouped(whole)} of them, ${largest}, with all that features add, the others with their first documents`;
+  const more = whole === kept ? "" : `; ${grouped(whole)} of them, ${largest}, with all feature contributions, the others with their first documents only`;
   byId("queries-lead").textContent = `${counted(n)}. ${several ? "Choose two models and a measure" : "Choose a query"}; ${open}${more}.`;
   controls();
   update();
