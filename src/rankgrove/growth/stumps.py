@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove import parallel
-from rankgrove.data.binning import MISSING, N_BINS, BinnedMatrix, Binner, ColumnBins, Rows
+from rankgrove.data.arrays import Rows
+from rankgrove.data.binning import MISSING, N_BINS, BinnedMatrix, Binner, ColumnBins
 from rankgrove.data.thresholds import place_thresholds
 from rankgrove.growth._stump_kernels import column_sums
 from rankgrove.growth.splitting import SplitRules
 from rankgrove.model.tree import Tree
 
 if TYPE_CHECKING:
-    from rankgrove.data.thresholds import Matrix
+    from rankgrove.data.arrays import Matrix
 
 SURE = 1.0 - 1e-6  # a stump that makes no mistake gets the weight of one that makes few
 
@@ -28,11 +29,11 @@ def placed_bins(features: Matrix, rows: Rows, n_thresholds: int, spacing: str) -
         missing = np.isnan(part).sum(axis=0)
     else:
         missing = np.bincount(part.indices[np.isnan(part.data)], minlength=part.shape[1])
-    found = [
+    bins = [
         ColumnBins(j, thresholds[ptr[j] : ptr[j + 1]], n, part.shape[0] - n, 0)
         for j, n in enumerate(missing.tolist())
     ]
-    return Binner.of(part.shape[1], found)
+    return Binner.of(part.shape[1], bins)
 
 
 class StumpMaker:
@@ -49,8 +50,10 @@ class StumpMaker:
     def __init__(self, binned: BinnedMatrix, n_threads: int | None = None) -> None:
         self.binner = binned.binner
         self.columns = binned.by_column(n_threads)
-        self.has_missing = np.array([np.any(own == MISSING) for own in self.columns], np.bool_)
-        n_thresholds = np.array([own.size for own in self.binner.thresholds])
+        self.has_missing = np.array(
+            [np.any(column == MISSING) for column in self.columns], np.bool_
+        )
+        n_thresholds = np.array([column.size for column in self.binner.thresholds])
         bins = np.arange(N_BINS)
         self.allowed = np.zeros((n_thresholds.size, 2, N_BINS), np.bool_)
         self.allowed[:, 0] = bins < (n_thresholds + self.has_missing)[:, None]
