@@ -1,4 +1,4 @@
-"""Leaf-wise growth: the leaf whose best split gains most is split next.
+"""Leaf-wise growth: the leaf whose best split has the highest gain is split next.
 
 The grower holds the binned rows and all work arrays; a call of :meth:`Grower.grow` makes one tree
 from a gradient and a hessian per row. Everything that decides the shape of the tree is integer
@@ -43,10 +43,10 @@ class Grower:
     Parameters
     ----------
     binned : the rows
-    n_leaves : most leaves of a tree
-    row_keys : uint64, one per row: what the rounding of a row's gradient hangs on. None: its number
-    seed : of stochastic rounding and of drawn features
-    histogram_bytes : most memory of the histogram pool
+    n_leaves : maximum number of leaves of a tree
+    row_keys : uint64, one per row: the rounding of its gradient depends on it. None: row numbers
+    seed : seed of stochastic rounding and of drawn features
+    histogram_bytes : maximum memory of the histogram pool
     n_threads : None: all cores
     **rules : split, min_leaf, min_gain, max_depth, l2, feature_fraction: see
         :class:`~rankgrove.growth.splitting.SplitRules`
@@ -99,10 +99,10 @@ class Grower:
 
         Parameters
         ----------
-        gradient : one number per row, towards which the values go (the negative gradient of a loss)
+        gradient : one number per row, which the tree approximates (the negative gradient of a loss)
         hessian : one number per row; None: all 1
         round : number of the tree: rounding and drawn features differ from round to round
-        rows : ascending row numbers to grow on; None: all. The others are only routed
+        rows : ascending numbers of the rows to grow on; None: all. The others are only routed
         """
         n_rows = self.binned.n_rows
         gradient = _one_a_row("gradient", gradient, n_rows)
@@ -117,7 +117,7 @@ class Grower:
 
 
 def check_layout(split: str, n_rows: int) -> Layout:
-    """Return how the sums of so many rows are packed; refuse more rows than can be."""
+    """Return how the sums of `n_rows` rows are packed; refuse too many rows."""
     if n_rows >= MOST_ROWS:
         raise DataError(f"A tree can be grown on at most {MOST_ROWS - 1} rows. Got {n_rows}.")
     return Layout.of(split, n_rows)
@@ -140,8 +140,8 @@ def frontier_of(
 def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree:
     """Grow one tree on the rows of the frontier's source, wherever they are.
 
-    Integers decide and integers are added up, so the tree does not depend on how the rows are
-    shared out. `draw` is (seed, round).
+    All decisions and sums are those of integers, so the tree does not depend on how the rows are
+    distributed. `draw` is (seed, round).
     """
     source, n = frontier.source, frontier.source.n_chosen
     ranges = _measure(source)
@@ -159,7 +159,7 @@ def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree
 
 
 def _measure(source: RowSource) -> list[Range]:
-    """Return the ranges of the gradients, and of the hessians where there are any."""
+    """Return the ranges of the gradients, and of the hessians if there are any."""
     named = zip(("gradient", "hessian"), source.largest(), strict=False)
     largest = [check_largest(name, most) for name, most in named]
     exponents = [magnitude_exponent(most, source.n_chosen) for most in largest]

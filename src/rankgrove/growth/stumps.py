@@ -1,4 +1,4 @@
-"""Stumps: trees of one split, for rankers that boost single thresholds."""
+"""Stumps: trees with one split, for rankers that boost single thresholds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SURE = 1.0 - 1e-6  # a stump that makes no mistake gets the weight of one that m
 
 
 def placed_bins(features: Matrix, rows: Rows, n_thresholds: int, spacing: str) -> Binner:
-    """Return bins with so many thresholds a feature, evenly spaced or at equal shares of rows."""
+    """Return bins with `n_thresholds` thresholds per feature, evenly spaced or at quantiles."""
     thresholds, ptr = place_thresholds(features, n_thresholds, rows=rows, spacing=spacing)
     part = features if rows is None else features[rows]
     if isinstance(part, np.ndarray):
@@ -37,14 +37,14 @@ def placed_bins(features: Matrix, rows: Rows, n_thresholds: int, spacing: str) -
 
 
 class StumpMaker:
-    """Makes trees of one split on binned rows.
+    """Makes trees with one split on binned rows.
 
     Attributes
     ----------
     columns : the bins, column by column
     has_missing : which columns have missing values
-    allowed : of shape (columns, where missing values go, bins): which splits there are. With
-        missing values on the right, also the split of them from all values
+    allowed : of shape (columns, 2, bins): which splits are possible, with missing values on the
+        right (0) or left (1). With them on the right, they may also be split from all values
     """
 
     def __init__(self, binned: BinnedMatrix, n_threads: int | None = None) -> None:
@@ -61,9 +61,10 @@ class StumpMaker:
         self._turn = np.argsort(self.binner.columns, kind="stable")
 
     def best(self, worth: np.ndarray) -> tuple[int, int, int]:
-        """Return (column, where, bin) of the largest worth of an allowed split.
+        """Return (column, side of missing values, bin) of the allowed split of the largest worth.
 
-        Of equals it is the lowest column, missing values on the right, the lowest bin.
+        Among equal splits, the lowest column is taken, then missing values on the right, then the
+        lowest bin.
         """
         worth = np.where(self.allowed, worth, -1.0)[self._turn]
         c, where, bin = np.unravel_index(int(np.argmax(worth)), worth.shape)
@@ -124,7 +125,7 @@ class PotentialStumps:
         round: int = 0,
         rows: np.ndarray | None = None,
     ) -> tuple[Tree, np.ndarray]:
-        """Return the best stump, and the leaf of every row; without a split where none will do."""
+        """Return the best stump, or a constant tree if no split helps, and the leaves of rows."""
         assert hessian is not None
         assert rows is None
         maker, sums, n = self._maker, self._sums, gradient.size
