@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.weblike import weblike
 from rankgrove.data.binning import BinnedMatrix, Binner
-from rankgrove.growth import _grower_kernels, grower, rows
+from rankgrove.growth import _grower_kernels, frontier, grower, rows
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.leaves import add_leaf_values
 
@@ -150,7 +150,7 @@ def stages() -> Iterator[Counter[str]]:
         (_grower_kernels, "place_and_search", "place, subtract and search"),
         (_grower_kernels, "place_and_search_part", "place, subtract and search"),
         (_grower_kernels, "split_serial", "small leaves, all of it"),
-        (_grower_kernels, "search", "root search"),
+        (frontier, "search_leaf", "root search"),
         (rows.HeldRows, "leaf_sums", "leaf numbers and sums"),
         (grower, "assemble", "assembly"),
     ]

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept, and telling the user what is being compiled, while it is.
+"""Where compiled kernels are kept, and showing the user what is being compiled.
 
-Kernels are compiled when they are first used on a machine and kept after that; the first reading
-and the first training would otherwise seem to hang. On a terminal a line moves until it is done,
-and goes away; elsewhere one line is logged.
+Kernels are compiled when they are first used on a machine, and kept. Without a message, the first
+reading and the first training would seem to hang. On a terminal a line moves until compiling is
+done, and disappears; elsewhere one line is logged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 _log = logging.getLogger("rankgrove")
 
-# Packages of kernels -> what they are for.
+# Packages of kernels -> their purpose.
 _PURPOSES = {
     "data": "preparing data",
     "measures": "measures",
@@ -36,8 +36,8 @@ _PURPOSES = {
     "bagging": "bags",
     "pruning": "pruning",
 }
-SHOWN_AFTER = 0.5  # seconds of compiling: less is not worth a word
-GONE_AFTER = 0.3  # seconds without a kernel, after which counting begins anew
+SHOWN_AFTER = 0.5  # seconds of compiling; shorter compilations are not shown
+GONE_AFTER = 0.3  # seconds without a kernel, after which counting starts again
 _SPINNER = "|/-\\"
 
 
@@ -46,7 +46,7 @@ class Indicator:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._purposes: list[str] = []  # of what is being compiled, one within another
+        self._purposes: list[str] = []  # of the kernels that are being compiled, nested
         self._done = 0
         self._ended = 0.0
         self._drawn = False
@@ -54,7 +54,7 @@ class Indicator:
         self._thread: threading.Thread | None = None
 
     def begin(self, module: str) -> None:
-        """Take note of a kernel that is about to be compiled."""
+        """Record that a kernel is about to be compiled."""
         with self._lock:
             self._purposes.append(purpose_of(module))
             if self._thread is None:
@@ -63,7 +63,7 @@ class Indicator:
                 self._thread.start()
 
     def end(self) -> None:
-        """Take note that one is done; where it was the last one, the line goes away at once."""
+        """Record that a kernel is done; after the last one, the line disappears at once."""
         with self._lock:
             self._purposes.pop()
             self._done += 1
@@ -73,7 +73,7 @@ class Indicator:
                 _draw("")
 
     def wait(self) -> None:
-        """Wait until no more is looked for."""
+        """Wait until the line is no longer updated."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -101,7 +101,7 @@ class Indicator:
 
 
 def purpose_of(module: str) -> str:
-    """Return what the kernels of a module are for."""
+    """Return the purpose of the kernels of a module."""
     if "letor" in module:
         return "reading LETOR files"
     return _PURPOSES.get(module.split(".")[1], "rankgrove")
@@ -117,15 +117,15 @@ _told = False
 
 
 def announce() -> None:
-    """See to it that compiling is shown from now on."""
+    """Show compiling from now on."""
     global _told
     if _told:
         return
     _told = True
     from numba.core import event
 
-    def module_of(found: Any) -> str:
-        return str(found.data["dispatcher"].py_func.__module__)
+    def module_of(event: Any) -> str:
+        return str(event.data["dispatcher"].py_func.__module__)
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
@@ -140,10 +140,10 @@ def announce() -> None:
 
 
 def find_cache_folder() -> None:
-    """Have Numba keep kernels in a folder for the time being where no usual one can be written.
+    """Have Numba keep kernels in a temporary folder if the usual ones cannot be written to.
 
-    It looks beside the sources and in the user's cache folder, and refuses to compile where both
-    are closed, as for a user who shares another one's install and has no home.
+    Numba uses a folder next to the sources or the user's cache folder, and refuses to compile if
+    neither can be written to, as for a user without home who shares another user's installation.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
@@ -154,28 +154,28 @@ def find_cache_folder() -> None:
 
 
 def _takes_files(folder: Path) -> bool:
-    """Whether files can be made in a folder, or it can be made itself."""
+    """Return whether files can be created in a folder, or the folder itself."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _own_folder() -> Path:
-    """Return a folder that this user alone can write to: compiled kernels are run."""
+    """Return a folder that only this user can write to: compiled kernels are executed."""
     import tempfile
 
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir(), f"rankgrove-kernels-{user}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077:
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o077:
             return folder
-    except OSError:  # somebody else's, or there is no room
+    except OSError:  # it belongs to another user, or the disk is full
         pass
     return Path(tempfile.mkdtemp(prefix="rankgrove-kernels-"))
 
 
 def is_terminal() -> bool:
-    """Whether a line of standard error can be written over."""
+    """Return whether a line of standard error can be overwritten."""
     return bool(sys.stderr.isatty()) and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""The exceptions rankgrove raises for a user's mistake.
+"""The exceptions that rankgrove raises for mistakes of users.
 
 ::
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 
 class RankgroveError(Exception):
-    """Base of everything rankgrove raises on purpose."""
+    """Base of all exceptions that rankgrove raises on purpose."""
 
 
 class ParameterError(RankgroveError, ValueError):
@@ -33,7 +33,7 @@ class ParameterError(RankgroveError, ValueError):
 
 
 class UnknownParameterError(ParameterError, TypeError):
-    """There is no such parameter; a TypeError too, as Python's own word for it is."""
+    """There is no such parameter; also a TypeError, as Python itself raises."""
 
 
 class DataError(RankgroveError, ValueError):
@@ -55,7 +55,7 @@ class ParseError(DataError):
 
 
 class DataWarning(UserWarning):
-    """Data that does not quite fit a model, and what was made of it.
+    """Data that does not quite fit a model, and how it is used all the same.
 
     ``warnings.simplefilter("error", rankgrove.DataWarning)`` refuses such data instead.
     """

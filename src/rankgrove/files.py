@@ -1,6 +1,6 @@
-"""Files: why one cannot be read or written, and writing so that nothing is lost.
+"""Files: why they cannot be read or written, and writing them completely or not at all.
 
-What is written goes to a temporary name first, and is then moved into place.
+A file is written under a temporary name first, and then moved into place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 from rankgrove.errors import DataError, MissingFileError, RankgroveError
 
-# What the system's own words leave open.
+# Clearer words for some errors of the system.
 _WORDS = {
     errno.ENOENT: "there is no such file",
     errno.ENOTDIR: "a part of its path is a file, not a folder",
@@ -28,12 +28,12 @@ _WORDS = {
 
 
 def why(error: OSError) -> str:
-    """Return in words why the system refused a file."""
+    """Return the reason why the system refused a file, in words."""
     return _WORDS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """Return where a path leads; one that leads nowhere, or in a circle, as far as it does."""
+    """Return a path with links resolved; broken and circular links as far as they lead."""
     return Path(os.path.realpath(path))
 
 
@@ -43,7 +43,7 @@ def told_errors(
     done: str = "read",
     kind: type[RankgroveError] = DataError,
 ) -> Iterator[None]:
-    """Turn the system's errors about a file into ours: ``PATH cannot be read: ...``."""
+    """Turn errors of the system about a file into ours: ``PATH cannot be read: ...``."""
     try:
         yield
     except OSError as error:
@@ -56,27 +56,27 @@ def told_errors(
 
 @contextmanager
 def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> Iterator[BinaryIO]:
-    """Open a binary file that replaces `path` when the body ends well, and vanishes otherwise.
+    """Open a binary file that replaces `path` if the body succeeds, and is removed otherwise.
 
-    `pack` compresses by gzip (None: where the name ends in ``.gz``), with no name and no time
-    inside, so that equal content gives equal bytes. What `path` links to is replaced, not the
-    link; a pipe or a device, such as /dev/stdout, is written to and stays what it is.
+    `pack` compresses by gzip (None: if the name ends in ``.gz``), without name and time in the
+    header, so that equal content gives equal bytes. If `path` is a link, its target is replaced,
+    not the link; a pipe or a device, such as /dev/stdout, is written to directly.
     """
-    given = Path(path)
-    if given.is_dir():
-        raise DataError(f"{given} is a folder: give the name of a file to write to.")
-    packs = given.name.endswith(".gz") if pack is None else pack
-    if given.exists() and not given.is_file():
-        with _opened(given, given, "wb") as raw, _packed(raw, packs) as out:
+    named = Path(path)
+    if named.is_dir():
+        raise DataError(f"{named} is a folder: give the name of a file to write to.")
+    packs = named.name.endswith(".gz") if pack is None else pack
+    if named.exists() and not named.is_file():
+        with _opened(named, named, "wb") as raw, _packed(raw, packs) as out:
             yield out
         return
-    target = real_path(given)
-    with told_errors(given, "written"):
-        if target.is_symlink():  # only one that leads in a circle is left
-            os.stat(given)
+    target = real_path(named)
+    with told_errors(named, "written"):
+        if target.is_symlink():  # a circular link
+            os.stat(named)
     draft = target.with_name(f".rg-{secrets.token_hex(8)}.part")
-    # Not tempfile: its files are closed to others, whatever the user's umask says.
-    raw = _opened(draft, given, "xb")
+    # Not tempfile: its files cannot be read by others, whatever the user's umask.
+    raw = _opened(draft, named, "xb")
     try:
         with raw:
             with _packed(raw, packs) as out:
@@ -89,8 +89,8 @@ def atomic_output(path: str | os.PathLike[str], *, pack: bool | None = None) -> 
         raise
 
 
-def _opened(path: Path, given: Path, mode: str) -> BinaryIO:
-    with told_errors(given, "written"):
+def _opened(path: Path, named: Path, mode: str) -> BinaryIO:
+    with told_errors(named, "written"):
         return cast(BinaryIO, open(path, mode))
 
 
@@ -104,6 +104,6 @@ def _packed(raw: BinaryIO, packs: bool) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path`, whole or not at all."""
+    """Write `text` to `path`, completely or not at all."""
     with atomic_output(path) as out:
         out.write(text.encode())

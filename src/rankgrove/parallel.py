@@ -1,11 +1,11 @@
-"""How many threads work may use, without touching anything global.
+"""The number of threads, without changing global state, and running work on them.
 
 There are two ways to run a kernel on several threads. :func:`run_pieces` calls a serial ``nogil``
-kernel for pieces of the work from a pool of Python threads: it compiles quickly, may be entered
-from anywhere, and passes errors on. Numba's own ``prange`` is quicker to enter, for work that is
-done thousands of times a second: :func:`threads` sets its number of threads (a thread-local
-setting), restores it, and holds a lock, because the default ``workqueue`` layer must never be
-entered by two Python threads at once.
+kernel for pieces of the work from a pool of Python threads: it compiles quickly, may be called
+from anywhere, and passes errors on. Numba's ``prange`` is faster to enter, for work that is done
+thousands of times per second: :func:`threads` sets its number of threads (a thread-local setting),
+restores it, and holds a lock, because the default ``workqueue`` layer must never be entered by two
+Python threads at once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def available_threads() -> int:
-    """Return the number of threads used where ``n_threads`` is None.
+    """Return the number of threads that are used if ``n_threads`` is None.
 
-    The cores this process may run on; fewer where its container has a quota of their time.
+    It is the number of cores this process may run on, or less if its container has a CPU quota.
     """
     try:
         cores = len(os.sched_getaffinity(0))
@@ -44,9 +44,9 @@ def available_threads() -> int:
 
 @functools.cache
 def quota_of_cores(path: str) -> int | None:
-    """Return how many cores' time a container may use (cgroup v2), rounded up; None: no limit.
+    """Return the CPU quota of a container in cores (cgroup v2), rounded up; None: no limit.
 
-    More threads than that are halted until the next period, all of them at once.
+    If more threads run, all of them are halted until the next period.
     """
     try:
         with open(path) as file:
@@ -57,7 +57,7 @@ def quota_of_cores(path: str) -> int | None:
 
 
 def thread_count(n_threads: int | None) -> int:
-    """Return how many threads to use for what a caller asked (None: all cores).
+    """Return the number of threads to use, given what a caller asked for (None: all cores).
 
     More threads than the machine has cores are not started: results do not depend on the number,
     and they would only wait for each other.
@@ -75,7 +75,7 @@ def thread_count(n_threads: int | None) -> int:
 
 @contextmanager
 def threads(n_threads: int | None = None) -> Iterator[int]:
-    """Run the body's ``prange`` kernels with at most `n_threads` threads; gives the number."""
+    """Run ``prange`` kernels in the body with at most `n_threads` threads; yields the number."""
     import numba
 
     announce()
@@ -95,7 +95,7 @@ def run_pieces(
 ) -> None:
     """Call ``work(first, last)`` for the pieces between `bounds`, on several threads.
 
-    Threads take the next piece as they become free, so what a piece computes must not depend on
+    Threads take the next piece as they become free, so the result of a piece must not depend on
     the others.
     """
     announce()
@@ -131,7 +131,7 @@ def piece_bounds(
 
 
 def _threads() -> ThreadPoolExecutor:
-    """Return the pool, made when it is first needed."""
+    """Return the pool, which is created when it is first needed."""
     global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(available_threads(), thread_name_prefix="rankgrove")

@@ -1,7 +1,7 @@
-"""Random numbers that depend on what they are for, not on who draws them when.
+"""Random numbers that depend on their purpose, not on when and by which thread they are drawn.
 
-A draw is a hash of (seed, what for, index): the same for any number of threads, for any order of
-work and on any machine. Streams for NumPy code are spawned from a seed and a tuple of names.
+A draw is a hash of (seed, purpose, index): the same for any number of threads, any order of work
+and on any machine. Streams for NumPy code are spawned from a seed and a tuple of names.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ def derive_seed(seed: int, *names: object) -> int:
 
 
 def string_keys(tokens: Iterable[object]) -> np.ndarray:
-    """Return a uint64 key for every token: the same for the same text, wherever it stands."""
+    """Return a uint64 key for every token; equal texts have equal keys."""
     digest = hashlib.blake2b
     blob = b"".join(digest(str(token).encode(), digest_size=8).digest() for token in tokens)
     return np.frombuffer(blob, dtype="<u8").astype(np.uint64)
 
 
 def row_keys(query_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
-    """Return a uint64 key for every row (query order), made of its query and its place in it."""
+    """Return a uint64 key per row (query order), computed from its query and its place in it."""
     sizes = np.diff(query_ptr)
     place = np.arange(query_ptr[-1]) - np.repeat(query_ptr[:-1], sizes)
     return mix64(np.repeat(query_keys, sizes) + place.astype(np.uint64))
 
 
 def mix64(x: np.ndarray) -> np.ndarray:
-    """Return 64 well mixed bits of every number (the finaliser of splitmix64)."""
+    """Return 64 well-mixed bits for every number (the finaliser of splitmix64)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

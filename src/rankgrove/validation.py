@@ -1,4 +1,4 @@
-"""Checks of parameters and inputs: one message form for all.
+"""Checks of parameters and inputs, with one form of message for all.
 
 ``The 'x' parameter of Y must be <rule>. Got <value> instead.``
 """
@@ -20,7 +20,7 @@ from rankgrove.files import real_path
 
 
 def refuse(name: str, owner: str, rule: str, value: object) -> NoReturn:
-    """Raise the one form of message for a bad parameter."""
+    """Raise ParameterError with the common form of message."""
     raise ParameterError(
         f"The '{name}' parameter of {owner} must be {rule}. Got {value!r} instead."
     )
@@ -61,8 +61,8 @@ def check_real(
     return float(value)
 
 
-def check_choice(name: str, owner: str, value: Any, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`; else refuse it, with the nearest name."""
+def check_choice(name: str, owner: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`; otherwise refuse it, with the nearest name."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         rule = "one of " + ", ".join(repr(name) for name in names) + nearest(value, names)
@@ -70,14 +70,14 @@ def check_choice(name: str, owner: str, value: Any, choices: Iterable[str]) -> s
     return value
 
 
-def check_flag(name: str, owner: str, value: Any) -> bool:
-    """Return a flag, or raise ParameterError."""
+def check_flag(name: str, owner: str, value: object) -> bool:
+    """Return True or False, or refuse the value."""
     if not isinstance(value, bool):
         refuse(name, owner, "True or False", value)
     return value
 
 
-def check_output_file(name: str, owner: str, value: Any) -> Path:
+def check_output_file(name: str, owner: str, value: object) -> Path:
     """Return `value` as the path of a file that can be written, or refuse it before any work."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         refuse(name, owner, "the path of a file", value)
@@ -95,18 +95,18 @@ def check_output_file(name: str, owner: str, value: Any) -> Path:
 
 
 def nearest(value: object, names: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` where a name is close to `value`, else nothing."""
+    """Return `` (did you mean 'x'?)`` if a name is close to `value`, otherwise nothing."""
     close = difflib.get_close_matches(str(value), list(names), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun: ``1 tree``, ``2,000 trees``; `many` where it is irregular."""
+    """Return a number with its noun: ``1 tree``, ``2,000 trees``; `many` is an irregular plural."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def check_scores(scores: Any, n_rows: int, owner: str) -> np.ndarray:
-    """Return `scores` as one float64 a row, or say what is wrong with them.
+def check_scores(scores: object, n_rows: int, owner: str) -> np.ndarray:
+    """Return `scores` as one float64 per row, or say what is wrong with them.
 
     Minus infinity is allowed: it says that a document was not retrieved.
     """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels
 from rankgrove.growth._histogram_kernels import accumulate
-from rankgrove.growth._splitting_kernels import OUT_FIELDS
+from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
 from rankgrove.growth.leaves import ExactSums, add_leaf_values, leaf_sums
 from rankgrove.growth.quantise import GRADIENT_BITS, Layout, measure, quantise, scale_exponent
@@ -98,13 +98,23 @@ def search(
     n_bins = np.array([t.size + 1 for t in binner.thresholds])
     if allowed is None:
         allowed = np.ones(n_bins.size, np.bool_)
-    gains, out = np.empty(n_blocks), np.empty((n_blocks, OUT_FIELDS), np.int64)
+    gains, out = np.empty((1, n_blocks)), np.empty((1, n_blocks, OUT_FIELDS), np.int64)
     total, _ = layout.unpack([int(plane.sum()) for plane in packed])
-    fields = (np.int64(layout.count_bits), np.int64(layout.hessian_bits))
-    _grower_kernels.search(
-        hist, n_bins, binner.columns, allowed, total, weight, 1.0, l2, min_leaf, fields, gains, out
+
+    rules = SearchRules(
+        n_bins=n_bins,
+        columns=binner.columns,
+        allowed=np.stack([allowed]),
+        totals=np.array([total]),
+        weights=np.array([weight]),
+        step=1.0,
+        l2=l2,
+        min_leaf=min_leaf,
+        count_bits=layout.count_bits,
+        hessian_bits=layout.hessian_bits,
     )
-    return best_split(gains, out, binner.columns, len(X), 1.0, min_gain)
+    _grower_kernels.search_leaf(hist, 0, rules, gains, out)
+    return best_split(gains[0], out[0], binner.columns, len(X), 1.0, min_gain)
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.data.binning import N_BINS, BinnedMatrix, read_only
+from rankgrove.data.arrays import frozen
+from rankgrove.data.binning import N_BINS, BinnedMatrix
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -89,4 +90,4 @@ def _columns(features: Matrix, rows: np.ndarray | slice | None, used: np.ndarray
         part = features[index[start : start + _ROWS_AT_ONCE]]
         dense = part if isinstance(part, np.ndarray) else part.toarray()
         columns[:, start : start + _ROWS_AT_ONCE] = dense[:, used].T
-    return read_only(columns)
+    return frozen(columns)

@@ -21,7 +21,7 @@ from rankgrove.data.binning import Binner
 from rankgrove.data.concatenate import concatenate
 from rankgrove.data.counting import ColumnCounts, count_columns
 from rankgrove.data.queries import QueryDataset, query_order_rows
-from rankgrove.growth._splitting_kernels import OUT_FIELDS
+from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.frontier import Search
 from rankgrove.growth.histogram import N_BINS
 from rankgrove.growth.leaves import add_leaf_values
@@ -244,7 +244,7 @@ def _no_search(hist: np.ndarray) -> Search:
     n_blocks = hist.shape[1]
     none = np.zeros(2, np.int64)
     features = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((2, 0), np.bool_)
-    rules = (*features, none, none, 1.0, 0.0, 1, (np.int64(32), np.int64(0)))
+    rules = SearchRules(*features, none, none, 1.0, 0.0, 1, 32, 0)
     gain = np.empty((2, n_blocks))
     out = np.empty((2, n_blocks, OUT_FIELDS), np.int64)
     return Search(hist, hist, np.zeros(2, np.bool_), rules, gain, out)

@@ -170,9 +170,8 @@ class ClusterRows:
             run_parts(
                 kernels.place_and_search_part, kernels.place_and_search,
                 most if worth_a_region(work, most) else 1,
-                _NO_ROWS, 0, 0, _NO_ROWS, _NO_ROWS, np.zeros(1, np.int64), 1, self._sum,
-                search.small, search.large, bool(search.scan[1]), search.scan, *search.rules,
-                search.out_gain, search.out,
+                kernels.Order(_NO_ROWS, _NO_ROWS, _NO_ROWS, np.zeros(1, np.int64)), 0, 0, 1,
+                self._sum, *search,
             )  # fmt: skip
 
     def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:

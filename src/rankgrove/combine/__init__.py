@@ -1,1 +1,1 @@
-"""Weights of rankers and of trees, found on judged data."""
+"""Weights of rankers and of trees, optimised on judged data."""

@@ -1,8 +1,8 @@
-"""One weight of a linear function after the other set to its best: by an exact sweep, or by steps.
+"""Coordinate ascent: one weight of a linear function at a time, by an exact sweep or by steps.
 
-Along one weight every document's score is a straight line, so the mean of a measure is a step
-function whose best stretch a sweep finds exactly (LambdaMART paper, section 4). The line is gone
-along as (1 - alpha) rest + alpha (+-column): weights of either sign, up to the column alone.
+As a function of one weight every score is a straight line, so the mean of a measure is a step
+function whose best stretch a sweep finds exactly (LambdaMART paper, section 4). The line is
+followed as (1 - alpha) rest + alpha (+-column): weights of either sign, up to the column alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.sweep.sweep import sweep
 
 SEARCHES = ("exact", "steps")
-FIRST_STEP = 0.001  # RankLib's, and it doubles
+FIRST_STEP = 0.001  # as in RankLib; it doubles
 MOST_STEPS = 25
 
 Column = Callable[[int], np.ndarray]
@@ -23,7 +23,7 @@ Scores = Callable[[np.ndarray], np.ndarray]
 
 
 def spread(scores: np.ndarray, query_ptr: np.ndarray) -> float:
-    """Return the deviation of scores from their queries' means; 0 where no order is in them."""
+    """Return the deviation of scores from the means of their queries; 0 if all are equal there."""
     sizes = np.diff(query_ptr)
     starts = query_ptr[:-1]
     if np.all(np.maximum.reduceat(scores, starts) == np.minimum.reduceat(scores, starts)):
@@ -38,9 +38,9 @@ class Coordinates:
     Parameters
     ----------
     prepared : the measure on the labels
-    scores : weights -> one score a row, in query order, as the model gives them
-    column : number of a weight -> the column it belongs to
-    spreads : the spread of every column; one of spread 0 is left alone
+    scores : function from weights to one score per row, in query order, rounded as in the model
+    column : function from the number of a weight to its column
+    spreads : the spread of every column; weights of columns with spread 0 are not changed
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Coordinates:
     def move(
         self, weights: np.ndarray, value: float, j: int, search: str
     ) -> tuple[np.ndarray, float]:
-        """Return weights with the j-th at its best, and the value there; never a lower one.
+        """Return weights with the j-th at its best, and the value there, which is never lower.
 
-        The weights' sizes add up to 1.
+        The absolute values of the weights add up to 1.
         """
         if self.spreads[j] == 0.0:
             return weights, value
@@ -78,23 +78,23 @@ class Coordinates:
         if tried is None or not tried.any():
             return weights, value
         tried = tried / np.abs(tried).sum()
-        reached = self.value(tried)  # as the model's own sum is rounded
+        reached = self.value(tried)  # rounded as in the model
         return (tried, reached) if reached > value else (weights, value)
 
     def _swept(self, weights: np.ndarray, value: float, j: int) -> np.ndarray | None:
-        """Return the best weights of the whole line, None where nothing is above `value`."""
+        """Return the best weights of the whole line, or None if none is better than `value`."""
         others = weights.copy()
         others[j] = 0.0
         rest = self.scores(others)
         width = spread(rest, self.prepared.query_ptr)
-        own, column = np.zeros(weights.size), self.column(j)
-        if width == 0.0:  # nothing but this column has an order
-            own[j] = 1.0
-            return max(own, -own, key=self.value)
+        along, column = np.zeros(weights.size), self.column(j)
+        if width == 0.0:  # only this column orders documents
+            along[j] = 1.0
+            return max(along, -along, key=self.value)
         best = None
         for sign in (1.0, -1.0):
-            # Both on one scale, so that the best stretches are not pressed against an end.
-            found = sweep(
+            # Both on one scale, so that the best stretches are not squeezed at one end.
+            best_point = sweep(
                 self.prepared,
                 rest / width,
                 column * (sign / self.spreads[j]),
@@ -102,16 +102,16 @@ class Coordinates:
                 keep_curve=False,
                 n_threads=self.n_threads,
             )
-            if found.value > value:
-                own[j] = sign * found.alpha / self.spreads[j]
-                best, value = (1.0 - found.alpha) / width * others + own, found.value
+            if best_point.value > value:
+                along[j] = sign * best_point.alpha / self.spreads[j]
+                best, value = (1.0 - best_point.alpha) / width * others + along, best_point.value
         return best
 
     def _stepped(self, weights: np.ndarray, j: int) -> np.ndarray:
-        """Return the best of weights reached by steps that double, to either side, and of 0."""
+        """Return the best of the weights reached by doubling steps to either side, and of 0."""
         scores, column = self.scores(weights), self.column(j)
-        own = abs(weights[j])
-        first = FIRST_STEP if own == 0.0 or 0.5 * own >= FIRST_STEP else FIRST_STEP * own
+        size = abs(weights[j])
+        first = FIRST_STEP if size == 0.0 or 0.5 * size >= FIRST_STEP else FIRST_STEP * size
         reach = first * (2.0 ** np.arange(1, MOST_STEPS + 1) - 1.0)  # 1, 1 + 2, 1 + 2 + 4, ...
         moves = np.concatenate([reach, -reach, [-weights[j]]])
         values = [self._mean(scores + move * column) for move in moves.tolist()]

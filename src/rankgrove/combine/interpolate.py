@@ -1,6 +1,6 @@
-"""Weights of several rankers' scores: by exact steps, or by Powell's search.
+"""Weights of the scores of several rankers: by exact steps, or by Powell's search.
 
-LambdaMART paper, section 4 (optimality is guaranteed for a pair of rankers; several are taken one
+LambdaMART paper, section 4 (the optimum is guaranteed for two rankers; several are weighted one
 after the other) and section 5.5 (Powell search, the baseline).
 """
 
@@ -17,7 +17,7 @@ from rankgrove.sweep.sweep import check_scores_fit, sweep
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Weights that add up to 1, and the mean of the measure after every step to them."""
+    """Weights that add up to 1, and the mean of the measure after every step."""
 
     weights: np.ndarray
     values: list[float]
@@ -31,7 +31,7 @@ class Weighted:
 def weighted_sum(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
     """Return the scores of a combination, added up in the order of the rankers.
 
-    A ranker of weight 0 has no part in it.
+    A ranker with weight 0 is left out.
     """
     total = np.zeros(columns[0].size)
     for column, weight in zip(columns, weights.tolist(), strict=True):
@@ -77,13 +77,13 @@ class Searcher:
     # -- exact steps ------------------------------------------------------------------------------
 
     def cyclic(self, rounds: int) -> Weighted:
-        """Set one weight after the other to its exact optimum, until nothing rises any more.
+        """Set one weight after the other to its exact optimum, until the measure rises no more.
 
-        From the best single ranker, and from even weights; the better end counts.
+        Starts from the best single ranker and from even weights; the better result counts.
         """
         best = np.eye(len(self.columns))[int(np.argmax(self.single_values()))]
-        found = [self._climb(start, rounds) for start in (best, self.even_weights())]
-        return max(found, key=lambda one: one.value)
+        ends = [self._climb(start, rounds) for start in (best, self.even_weights())]
+        return max(ends, key=lambda weighted: weighted.value)
 
     def _climb(self, weights: np.ndarray, rounds: int) -> Weighted:
         values = [self.value(weights)]
@@ -97,13 +97,13 @@ class Searcher:
         return Weighted(weights, values)
 
     def _set_one(self, weights: np.ndarray, value: float, i: int) -> tuple[np.ndarray, float]:
-        """Return the weights with the i-th at its optimum, the others in their proportion."""
+        """Return the weights with the i-th at its optimum; the others keep their proportions."""
         others = weights.copy()
         others[i] = 0.0
         if not others.any():
             return weights, value
         others /= others.sum()
-        found = sweep(
+        optimum = sweep(
             self.prepared,
             weighted_sum(self.columns, others),
             self.columns[i],
@@ -111,19 +111,19 @@ class Searcher:
             keep_curve=False,
             n_threads=self.n_threads,
         )
-        if found.value <= value:
+        if optimum.value <= value:
             return weights, value
-        trial = (1.0 - found.alpha) * others
-        trial[i] = found.alpha
-        reached = self.value(trial)  # as the weighted sum is rounded
+        trial = (1.0 - optimum.alpha) * others
+        trial[i] = optimum.alpha
+        reached = self.value(trial)  # rounded as in the weighted sum
         return (trial, reached) if reached > value else (weights, value)
 
     # -- Powell's search --------------------------------------------------------------------------
 
     def powell(self, rounds: int) -> Weighted:
-        """Search by Powell's method, from even weights; the best weights seen count.
+        """Search by Powell's method, from even weights; the best weights seen are returned.
 
-        Those of every ranker alone are among them.
+        The weights of every single ranker are tried too.
         """
         from scipy.optimize import minimize
 

@@ -1,4 +1,4 @@
-"""Re-optimising the weight of every tree of a trained ensemble, the others held fixed.
+"""Re-optimising the weight of every tree of a trained ensemble, with the others held fixed.
 
 LambdaMART paper, end of section 4: at every step the weight of one tree is the exact optimum of a
 combination of two rankers, the tree and all others, so the measure never falls.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring.score import score
 from rankgrove.sweep.sweep import sweep
 
-LEAF_MEMORY = 1 << 30  # bytes for the leaves of all rows in all trees, found once
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
+
+LEAF_MEMORY = 1 << 30  # bytes for the leaves of all rows in all trees, computed once
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +29,9 @@ class Refinement:
 
     Attributes
     ----------
-    weights : one a tree, by which its values are multiplied
-    values : the mean of the measure before, and after every tree that was looked at
-    rounds : how many times all trees were gone through
+    weights : one per tree, by which its values are multiplied
+    values : the mean of the measure before, and after every step
+    rounds : number of passes over all trees
     """
 
     weights: np.ndarray
@@ -37,12 +40,12 @@ class Refinement:
 
 
 class TreeScores:
-    """What every tree gives to every row: leaves found once where memory allows."""
+    """The value of every tree for every row; leaves are computed once, if memory allows."""
 
     def __init__(
         self,
         ensemble: Ensemble,
-        features: Any,
+        features: Matrix,
         rows: np.ndarray | slice | None,
         n_rows: int,
         memory: int,
@@ -61,8 +64,8 @@ class TreeScores:
         tree = self.ensemble.tree(t)
         numbers = replace(tree, value=np.arange(tree.value.size, dtype=np.float64))
         features, rows, n_threads = self._place
-        one = Ensemble.from_trees([numbers], self.ensemble.n_features)
-        return score(one, features, rows, n_threads)
+        single = Ensemble.from_trees([numbers], self.ensemble.n_features)
+        return score(single, features, rows, n_threads)
 
     def __getitem__(self, t: int) -> np.ndarray:
         leaves = self._leaves[t] if self._leaves is not None else self._leaf_numbers(t).astype(int)
@@ -81,14 +84,14 @@ def refine(
     n_threads: int | None = None,
     callback: Callable[[int, int, float], None] | None = None,
 ) -> Refinement:
-    """Set the weight of one tree after the other to its optimum, until nothing rises any more.
+    """Set the weight of one tree after the other to its optimum, until the measure rises no more.
 
     Parameters
     ----------
     prepared : the measure on the data
-    trees : what the trees of `ensemble` give to the rows in query order
-    base : the rows' scores without any tree
-    rounds : how often to go through all trees at most
+    trees : the values of the trees of `ensemble` for the rows in query order
+    base : the scores of the rows without any tree
+    rounds : maximum number of passes over all trees
     bounds : the least and the largest weight
     callback : called with the round, the tree and the value after each
     """
@@ -111,7 +114,7 @@ def refine(
         for t in range(weights.size):
             tree = trees[t]
             rest = scores - weights[t] * tree
-            found = sweep(
+            optimum = sweep(
                 prepared,
                 rest,
                 tree,
@@ -122,13 +125,13 @@ def refine(
                 keep_curve=False,
                 n_threads=n_threads,
             )
-            if found.value > values[-1]:
-                weights[t] = found.alpha
-                scores = rest + found.alpha * tree
-            values.append(max(found.value, values[-1]))
+            if optimum.value > values[-1]:
+                weights[t] = optimum.alpha
+                scores = rest + optimum.alpha * tree
+            values.append(max(optimum.value, values[-1]))
             if callback is not None:
                 callback(done, t, values[-1])
-        # The model adds its trees up in order; taking one out and putting it back is rounded.
+        # The model adds its trees in order; subtracting and adding a tree again rounds otherwise.
         scores = scores_of(weights)
         values[-1] = mean(scores)
         if values[-1] <= before:

@@ -1,15 +1,15 @@
-"""Binning: every feature cut into at most 255 bins, a byte each, so that trees count, not sort.
+"""Binning: every feature is cut into at most 255 bins, one byte each, so that trees count rows.
 
 A bin is a range of values between two thresholds; thresholds are float32 midpoints between
-adjacent observed values. Looking a value up and comparing it with a threshold agree exactly::
+adjacent observed values. Comparing bins and comparing values give exactly the same result::
 
     values      0   0   1   1.5  7      NaN
     thresholds        .5  1.25  4.25
     bin         0   0   1    2   3      255        bin(x) <= b   <=>   x <= thresholds[b]
 
-Thresholds come from exact counts of all rows, no sample: they depend neither on the number of
-threads nor on the order of the rows. A feature of one value is dropped. The matrix of bins stands
-row by row, padded to whole 8-byte words::
+Thresholds come from exact counts of all rows, not from a sample: they depend neither on the number
+of threads nor on the order of the rows. A feature with only one value is dropped. The matrix of
+bins is stored row by row, padded to whole 8-byte words::
 
     codes[i]    f0 f1 f2 f3 f4 f5 f6 f7 | f8 f9 0  0  0  0  0  0      uint8
     words[i]    one uint64              | one uint64                  the same memory
@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows, frozen
 from rankgrove.errors import DataError
 from rankgrove.parallel import threads
 from rankgrove.validation import check_integer, counted
@@ -30,13 +31,11 @@ from rankgrove.validation import check_integer, counted
 if TYPE_CHECKING:
     import scipy.sparse
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
-
-Rows = np.ndarray | slice | None
+    from rankgrove.data.arrays import Matrix
 
 MISSING = 255  # the bin of NaN
-MOST_SPARSE_COLUMNS = 1 << 18  # of a sparse matrix that store anything
-N_BINS = 256  # of a byte: 255 for values, one for missing
+MOST_SPARSE_COLUMNS = 1 << 18  # columns of a sparse matrix with at least one stored value
+N_BINS = 256  # values of a byte: 255 bins for values, one for missing values
 MOST_VALUE_BINS = 255
 _COLUMNS_AT_ONCE = 16  # one cache line of float32
 _SPARSE_ROWS_AT_ONCE = 8192
@@ -45,7 +44,7 @@ _MOST_COLUMNS_AT_ONCE = 1024
 
 
 class ColumnBins(NamedTuple):
-    """What binning finds out of a column: thresholds, and how many rows and values it has where."""
+    """The thresholds of a column, and its numbers of missing values and of rows or values."""
 
     column: int
     thresholds: np.ndarray
@@ -56,14 +55,15 @@ class ColumnBins(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Binner:
-    """The thresholds of every feature; made by :meth:`fit`.
+    """The thresholds of every feature, as chosen by :meth:`fit`.
 
     Attributes
     ----------
     n_features : number of columns of the data
-    columns : int32 array, the column of every feature kept (not constant), those first that have
-        one value in most rows: eight of them make a word that is the same in many rows
-    thresholds : one float32 array a kept feature, ascending; one bin more than thresholds
+    columns : int32 array, the column of every feature that is kept (those not constant). Features
+        with one dominant value come first: eight of them make a word that is equal in many rows
+    thresholds : one float32 array per kept feature, ascending; there is one bin more than
+        thresholds
 
     Examples
     --------
@@ -91,14 +91,14 @@ class Binner:
     ) -> Binner:
         """Choose thresholds from float32 `features` (dense or CSR), all rows or some.
 
-        A feature of at most `max_bins` distinct values keeps them all; of another one the bins
-        hold equal numbers of rows as nearly as can be, frequent values and infinities standing
-        alone.
+        A feature with at most `max_bins` distinct values has a bin for each of them. Otherwise the
+        bins hold numbers of rows that are as equal as possible; frequent values and infinities
+        have bins of their own.
         """
         max_bins = check_integer("max_bins", "Binner", max_bins, low=2, high=MOST_VALUE_BINS)
-        found = []
+        bins = []
         seen, columns = features, np.arange(features.shape[1])
-        if not isinstance(features, np.ndarray):  # a column that stores nothing is 0 everywhere
+        if not isinstance(features, np.ndarray):  # a column without stored values is constant: 0
             columns = np.unique(features.indices)
             if columns.size > MOST_SPARSE_COLUMNS:
                 raise DataError(
@@ -110,17 +110,17 @@ class Binner:
         with threads(n_threads):
             for first, thresholds, summary in _fit_by_groups(seen, rows, max_bins):
                 for c, (n_thresholds, *counted) in enumerate(summary.tolist()):
-                    own = thresholds[c, :n_thresholds].copy()
-                    found.append(ColumnBins(int(columns[first + c]), own, *counted))
-        return cls.of(int(features.shape[1]), found)
+                    column_thresholds = thresholds[c, :n_thresholds].copy()
+                    bins.append(ColumnBins(int(columns[first + c]), column_thresholds, *counted))
+        return cls.of(int(features.shape[1]), bins)
 
     @classmethod
-    def of(cls, n_features: int, found: Iterable[ColumnBins]) -> Binner:
-        """Put columns together; those with nothing to split are left out."""
-        kept = [one for one in found if one.thresholds.size or (one.n_missing and one.n_values)]
-        kept.sort(key=lambda one: (-max(one.fullest, one.n_missing), one.column))
-        columns = np.array([one.column for one in kept], np.int32)
-        return cls(n_features, columns, tuple(one.thresholds for one in kept))
+    def of(cls, n_features: int, bins: Iterable[ColumnBins]) -> Binner:
+        """Return the binner of these columns; those that cannot be split are left out."""
+        kept = [c for c in bins if c.thresholds.size or (c.n_missing and c.n_values)]
+        kept.sort(key=lambda column: (-max(column.fullest, column.n_missing), column.column))
+        columns = np.array([column.column for column in kept], np.int32)
+        return cls(n_features, columns, tuple(column.thresholds for column in kept))
 
     def transform(
         self, features: Matrix, rows: Rows = None, n_threads: int | None = None
@@ -151,11 +151,11 @@ class Binner:
                     densify(kept.data, kept.indices, kept.indptr, part, dense)
                     inside = np.arange(part.size)
                     out = codes[start : start + part.size]
-                    bin_rows(read_only(dense), inside, every, tables, steps, out)
+                    bin_rows(frozen(dense), inside, every, tables, steps, out)
         return BinnedMatrix(self, codes)
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """Thresholds padded with infinity for a binary search, and its first step."""
+        """Return the thresholds padded with infinity, and the first step of a binary search."""
         tables = np.full((self.columns.size, N_BINS), np.inf, np.float32)
         steps = np.zeros(self.columns.size, np.uint32)
         for c, thresholds in enumerate(self.thresholds):
@@ -183,14 +183,14 @@ class BinnedMatrix:
 
     @property
     def has_missing(self) -> bool | None:
-        """Whether a value of a feature kept is missing; None where no feature is kept."""
+        """Whether any value of a kept feature is missing; None if no feature is kept."""
         if self.n_kept == 0:
             return None
         return int(self.codes[:, : self.n_kept].max(initial=0)) == MISSING
 
     @property
     def words(self) -> np.ndarray:
-        """The same memory as uint64, eight features a word."""
+        """The same memory as uint64, eight features per word."""
         return self.codes.view(np.uint64)
 
     def some(self, rows: np.ndarray) -> BinnedMatrix:
@@ -198,7 +198,7 @@ class BinnedMatrix:
         return BinnedMatrix(self.binner, np.ascontiguousarray(self.codes[rows]))
 
     def by_column(self, n_threads: int | None = None) -> np.ndarray:
-        """Return a copy that stands column by column, (n_kept, n_rows)."""
+        """Return a copy that is stored column by column, of shape (n_kept, n_rows)."""
         from rankgrove.data._binning_kernels import transpose
 
         columns = np.empty((self.n_kept, self.n_rows), np.uint8)
@@ -210,7 +210,7 @@ class BinnedMatrix:
 def _fit_by_groups(
     features: Matrix, rows: Rows, max_bins: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield (first column, thresholds, summary) of some columns at a time."""
+    """Yield (first column, thresholds, summary) of one group of columns after another."""
     from rankgrove.data._binning_kernels import fit_columns
 
     for first, keys, sizes, zeros, scratch in key_groups(features, rows):
@@ -224,10 +224,10 @@ def _fit_by_groups(
 def key_groups(
     features: Matrix, rows: Rows
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield (first column, keys, sizes, zeros, room for work) of some columns at a time.
+    """Yield (first column, keys, sizes, zeros, scratch) of one group of columns after another.
 
-    The keys of a column are the first so many of ``keys[c]``; zeros that a sparse column does not
-    store are only counted. All is written over for the next columns.
+    The keys of column c are ``keys[c, :sizes[c]]``; zeros that a sparse column does not store are
+    only counted. The arrays are overwritten for the next group.
     """
     from rankgrove.data import _binning_kernels as kernels
 
@@ -242,7 +242,7 @@ def key_groups(
         bits = sparse.data.view(np.uint32)
         length = int(np.diff(sparse.indptr).max(initial=0))
     width = min(_COLUMNS_AT_ONCE, n_columns)
-    if sparse is not None:  # short columns: many of them cost one call
+    if sparse is not None:  # short columns: many of them per call
         many = min((1 << 20) // (length + 1), _MOST_COLUMNS_AT_ONCE, n_columns)
         width = max(width, many)
     keys = np.empty((width, length + 1), np.uint32)
@@ -259,8 +259,8 @@ def key_groups(
         yield first, keys[:here], sizes, zeros, scratch[:here]
 
 
-def _narrowed(features: Any, columns: np.ndarray) -> Any:
-    """Return some columns of a CSR matrix in this order; the work follows what is stored."""
+def _narrowed(features: scipy.sparse.csr_matrix, columns: np.ndarray) -> scipy.sparse.csr_matrix:
+    """Return some columns of a CSR matrix, in this order, in time linear in its stored values."""
     import scipy.sparse
 
     place = np.full(features.shape[1], -1, np.int32)
@@ -288,15 +288,4 @@ def row_index(features: Matrix, rows: Rows) -> np.ndarray:
 
 
 def _dense(features: np.ndarray) -> np.ndarray:
-    return read_only(np.ascontiguousarray(features, dtype=np.float32))
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to.
-
-    Kernels are compiled once for arrays that can be written to and once for others: what may come
-    as either is handed to them as the latter.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return frozen(np.ascontiguousarray(features, dtype=np.float32))

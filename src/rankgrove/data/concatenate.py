@@ -1,8 +1,9 @@
-"""Data sets one after the other as one."""
+"""Joining data sets into one, one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,20 +11,23 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
+
 
 def concatenate(
     datasets: Sequence[QueryDataset], *, allow_shared_queries: bool = False
 ) -> QueryDataset:
-    """Return the rows of several data sets as one, in the order given.
+    """Return the rows of several data sets as one data set, in the given order.
 
-    Where only some have weights, the others' rows (or queries) weigh 1; where only some have
-    document ids, the others' are empty. Base scores must be in all of them, or in none.
+    If only some have weights, the rows (or queries) of the others get weight 1; if only some have
+    document ids, those of the others are empty. All of them must have base scores, or none.
 
     Parameters
     ----------
     datasets : one or more, with the same features
-    allow_shared_queries : let a query id occur in two of them; its rows then are one query.
-        Otherwise that is refused
+    allow_shared_queries : let a query id occur in several data sets; its rows then form one query.
+        Otherwise that is an error
 
     Returns
     -------
@@ -36,31 +40,31 @@ def concatenate(
     >>> concatenate([a, b])
     QueryDataset(3 rows, 2 queries, 1 feature; labels 0: 1, 1: 1, 2: 1)
     """
-    given = list(datasets)
-    if not given:
+    parts = list(datasets)
+    if not parts:
         raise DataError("concatenate needs at least one data set. Got none.")
-    if len(given) == 1:
-        return given[0]
-    _check_features(given)
+    if len(parts) == 1:
+        return parts[0]
+    _check_features(parts)
     if not allow_shared_queries:
-        refuse_shared_queries(given)
+        refuse_shared_queries(parts)
     return QueryDataset(
-        _stacked(given),
-        np.concatenate([data.y for data in given]),
-        qid=_all_ids([data.qid for data in given]),
-        weight=_filled([data.weight for data in given], [data.n_rows for data in given]),
-        docid=_docids(given),
-        feature_names=_names(given),
-        query_weight=_query_weights(given),
-        base_score=_base_scores(given),
-        absent=_absent(given),
+        _stacked(parts),
+        np.concatenate([data.y for data in parts]),
+        qid=_all_ids([data.qid for data in parts]),
+        weight=_filled([data.weight for data in parts], [data.n_rows for data in parts]),
+        docid=_docids(parts),
+        feature_names=_names(parts),
+        query_weight=_query_weights(parts),
+        base_score=_base_scores(parts),
+        absent=_absent(parts),
     )
 
 
 def refuse_shared_queries(
     datasets: Sequence[QueryDataset], files: Sequence[object] | None = None
 ) -> None:
-    """Raise DataError where a query id occurs in two of the data sets; `files` name them."""
+    """Raise DataError if a query id occurs in two of the data sets; `files` are their names."""
     home: dict[str, int] = {}
     for i, data in enumerate(datasets):
         for token in map(str, data.query_ids.tolist()):
@@ -78,38 +82,38 @@ def refuse_shared_queries(
             )
 
 
-def _check_features(given: list[QueryDataset]) -> None:
-    first = given[0]
-    for i, data in enumerate(given):
+def _check_features(parts: list[QueryDataset]) -> None:
+    first = parts[0]
+    for i, data in enumerate(parts):
         if data.n_features != first.n_features:
             raise DataError(
                 f"Data sets must have the same features. Number 0 has {first.n_features}, "
                 f"number {i} has {data.n_features}: read them with the same number of features."
             )
-    named = [data.feature_names for data in given if data.has_feature_names]
+    named = [data.feature_names for data in parts if data.has_feature_names]
     if any(names != named[0] for names in named):
         raise DataError("Data sets must have the same feature names in the same order.")
 
 
-def _names(given: list[QueryDataset]) -> tuple[str, ...] | None:
-    return next((data.feature_names for data in given if data.has_feature_names), None)
+def _names(parts: list[QueryDataset]) -> tuple[str, ...] | None:
+    return next((data.feature_names for data in parts if data.has_feature_names), None)
 
 
-def _stacked(given: list[QueryDataset]) -> object:
-    if any(data.is_sparse for data in given):
+def _stacked(parts: list[QueryDataset]) -> Matrix:
+    if any(data.is_sparse for data in parts):
         import scipy.sparse
 
-        return scipy.sparse.vstack([scipy.sparse.csr_matrix(data.X) for data in given]).tocsr()
-    out = np.empty((sum(data.n_rows for data in given), given[0].n_features), np.float32)
+        return scipy.sparse.vstack([scipy.sparse.csr_matrix(data.X) for data in parts]).tocsr()
+    out = np.empty((sum(data.n_rows for data in parts), parts[0].n_features), np.float32)
     start = 0
-    for data in given:
+    for data in parts:
         data.copy_features(out[start : start + data.n_rows])
         start += data.n_rows
     return out
 
 
 def _all_ids(ids: list[np.ndarray]) -> np.ndarray:
-    """Whole-number ids stay numbers where all are; otherwise all are texts."""
+    """Return all ids: as whole numbers if all of them are, otherwise as texts."""
     if all(tokens.dtype.kind in "iu" for tokens in ids):
         if len({tokens.dtype.kind for tokens in ids}) == 1:
             return np.concatenate(ids)
@@ -124,13 +128,13 @@ def _filled(weights: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | 
     return np.concatenate([np.ones(n) if weight is None else weight for weight, n in pairs])
 
 
-def _query_weights(given: list[QueryDataset]) -> np.ndarray | None:
-    """One weight a query of the whole, in order of first appearance."""
-    sizes = [data.n_queries for data in given]
-    weights = _filled([data.query_weight for data in given], sizes)
+def _query_weights(parts: list[QueryDataset]) -> np.ndarray | None:
+    """Return one weight per query of the result, in order of first appearance."""
+    sizes = [data.n_queries for data in parts]
+    weights = _filled([data.query_weight for data in parts], sizes)
     if weights is None:
         return None
-    tokens = np.concatenate([data.query_ids.astype(str) for data in given]).tolist()
+    tokens = np.concatenate([data.query_ids.astype(str) for data in parts]).tolist()
     of_query: dict[str, float] = {}
     for token, weight in zip(tokens, weights.tolist(), strict=True):
         if of_query.setdefault(token, weight) != weight:
@@ -141,11 +145,11 @@ def _query_weights(given: list[QueryDataset]) -> np.ndarray | None:
     return np.array(list(of_query.values()))
 
 
-def _base_scores(given: list[QueryDataset]) -> np.ndarray | None:
-    scores = [data.base_score for data in given]
-    there = [one for one in scores if one is not None]
-    if there and len(there) < len(given):
-        i = next(i for i, one in enumerate(scores) if one is None)
+def _base_scores(parts: list[QueryDataset]) -> np.ndarray | None:
+    scores = [data.base_score for data in parts]
+    there = [column for column in scores if column is not None]
+    if there and len(there) < len(parts):
+        i = next(i for i, column in enumerate(scores) if column is None)
         raise DataError(
             f"Data set {i} (counted from 0) has no base scores, and another one has: give them to "
             "all (with_base_score), or take them away with with_base_score(None)."
@@ -153,18 +157,18 @@ def _base_scores(given: list[QueryDataset]) -> np.ndarray | None:
     return np.concatenate(there) if there else None
 
 
-def _absent(given: list[QueryDataset]) -> str | None:
-    """What absent features are, where all data sets were told the same."""
-    told = {data.absent_given for data in given}
+def _absent(parts: list[QueryDataset]) -> str | None:
+    """Return what absent features are, if that was set alike in all data sets."""
+    told = {data.absent_given for data in parts}
     return told.pop() if len(told) == 1 else None
 
 
-def _docids(given: list[QueryDataset]) -> TextColumn | None:
-    if all(data.docid_column is None for data in given):
+def _docids(parts: list[QueryDataset]) -> TextColumn | None:
+    if all(data.docid_column is None for data in parts):
         return None
     blobs, starts, ends = [], [], []
     offset = 0
-    for data in given:
+    for data in parts:
         if data.docid_column is None:
             starts.append(np.zeros(data.n_rows, np.int64))
             ends.append(np.zeros(data.n_rows, np.int64))

@@ -1,7 +1,7 @@
-"""Exact counts of a column's values, added up over parts of the data: bins of all of it.
+"""Exact counts of the values of a column, added up over parts of the data, to bin all of it.
 
-A part of the data counts the values of its rows; the counts of all parts together are those of the
-whole, and so are the thresholds chosen from them, to the bit.
+Every part of the data counts the values of its rows. The sum of the parts' counts is the count of
+the whole data, and the thresholds chosen from it are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import MOST_VALUE_BINS, ColumnBins, key_groups
 from rankgrove.parallel import threads
 
 if TYPE_CHECKING:
-    import scipy.sparse
-
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
-
-Rows = np.ndarray | slice | None
+    from rankgrove.data.arrays import Matrix
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """The distinct values of a column (float32, ascending), how often each occurs (uint32), NaNs.
+    """The distinct values of a column (float32, ascending), their counts (uint32), and its NaNs.
 
     Examples
     --------
@@ -44,26 +41,26 @@ class ColumnCounts:
 def count_columns(
     features: Matrix, first: int, last: int, rows: Rows = None, n_threads: int | None = None
 ) -> list[ColumnCounts]:
-    """Count the columns from `first` on, `last` left out, of float32 features (dense or CSR)."""
+    """Count the values of the columns `first` to `last` - 1 of float32 features (dense or CSR)."""
     from rankgrove.data import _counting_kernels as kernels
 
-    found = []
+    columns = []
     with threads(n_threads):
         for _, keys, sizes, zeros, scratch in key_groups(features[:, first:last], rows):
             values, counts = np.empty_like(keys), np.empty_like(keys)
             summary = np.empty((len(keys), 2), np.int64)
             kernels.count_columns(keys, sizes, zeros, scratch, values, counts, summary)
             for c, (n_values, n_missing) in enumerate(summary.tolist()):
-                own = values[c, :n_values].copy().view(np.float32)
-                found.append(ColumnCounts(own, counts[c, :n_values].copy(), n_missing))
-    return found
+                distinct = values[c, :n_values].copy().view(np.float32)
+                columns.append(ColumnCounts(distinct, counts[c, :n_values].copy(), n_missing))
+    return columns
 
 
 def merge_counts(parts: Sequence[ColumnCounts]) -> ColumnCounts:
     """Return the counts of a column over all parts."""
     values = np.concatenate([part.values for part in parts])
     counts = np.concatenate([part.counts for part in parts])
-    order = np.argsort(values, kind="stable")  # sorted runs: merging them is quick
+    order = np.argsort(values, kind="stable")  # sorted runs are merged quickly
     values, counts = values[order], counts[order]
     starts = np.flatnonzero(np.concatenate([values[:1] == values[:1], values[1:] != values[:-1]]))
     total = np.add.reduceat(counts, starts) if starts.size else counts
@@ -73,7 +70,7 @@ def merge_counts(parts: Sequence[ColumnCounts]) -> ColumnCounts:
 
 
 def bins_of(column: int, counted: ColumnCounts, max_bins: int) -> ColumnBins:
-    """Return the bins of a column of the whole data, of which these are the counts."""
+    """Return the bins of a column, given the counts of the whole data."""
     from rankgrove.data._counting_kernels import choose
 
     thresholds = np.empty(MOST_VALUE_BINS, np.float32)
@@ -87,6 +84,6 @@ def bins_of(column: int, counted: ColumnCounts, max_bins: int) -> ColumnBins:
 def merged_bins(
     first: int, parts: Iterable[Sequence[ColumnCounts]], max_bins: int
 ) -> list[ColumnBins]:
-    """Return the bins of the columns from `first` on; every part has counted them all."""
+    """Return the bins of the columns from `first` on, given the counts of every part."""
     columns = zip(*parts, strict=True)
-    return [bins_of(first + c, merge_counts(own), max_bins) for c, own in enumerate(columns)]
+    return [bins_of(first + c, merge_counts(counts), max_bins) for c, counts in enumerate(columns)]

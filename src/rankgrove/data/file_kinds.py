@@ -1,4 +1,4 @@
-"""What a file of judged data holds, by the ending of its name."""
+"""The kind of a file of judged data, known by the ending of its name."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def is_table(paths: Sequence[Path]) -> bool:
-    """Return whether the files are tables, by their ending."""
+    """Return whether the files are tables, judged by the endings of their names."""
     return any(path.name.lower().endswith(TABLE_ENDINGS) for path in paths)

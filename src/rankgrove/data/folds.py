@@ -1,7 +1,7 @@
-"""Dividing queries: LETOR's folds of ready-made parts, k folds, and repeated random trials.
+"""Splitting by query: LETOR's folds of ready-made parts, k folds, repeated random trials.
 
-A query is never cut. Random divisions put the queries into an order that depends on their ids
-alone before they draw, so that the same queries in another order of the file are divided alike.
+The rows of a query stay together. Random splits first sort the queries by a key of their ids, so
+that the order of queries in the file does not change the split.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rankgrove.validation import check_integer, check_real, counted, refuse
 
 
 class Fold(NamedTuple):
-    """Queries to learn from, to choose by and to report on."""
+    """Queries for training, for validation (None: no such part) and for testing."""
 
     train: QueryDataset
     valid: QueryDataset | None
@@ -27,7 +27,7 @@ class Fold(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Queries to learn from and to report on."""
+    """Queries for training and for testing."""
 
     train: QueryDataset
     test: QueryDataset
@@ -36,21 +36,21 @@ class Split(NamedTuple):
 def letor_folds(
     parts: Sequence[QueryDataset], *, allow_shared_queries: bool = False
 ) -> Iterator[Fold]:
-    """Give the folds of LETOR: of k parts, cyclic, k - 2 train, the next validates, the last tests.
+    """Yield LETOR's folds: of k parts, taken cyclically, k - 2 train, one validates, one tests.
 
     Fold i of five trains on the parts i, i+1 and i+2, validates on i+3 and tests on i+4.
 
     Parameters
     ----------
-    parts : three data sets or more, of any number; LETOR's own collections have five. Of three
-        parts one trains, of four two, of five three
-    allow_shared_queries : let a query id occur in two parts; the rows then are one query where
-        both parts are trained on. Otherwise that is refused: the test would have been seen
+    parts : three or more data sets; LETOR's own collections have five. Of three parts one trains,
+        of four two, of five three
+    allow_shared_queries : let a query id occur in two parts; if both are in the training data,
+        its rows form one query. Otherwise that is an error: the test query would have been seen
 
     Yields
     ------
     Fold
-        named tuples (train, valid, test), as many as there are parts
+        named tuples (train, valid, test), one per part
 
     Examples
     --------
@@ -63,20 +63,20 @@ def letor_folds(
     ['d', 'e', 'a'] ['b'] ['c']
     ['e', 'a', 'b'] ['c'] ['d']
     """
-    given = list(parts)
-    k = len(given)
+    datasets = list(parts)
+    k = len(datasets)
     if k < 3:
         raise DataError(f"letor_folds needs at least 3 parts: train, valid and test. Got {k}.")
     if not allow_shared_queries:
-        refuse_shared_queries(given)
+        refuse_shared_queries(datasets)
 
     def folds() -> Iterator[Fold]:
         for i in range(k):
-            train = [given[(i + j) % k] for j in range(k - 2)]
+            train = [datasets[(i + j) % k] for j in range(k - 2)]
             yield Fold(
                 concatenate(train, allow_shared_queries=allow_shared_queries),
-                given[(i + k - 2) % k],
-                given[(i + k - 1) % k],
+                datasets[(i + k - 2) % k],
+                datasets[(i + k - 1) % k],
             )
 
     return folds()
@@ -85,14 +85,14 @@ def letor_folds(
 def k_fold(
     dataset: QueryDataset, k: int = 5, *, seed: int | None = 0, valid: bool = False
 ) -> Iterator[Split | Fold]:
-    """Give k divisions of a data set's queries; each query tests in exactly one of them.
+    """Yield k splits of a data set's queries; each query is a test query in exactly one of them.
 
     Parameters
     ----------
-    dataset : what to divide; the parts are views of it
-    k : number of divisions; their numbers of queries differ by at most one
-    seed : what the shuffle depends on; None divides the queries in the order they have
-    valid : also keep a part for validation: the one that tests in the next division
+    dataset : the data set to split; the parts are views of it
+    k : number of folds; their numbers of queries differ by at most one
+    seed : seed of the shuffle; None keeps the queries in their order
+    valid : also hold out a part for validation: the test part of the next fold
 
     Yields
     ------
@@ -123,13 +123,13 @@ def k_fold(
 
 
 def hold_out(dataset: QueryDataset, share: float, *, seed: int = 0) -> Split:
-    """Divide a data set's queries in two: those to learn from, and a share of them held out.
+    """Split a data set's queries in two: those for training, and a held-out share.
 
     Parameters
     ----------
-    dataset : what to divide; the parts are views of it
-    share : of the queries, to be held out; above 0 and below 1
-    seed : what the draw depends on
+    dataset : the data set to split; the parts are views of it
+    share : share of the queries that is held out; above 0 and below 1
+    seed : seed of the draw
 
     Examples
     --------
@@ -159,10 +159,10 @@ def assign_parts(
 
     Parameters
     ----------
-    query_keys : one key a query, made of its id
-    seed : None for parts of neighbours in the order given
-    owner : who asks, for messages
-    least : the smallest k that makes sense
+    query_keys : one key per query, computed from its id
+    seed : seed of the shuffle; None: a part is a range of queries in their order
+    owner : name of the caller, for error messages
+    least : the smallest k that is allowed
     """
     check_integer("k" if owner == "k_fold" else "n_splits", owner, k, low=least)
     n_queries = query_keys.size
@@ -190,20 +190,20 @@ def random_trials(
     seed: int = 0,
     balanced: bool = True,
 ) -> Iterator[Fold]:
-    """Give repeated random divisions into training, validation and test queries.
+    """Yield repeated random splits into training, validation and test queries.
 
     The SVM-map paper's protocol is ``random_trials(data, 50, 10, 5, 35)`` on 50 queries, where
     every query trains, validates and tests the same number of times.
 
     Parameters
     ----------
-    dataset : what to divide; the parts are views of it
-    n_trials : number of divisions
+    dataset : the data set to split; the parts are views of it
+    n_trials : number of splits
     n_train, n_valid, n_test : queries in each part; n_valid may be 0 (valid is None then), and
-        n_test None takes all the others
-    seed : what the draws depend on
-    balanced : let every query have each role equally often over the trials, or within one time
-        of that where the numbers do not divide. Otherwise the trials are independent
+        n_test None takes all remaining queries
+    seed : seed of the draws
+    balanced : give every query each role equally often over all trials, or within one time of
+        that if the numbers do not divide evenly. Otherwise the trials are independent
 
     Yields
     ------
@@ -251,12 +251,13 @@ def random_trials(
 
 
 def _balanced_roles(line: np.ndarray, n_trials: int, seed: int) -> np.ndarray:
-    """Roles, trials x queries, each row a rearranged `line` and each column as even as can be.
+    """Return the roles, trials x queries: rows are permutations of `line`, columns are balanced.
 
-    Rows that are `line` turned by evenly spaced steps are even in every column: a role is an arc
-    of a circle, and evenly spaced arcs cover all points alike. But neighbours look alike, so pairs
-    of trials then trade: among the queries to which they give the roles a and b in either way,
-    which of them has which is drawn anew. A trade changes no row's and no column's counts.
+    Rows that are `line` rotated by evenly spaced steps are balanced in every column: a role is an
+    arc of a circle, and evenly spaced arcs cover all points equally often. But neighbouring queries
+    then have similar roles, so pairs of trials trade: among the queries that have role a in one of
+    the two and role b in the other, which has which is redrawn. A trade keeps all counts of rows
+    and columns.
     """
     n_queries = line.size
     turns = np.arange(n_trials) * n_queries // n_trials
@@ -268,15 +269,15 @@ def _balanced_roles(line: np.ndarray, n_trials: int, seed: int) -> np.ndarray:
     return roles[draw.permutation(n_trials)]
 
 
-def _trade(one: np.ndarray, other: np.ndarray, draw: np.random.Generator) -> None:
-    """Let two rows of roles exchange at random, in place."""
-    before, after = one.copy(), other.copy()
+def _trade(first: np.ndarray, second: np.ndarray, draw: np.random.Generator) -> None:
+    """Let two rows of roles trade at random, in place."""
+    before, after = first.copy(), second.copy()
     for a in range(4):
         for b in range(a + 1, 4):
             spots = np.flatnonzero(((before == a) & (after == b)) | ((before == b) & (after == a)))
             drawn = draw.permutation(before[spots])
-            one[spots] = drawn
-            other[spots] = a + b - drawn
+            first[spots] = drawn
+            second[spots] = a + b - drawn
 
 
 def _canonical(query_keys: np.ndarray) -> np.ndarray:
@@ -284,6 +285,6 @@ def _canonical(query_keys: np.ndarray) -> np.ndarray:
 
 
 def _shuffled(query_keys: np.ndarray, seed: int, purpose: str) -> np.ndarray:
-    """Positions of the queries in a random order that depends on their ids and the seed."""
+    """Return the positions of the queries in a random order that depends on ids and seed alone."""
     draw = generator(seed, purpose, query_keys.size)
     return _canonical(query_keys)[draw.permutation(query_keys.size)]

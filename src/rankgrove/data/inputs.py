@@ -1,11 +1,11 @@
-"""Checks of what a caller hands in to make a data set: each returns the form that is kept."""
+"""Checks of the values that a data set is made from; each returns the form that is kept."""
 
 from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rankgrove.validation import check_choice, counted
 if TYPE_CHECKING:
     import scipy.sparse
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix, Sparse
 
 
 MOST_WEIGHT = 1e30
@@ -24,102 +24,86 @@ _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 class _NoNumberError(DataError, TypeError):
-    """An object that is no number; a TypeError too, as Python's own word for it is."""
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    """An object that is not a number; also a TypeError, as Python itself raises."""
 
 
 def has_missing(features: Matrix) -> bool:
     """Return whether a value of some features is missing (NaN)."""
     values = features if isinstance(features, np.ndarray) else features.data
-    return bool(values.size) and bool(np.isnan(values.min()))  # a NaN is the least of all
+    return bool(values.size) and bool(np.isnan(values.min()))  # min of anything with NaN is NaN
 
 
-def check_features(X: Any, n_rows: int, *, double: bool = False) -> Matrix:
-    """Return features as a float32 array or CSR matrix; what already is one is not copied.
+def check_features(X: object, n_rows: int, *, double: bool = False) -> Matrix:
+    """Return features as a float32 array or CSR matrix, without copying if they already are one.
 
-    With `double`, what is not float32 becomes float64.
+    With `double`, features of any other type than float32 become float64.
     """
     if X is None:
         return np.zeros((n_rows, 0), np.float32)
     if hasattr(X, "tocsr"):
-        return _sparse_features(X, n_rows, double)
+        return _sparse_features(cast("Sparse", X), n_rows, double)
     try:
-        given = _plain_array(X, n_rows)
-        if given.dtype.kind == "c":
+        array = _plain_array(X, n_rows)
+        if array.dtype.kind == "c":
             raise ValueError("Complex data not supported")
-        if given.dtype.kind in "mM":
-            raise TypeError(f"got an array of {given.dtype}")
-        if given.dtype.kind not in "fiub":
-            given = given.astype(np.float64)
+        if array.dtype.kind in "mM":
+            raise TypeError(f"got an array of {array.dtype}")
+        if array.dtype.kind not in "fiub":
+            array = array.astype(np.float64)
     except DataError:
         raise
     except TypeError as error:
         raise _NoNumberError(f"Features must be numbers: {error}.") from None
     except ValueError as error:
         raise DataError(f"Features must be numbers: {error}.") from None
-    if given.ndim != 2:
+    if array.ndim != 2:
         raise DataError(
-            f"X must have two dimensions, rows x features. Got shape {given.shape}. Reshape your "
+            f"X must have two dimensions, rows x features. Got shape {array.shape}. Reshape your "
             "data: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
         )
-    _check_rows("X", given.shape[0], n_rows)
+    _check_rows("X", array.shape[0], n_rows)
     with np.errstate(over="ignore"):
-        dense = np.ascontiguousarray(given, dtype=_kept_type(given, double))
-    if given.dtype != np.float32:
-        _check_overflow(given, dense)
+        dense = np.ascontiguousarray(array, dtype=_kept_type(array, double))
+    if array.dtype != np.float32:
+        _check_overflow(array, dense)
     return dense
 
 
-def _plain_array(X: Any, n_rows: int) -> np.ndarray:
-    """Return an array of anything; of a table column by column, where its numbers are not plain."""
-    given = np.asarray(X)
-    if given.dtype.kind in "fiub" or not (hasattr(X, "columns") or hasattr(X, "column_names")):
-        return given
+def _plain_array(X: object, n_rows: int) -> np.ndarray:
+    """Return `X` as an array; a table of other than plain numbers is converted by column."""
+    array = np.asarray(X)
+    if array.dtype.kind in "fiub" or not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        return array
     from rankgrove.data.tabular import column_names, table_matrix
 
     return table_matrix(X, column_names(X), n_rows, np.float64)
 
 
-def _kept_type(given: np.ndarray, double: bool) -> type[np.floating[Any]]:
-    return np.float64 if double and given.dtype != np.float32 else np.float32
+def _kept_type(array: np.ndarray, double: bool) -> type[np.floating[Any]]:
+    return np.float64 if double and array.dtype != np.float32 else np.float32
 
 
-def _sparse_features(X: Any, n_rows: int, double: bool) -> scipy.sparse.csr_matrix:
+def _sparse_features(X: Sparse, n_rows: int, double: bool) -> scipy.sparse.csr_matrix:
     import scipy.sparse
 
     _check_rows("X", X.shape[0], n_rows)
-    given = X.tocsr()
-    if not given.has_canonical_format:
-        given = given.copy()  # summing duplicates works in place, and the caller's stays as it is
-        given.sum_duplicates()
+    matrix = X.tocsr()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # duplicates are summed in place: leave the caller's matrix alone
+        matrix.sum_duplicates()
     with np.errstate(over="ignore"):
-        kept = given.data.astype(_kept_type(given.data, double), copy=False)
-    _check_overflow(given.data, kept)
-    sparse = scipy.sparse.csr_matrix((kept, given.indices, given.indptr), shape=given.shape)
+        kept = matrix.data.astype(_kept_type(matrix.data, double), copy=False)
+    _check_overflow(matrix.data, kept)
+    sparse = scipy.sparse.csr_matrix((kept, matrix.indices, matrix.indptr), shape=matrix.shape)
     sparse.has_canonical_format = True
     return sparse
 
 
-def frozen_matrix(features: Matrix) -> Matrix:
-    """Return the features in a form that cannot be written to, sharing memory."""
-    if isinstance(features, np.ndarray):
-        return frozen(features)
-    import scipy.sparse
-
-    arrays = (frozen(features.data), frozen(features.indices), frozen(features.indptr))
-    sparse = scipy.sparse.csr_matrix(arrays, shape=features.shape, copy=False)
-    sparse.has_canonical_format = features.has_canonical_format
-    return sparse
-
-
 def resized(features: Matrix, n_features: int, absent: str) -> Matrix:
-    """Return the features cut to the first so many, or with further ones that are all absent."""
+    """Return the features with `n_features` columns: the last ones cut off, or absent ones added.
+
+    A column that is added is 0 or missing everywhere, as `absent` says.
+    """
     n_more = n_features - features.shape[1]
     if n_more <= 0:
         return features[:, :n_features]
@@ -135,19 +119,19 @@ def resized(features: Matrix, n_features: int, absent: str) -> Matrix:
     return scipy.sparse.csr_matrix(arrays, shape=(features.shape[0], n_features), copy=False)
 
 
-def _check_overflow(given: np.ndarray, kept: np.ndarray) -> None:
-    lost = np.isinf(kept) & np.isfinite(given)
+def _check_overflow(values: np.ndarray, kept: np.ndarray) -> None:
+    lost = np.isinf(kept) & np.isfinite(values)
     if lost.any():
-        value = given[lost].flat[0]
+        value = values[lost].flat[0]
         raise DataError(
             f"Features are kept as float32, which ends at 3.4e38. Got {value:g}: scale that column."
         )
 
 
-def check_labels(y: Any) -> np.ndarray:
+def check_labels(y: object) -> np.ndarray:
     """Return a float64 copy of the labels."""
     try:
-        if np.iscomplexobj(y):
+        if np.iscomplexobj(np.asarray(y)):
             raise ValueError("Complex data not supported")
         labels = np.array(y, dtype=np.float64)
     except (ValueError, TypeError) as error:
@@ -167,7 +151,7 @@ def check_labels(y: Any) -> np.ndarray:
     return labels
 
 
-def check_queries(qid: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def check_queries(qid: object, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct ids in order of first appearance, and every row's position in them."""
     tokens = np.asarray(qid)
     if tokens.ndim != 1:
@@ -176,9 +160,9 @@ def check_queries(qid: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if tokens.dtype.kind == "U" and isinstance(qid, list | tuple):
         tokens = np.array(qid, dtype=object)  # NumPy would have turned a NaN into the text 'nan'
     tokens = _plain_tokens(tokens)
-    # Adjacent rows mostly share a query: look ids up once a run, not once a row.
+    # Adjacent rows mostly share a query: look up the id of each run of rows, not of each row.
     heads = np.flatnonzero(np.concatenate([[True], tokens[1:] != tokens[:-1]]))
-    position: dict[Any, int] = {}
+    position: dict[int | str, int] = {}
     of_run = np.fromiter(
         (position.setdefault(token, len(position)) for token in tokens[heads].tolist()),
         np.int64,
@@ -190,10 +174,10 @@ def check_queries(qid: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _plain_tokens(tokens: np.ndarray) -> np.ndarray:
-    """Ids as whole numbers or as texts."""
+    """Return the ids as whole numbers or as texts."""
     kind = tokens.dtype.kind
     if kind == "f":
-        # Beyond 2^53 neighbouring whole numbers are one float: ids would have run together.
+        # Beyond 2^53 neighbouring whole numbers are the same float: different ids would be equal.
         whole = (np.abs(tokens) <= 2.0**53) & (tokens == np.floor(tokens))
         if not whole.all():
             bad = int(np.flatnonzero(~whole)[0])
@@ -219,14 +203,14 @@ def _object_tokens(tokens: np.ndarray) -> np.ndarray:
         try:
             return np.array(listed, dtype=np.int64)
         except OverflowError:
-            pass  # larger than int64: as texts
+            pass  # too large for int64: kept as texts
     return np.array([str(token) for token in listed])
 
 
 def plain_ids(tokens: list[str]) -> np.ndarray:
-    """Return ids of a text file as whole numbers where all are written as such, else as texts.
+    """Return the ids of a text file as whole numbers if all are written so, else as texts.
 
-    007 is not: as a number it would be one with 7.
+    007 is not a whole number here: it would become equal to 7.
     """
     if all(_CANONICAL.fullmatch(token) for token in tokens):
         numbers = [int(token) for token in tokens]
@@ -235,9 +219,9 @@ def plain_ids(tokens: list[str]) -> np.ndarray:
     return np.array(tokens)
 
 
-def is_null(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or value != value
+def is_null(value: object) -> bool:
+    """Return whether a value is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _check_rows(name: str, got: int, n_rows: int) -> None:
@@ -247,7 +231,7 @@ def _check_rows(name: str, got: int, n_rows: int) -> None:
         )
 
 
-def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | None:
+def check_weights(name: str, weight: object, n: int, unit: str) -> np.ndarray | None:
     """Return a float64 copy of `n` weights."""
     if weight is None:
         return None
@@ -268,7 +252,7 @@ def check_weights(name: str, weight: Any, n: int, unit: str) -> np.ndarray | Non
     return array
 
 
-def check_base_score(scores: Any, n_rows: int) -> np.ndarray | None:
+def check_base_score(scores: object, n_rows: int) -> np.ndarray | None:
     """Return a float64 copy of `n_rows` scores."""
     if scores is None:
         return None
@@ -282,7 +266,7 @@ def check_base_score(scores: Any, n_rows: int) -> np.ndarray | None:
     return array
 
 
-def _numbers(name: str, values: Any, n: int, unit: str) -> np.ndarray:
+def _numbers(name: str, values: object, n: int, unit: str) -> np.ndarray:
     try:
         array = np.array(values, dtype=np.float64)
     except (ValueError, TypeError) as error:
@@ -292,8 +276,8 @@ def _numbers(name: str, values: Any, n: int, unit: str) -> np.ndarray:
     return array
 
 
-def check_query_weights(weight: Any, query_ids: np.ndarray) -> np.ndarray | None:
-    """Return one weight a query, from an array or a mapping."""
+def check_query_weights(weight: object, query_ids: np.ndarray) -> np.ndarray | None:
+    """Return one weight per query, from an array or a mapping."""
     if isinstance(weight, Mapping):
         missing = [token for token in query_ids.tolist() if token not in weight]
         if missing:
@@ -302,12 +286,12 @@ def check_query_weights(weight: Any, query_ids: np.ndarray) -> np.ndarray | None
     return check_weights("query_weight", weight, query_ids.size, "query")
 
 
-def check_absent(absent: Any, owner: str) -> str:
-    """Return what a feature is that a row does not mention."""
+def check_absent(absent: object, owner: str) -> str:
+    """Return ``"zero"`` or ``"missing"``: the value of a feature that a row does not mention."""
     return check_choice("absent", owner, absent, ["zero", "missing"])
 
 
-def check_docids(docid: Any, n_rows: int) -> TextColumn | None:
+def check_docids(docid: TextColumn | Iterable[object] | None, n_rows: int) -> TextColumn | None:
     """Return document ids as a column of texts."""
     if docid is None:
         return None

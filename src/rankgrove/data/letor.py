@@ -1,11 +1,10 @@
-"""Judged data from LETOR files: SVMlight text with query ids, as the public collections come."""
+"""Judged data from LETOR files: SVMlight text with query ids, the format of public collections."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rankgrove.data.inputs import check_absent
 from rankgrove.data.letor_source import as_paths, side_file
@@ -35,32 +34,33 @@ def read_letor(
 
     A row is ``LABEL qid:ID INDEX:VALUE ... # COMMENT``. Indices count from 1, may have gaps and
     stand in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` where it is missing.
-    What follows ``#`` is kept as the document id: the token after ``docid =`` where there is one,
-    else the whole comment. The rows of a query may stand apart.
+    The text after ``#`` is kept as the document id: the token after ``docid =`` if there is one,
+    else the whole comment. The rows of a query need not be adjacent.
 
     In LightGBM's form rows have no ``qid``; a side file has the number of rows of every query, one
-    a line. It is found by its name (``rank.train.query`` for ``rank.train``), and the queries are
+    per line. It is found by its name (``rank.train.query`` for ``rank.train``), and the queries are
     numbered from 1.
 
     Parameters
     ----------
     path : path of a file, or a list of paths that are read as if they were one file
-    absent : "zero" or "missing", what a feature is that a row does not mention; a model that is
-        trained on the data keeps it as ``absent_``
+    absent : "zero" or "missing", the value of a feature that a row does not mention; a model that
+        is trained on the data keeps it as ``absent_``
     zero_based : feature indices count from 0
-    query_file : path of the side file, or a list of one for every file
+    query_file : path of the side file, or a list with one for every file
     sparse : "auto", True or False
         Whether features become a scipy CSR matrix. "auto": if the dense matrix would take more
         than 64 MB and more than 8 times the text.
     n_features : number of features; None for the highest index in the files
-    cache : keep a binary copy beside the file (``NAME.rgcache``), and read that where it is the
-        copy of just this content; it goes to the user's cache folder where that is not possible
+    cache : keep a binary copy next to the file (``NAME.rgcache``), and read the copy as long as
+        the file's content is unchanged; where that folder cannot be written to, the copy is in the
+        user's cache folder
     n_threads : number of threads, None for all cores; the result does not depend on it
 
     Returns
     -------
     QueryDataset
-        Query ids are whole numbers where all of them are, else texts.
+        Query ids are whole numbers if all of them are, else texts.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def read_letor(
 
 
 def _checked(
-    absent: str, zero_based: bool, sparse: Any, n_features: int | None
+    absent: str, zero_based: bool, sparse: bool | str, n_features: int | None
 ) -> tuple[str, bool, bool | str, int | None]:
     check_absent(absent, "read_letor")
     if not isinstance(zero_based, bool):
@@ -118,8 +118,10 @@ def _checked(
     return absent, zero_based, sparse, n_features
 
 
-def _side_files(paths: list[Path], query_file: Any) -> list[Path | None]:
-    """Return a side file of group sizes for every path, or None where there is none."""
+def _side_files(
+    paths: list[Path], query_file: _AnyPath | Sequence[_AnyPath] | None
+) -> list[Path | None]:
+    """Return the side file of group sizes of every path, or None where there is none."""
     if query_file is None:
         return [side_file(path) for path in paths]
     named = as_paths("query_file", query_file)

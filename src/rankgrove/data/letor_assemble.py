@@ -1,4 +1,4 @@
-"""What the kernels filled, put together: a sparse matrix, query ids, document ids."""
+"""Assembling what the kernels have parsed: a sparse matrix, query ids, document ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assemble_sparse(
     n_features: int | None,
     fixes: list[tuple[int, int, np.float32]],
 ) -> scipy.sparse.csr_matrix:
-    """Close the gaps between the chunks' slots, in place."""
+    """Return the sparse matrix; the gaps between the slots of chunks are closed in place."""
     import scipy.sparse
 
     used, highest = 0, -1
@@ -53,7 +53,7 @@ def assemble_sparse(
 
 
 def token_queries(sources: list[Source], out: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Return query ids by first appearance and every row's position, from the runs of tokens."""
+    """Return the ids in order of first appearance and every row's position, from runs of tokens."""
     position: dict[bytes, int] = {}
     first_row: list[int] = []
     query_of_run: list[int] = []
@@ -90,25 +90,25 @@ def side_queries(
     """Return query ids 1, 2, ... and every row's position, from group sizes in side files."""
     sizes = []
     for source, side in zip(sources, side_files, strict=True):
-        assert side is not None  # _check has raised for a source without
+        assert side is not None  # _check has refused a source without one
         n_rows = sum(segment.n_rows for segment in source.segments)
-        own = group_sizes(side, source.path, n_rows)
-        if sum(own.tolist()) != n_rows:
+        file_sizes = group_sizes(side, source.path, n_rows)
+        if sum(file_sizes.tolist()) != n_rows:
             raise ParseError(
                 side,
                 None,
-                f"the group sizes add up to {sum(own.tolist())}, and {source.path} has "
+                f"the group sizes add up to {sum(file_sizes.tolist())}, and {source.path} has "
                 f"{counted(n_rows, 'row')}. Expected equal numbers: is it the side file of that "
                 "data file?",
             )
-        sizes.append(own)
+        sizes.append(file_sizes)
     of_query = np.concatenate(sizes)
     n_queries = of_query.size
     return np.arange(1, n_queries + 1), np.repeat(np.arange(n_queries), of_query)
 
 
 def documents(sources: list[Source], out: Arrays) -> TextColumn | None:
-    """Return the document ids with bytes of their own, so that the text can go."""
+    """Return the document ids as a copy, so that the text can be freed."""
     segments = [segment for source in sources for segment in source.segments]
     if not any(segment.state[:, kernels.N_COMMENTS].any() for segment in segments):
         return None

@@ -1,14 +1,14 @@
-"""A binary copy of what was read, never stale: it is known by the content it was made of.
+"""A binary cache of parsed files that is never stale: it is identified by the files' content.
 
 One file::
 
     magic | length of header | header (JSON) | blake2b of all before | arrays, 64-byte aligned
 
-The header lists the source files with size, times, inode and a hash of their content, and has the
-CRC-32 of the arrays: checking 300 MB of them takes one core about 40 ms. Where size, times and
-inode are as they were, and the file had rested for two seconds before it was read (so that a later
-change must show in its times), the content is the same; otherwise the hash decides.
-A copy that is damaged, or of something else, is silently made anew.
+The header lists the source files with size, times, inode and a hash of their content, and the
+CRC-32 of the arrays: checking 300 MB takes one core about 40 ms. If size, times and inode are
+unchanged, and the file had not been touched for two seconds before it was read (so that a later
+change must change its times), the content is the same; otherwise the hash decides.
+A copy that is damaged, or of another file, is silently replaced.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import mmap
 import os
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -31,43 +31,79 @@ from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.files import atomic_output
 
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
+
 _MAGIC = b"RGCACHE\x01"
 _FORMAT = 2
 _ALIGN = 64
-_REST_NS = 2_000_000_000  # longer than the grain of any file system's times
+_REST_NS = 2_000_000_000  # longer than the time resolution of any file system
 _DIGEST = 32
 _TYPES = {"<f4", "<f8", "<i4", "<i8", "|u1"}
+
+
+class Identity(TypedDict):
+    """What identifies the content of a file without reading it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    rested: bool  # not changed in the last two seconds
+
+
+class FileSource(Identity):
+    """A source file of a copy, with the hash of its content."""
+
+    content: str
+
+
+class Key(TypedDict):
+    """What a copy is a copy of."""
+
+    options: dict[str, bool | str | int | None]
+    files: list[str]
+    named: bool
+
+
+class ArrayEntry(TypedDict):
+    """Type, shape and offset of an array in the file."""
+
+    type: str
+    shape: tuple[int, ...]
+    offset: int
 
 
 def cached(
     paths: list[Path], queries: Queries, options: ReadOptions, read: Callable[[], Parts]
 ) -> Parts:
-    """Return the copy of what `read` would give, or call it and keep a copy."""
+    """Return the cached result of `read`, or call it and cache its result."""
     used = [*paths, *(side for side in queries.side_files if side is not None)]
-    if not all(path.is_file() for path in used):  # a pipe cannot be read twice; else `read` says it
+    if not all(path.is_file() for path in used):  # a pipe is read once; others: `read` raises
         return read()
-    key = {
+    key: Key = {
         "options": asdict(options),
         "files": [str(path.absolute()) for path in used],
         "named": queries.named,
     }
     try:
         now = [_identity(path) for path in used]
-        # The times of a file that has not rested may hide a change while it is read.
+        # A file that changed just now may change again, during reading, without new times.
         content = [None if i["rested"] else _content(p) for i, p in zip(now, used, strict=True)]
-    except OSError:  # `read` says it better
+    except OSError:  # `read` raises the better error
         return read()
     places = _places(paths[0], options, key)
     for place in places:
-        found = _load(place, key)
-        if found is None:
+        copy = _load(place, key)
+        if copy is None:
             continue
-        parts, sources = found
-        if all(a == b and a["rested"] for a, b in zip(_known(sources), now, strict=True)):
+        parts, sources = copy
+        pairs = zip(sources, now, strict=True)
+        if all(_known(source) == i and i["rested"] for source, i in pairs):
             return parts
         if all(_same_content(path, s) for path, s in zip(used, sources, strict=True)):
             content = [source["content"] for source in sources]
-            _keep([place], key, used, now, content, parts)  # the next time needs no hash
+            _keep([place], key, used, now, content, parts)  # next time no hash is needed
             return parts
     parts = read()
     _keep(places, key, used, now, content, parts)
@@ -77,8 +113,7 @@ def cached(
 # -- which content -----------------------------------------------------------------------------
 
 
-def _identity(path: Path) -> dict[str, Any]:
-    """Return what tells a file's content apart without reading it."""
+def _identity(path: Path) -> Identity:
     status = os.stat(path)
     youth = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns)
     return {
@@ -90,8 +125,8 @@ def _identity(path: Path) -> dict[str, Any]:
     }
 
 
-def _known(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in source.items() if k != "content"} for source in sources]
+def _known(source: FileSource) -> dict[str, object]:
+    return {name: value for name, value in source.items() if name != "content"}
 
 
 def _content(path: Path) -> str:
@@ -99,16 +134,15 @@ def _content(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST)).hexdigest()
 
 
-def _same_content(path: Path, source: dict[str, Any]) -> bool:
+def _same_content(path: Path, source: FileSource) -> bool:
     try:
-        same_size: bool = os.stat(path).st_size == source["size"]
-        return same_size and _content(path) == str(source["content"])
+        return os.stat(path).st_size == source["size"] and _content(path) == source["content"]
     except OSError:
         return False
 
 
-def _places(path: Path, options: ReadOptions, key: dict[str, Any]) -> list[Path]:
-    """Return where the copy may be: beside the file, or in the user's cache folder."""
+def _places(path: Path, options: ReadOptions, key: Key) -> list[Path]:
+    """Return where the copy may be: next to the file, or in the user's cache folder."""
     usual = ReadOptions("zero", False, "auto", None)
     digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
     plain = options == usual and len(key["files"]) == 1
@@ -123,7 +157,7 @@ def _places(path: Path, options: ReadOptions, key: dict[str, Any]) -> list[Path]
 def _arrays(parts: Parts) -> dict[str, np.ndarray]:
     """Return the arrays that make up `parts`, by name."""
     arrays = {"y": parts.y, "query_of_row": parts.query_of_row}
-    features: Any = parts.features
+    features = parts.features
     if isinstance(features, np.ndarray):
         arrays["X"] = features
     else:
@@ -143,24 +177,26 @@ def _text_arrays(name: str, column: TextColumn) -> dict[str, np.ndarray]:
 
 def _keep(
     places: list[Path],
-    key: dict[str, Any],
+    key: Key,
     used: list[Path],
-    before: list[dict[str, Any]],
-    content: list[str | None],
+    before: list[Identity],
+    content: Sequence[str | None],
     parts: Parts,
 ) -> None:
-    """Write the copy at the first place that takes it; none does: go without.
+    """Write the copy to the first place that can be written to, if any.
 
-    `before` and `content` (where known) are of the time before the files were read.
+    `before` and `content` (where known) were taken before the files were read.
     """
     try:
-        sources = [{**i, "content": _content(p)} for i, p in zip(before, used, strict=True)]
+        sources: list[FileSource] = [
+            {**identity, "content": _content(path)}
+            for identity, path in zip(before, used, strict=True)
+        ]
         after = [_identity(path) for path in used]
     except OSError:
         return
-    fields = ("size", "mtime_ns", "ctime_ns", "inode")
-    if any(a[k] != b[k] for a, b in zip(before, after, strict=True) for k in fields):
-        return  # it changed while it was read: what was read is not what is there
+    if [_place_and_times(i) for i in before] != [_place_and_times(i) for i in after]:
+        return  # a file changed while it was read: the result is not its content
     if any(c not in (None, s["content"]) for c, s in zip(content, sources, strict=True)):
         return
     for place in places:
@@ -173,9 +209,13 @@ def _keep(
             continue
 
 
-def _write(place: Path, key: dict[str, Any], sources: list[Any], parts: Parts) -> None:
+def _place_and_times(identity: Identity) -> tuple[int, int, int, int]:
+    return identity["size"], identity["mtime_ns"], identity["ctime_ns"], identity["inode"]
+
+
+def _write(place: Path, key: Key, sources: list[FileSource], parts: Parts) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(parts).items()}
-    table = {}
+    table: dict[str, ArrayEntry] = {}
     offset = checksum = 0  # from the end of the header
     for name, array in arrays.items():
         kind = array.dtype.newbyteorder("<").str
@@ -203,7 +243,7 @@ def _write(place: Path, key: dict[str, Any], sources: list[Any], parts: Parts) -
 
 
 def _pieces(array: np.ndarray) -> tuple[memoryview | bytes, bytes]:
-    """Return the bytes of an array, and those that fill it up."""
+    """Return the bytes of an array, and its padding."""
     content = array.reshape(-1).data.cast("B") if array.size else b""
     return content, bytes(_aligned(array.nbytes) - array.nbytes)
 
@@ -212,8 +252,8 @@ def _aligned(size: int) -> int:
     return -(-size // _ALIGN) * _ALIGN
 
 
-def _load(place: Path, key: dict[str, Any]) -> tuple[Parts, list[dict[str, Any]]] | None:
-    """Return the copy at `place` and the sources it was made of; None unless it is sound."""
+def _load(place: Path, key: Key) -> tuple[Parts, list[FileSource]] | None:
+    """Return the copy at `place` and its sources; None if it is damaged or of another file."""
     try:
         with open(place, "rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -241,7 +281,7 @@ def _load(place: Path, key: dict[str, Any]) -> tuple[Parts, list[dict[str, Any]]
         return None
 
 
-def _array(content: mmap.mmap, begin: int, entry: dict[str, Any]) -> np.ndarray:
+def _array(content: mmap.mmap, begin: int, entry: ArrayEntry) -> np.ndarray:
     if entry["type"] not in _TYPES:
         raise ValueError(entry["type"])
     count = int(np.prod(entry["shape"], dtype=np.int64))
@@ -252,10 +292,10 @@ def _array(content: mmap.mmap, begin: int, entry: dict[str, Any]) -> np.ndarray:
 
 
 def _parts(arrays: dict[str, np.ndarray], n_features: int) -> Parts:
-    """Put a copy's arrays together; ValueError where they do not fit each other."""
+    """Assemble the arrays of a copy; ValueError if they do not fit each other."""
     y, query_of_row = arrays["y"], arrays["query_of_row"]
     if "X" in arrays:
-        features: Any = arrays["X"]
+        features: Matrix = arrays["X"]
     else:
         import scipy.sparse
 
@@ -284,6 +324,6 @@ def _column(name: str, arrays: dict[str, np.ndarray]) -> TextColumn:
     return TextColumn(blob, start, end)
 
 
-def _demand(sound: Any) -> None:
+def _demand(sound: bool | np.bool_) -> None:
     if not sound:
         raise ValueError("the arrays do not fit each other")

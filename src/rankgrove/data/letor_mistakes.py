@@ -1,4 +1,4 @@
-"""What a kernel found wrong, in words: what stands there, what was expected, what to do."""
+"""Error messages for what a kernel found wrong: what is there, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
 
 
 def has_bare_returns(text: bytes) -> bool:
-    """Whether what looks like a row begins after a carriage return."""
+    """Return whether something that looks like a row begins after a carriage return."""
     return _ROW_AFTER_RETURN.search(text) is not None
 
 
@@ -94,7 +94,7 @@ def endless_label(token: bytes) -> str:
 
 
 def no_qid(line: bytes, others: str | None) -> str:
-    """Return the message for a row without query id; `others`: where there are rows with one."""
+    """Return the message for a row without query id; `others` says where rows have one."""
     second, *later = [*_data_part(line).split()[1:], b""]
     if _QID.match(second):
         return (
@@ -119,7 +119,7 @@ def no_qid(line: bytes, others: str | None) -> str:
 
 
 def _is_binary(line: bytes) -> bool:
-    """Whether there are control signs, or before a comment anything but UTF-8."""
+    """Return whether there are control characters, or bytes before a comment that are not UTF-8."""
     if any(byte < 32 and byte not in b"\t\r\v\f" for byte in line[:10_000]):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Text of LETOR files to the arrays of a data set: allocating, calling the kernels, assembling."""
+"""Parsing LETOR text into the arrays of a data set: allocate, call the kernels, assemble."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.data import _letor_count_kernels as counting
 from rankgrove.data import _letor_kernels as kernels
 from rankgrove.data._letor_kernels import MOST_INDEX, Arrays, Rules
-from rankgrove.data.letor_assemble import (
-    assemble_sparse,
-    documents,
-    side_queries,
-    token_queries,
-)
+from rankgrove.data.arrays import frozen
+from rankgrove.data.letor_assemble import assemble_sparse, documents, side_queries, token_queries
 from rankgrove.data.letor_mistakes import (
     bare_returns,
     endless_label,
@@ -33,18 +29,18 @@ from rankgrove.errors import DataError, ParseError
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from rankgrove.data.arrays import Matrix
 
-_LEAST_CHUNK, _MOST_CHUNK = 1 << 18, 1 << 22  # bytes; parallel regions pay off beyond the least
-_DENSE_ALWAYS = 64 << 20  # bytes up to which the matrix is dense whatever the text
-_DENSE_FACTOR = 8  # and as many times the text may it take beyond
+_LEAST_CHUNK, _MOST_CHUNK = 1 << 18, 1 << 22  # bytes; smaller chunks are not worth a thread
+_DENSE_ALWAYS = 64 << 20  # bytes up to which the matrix is dense, whatever the size of the text
+_DENSE_FACTOR = 8  # a larger one is dense if it takes at most this many times the text
 _SAMPLE_LINES, _SAMPLE_BYTES = 64, 1 << 20
 _INDEX = re.compile(rb"(?:^|[ \t])([0-9]{1,10}):")
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What of read_letor's parameters changes the result."""
+    """Those parameters of read_letor that change the result."""
 
     absent: str
     zero_based: bool
@@ -52,7 +48,7 @@ class ReadOptions:
     n_features: int | None
 
     def rules(self, dense: bool) -> Rules:
-        """Return the options as the kernels want them."""
+        """Return the options in the form that the kernels take."""
         return Rules(
             base=0 if self.zero_based else 1,
             absent=np.float32(0.0 if self.absent == "zero" else np.nan),
@@ -63,9 +59,9 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Parts:
-    """The arrays of a data set, as QueryDataset.from_parts wants them."""
+    """The arrays of a data set, in the form that QueryDataset.from_parts takes."""
 
-    features: np.ndarray | scipy.sparse.csr_matrix
+    features: Matrix
     y: np.ndarray
     query_ids: np.ndarray
     query_of_row: np.ndarray
@@ -74,7 +70,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Queries:
-    """Side files with query sizes (None: not there), and whether the caller named them."""
+    """Side files with query sizes (None: there is none), and whether the caller named them."""
 
     side_files: list[Path | None]
     named: bool
@@ -89,8 +85,7 @@ def parse(paths: list[Path], queries: Queries, options: ReadOptions, n_threads: 
     if out.X.shape[0]:
         for row, column, value in fixes:
             out.X[row, column] = value
-        features: Any = out.X
-        features.flags.writeable = False
+        features: Matrix = frozen(out.X)
     else:
         features = assemble_sparse(sources, out, options.n_features, fixes)
     if queries.named or _first_kind(sources) == "without":
@@ -106,7 +101,7 @@ def _chunk_bytes(path: Path, n_threads: int) -> int:
 
 
 def _count(sources: list[Source]) -> int:
-    """Tell every chunk its first row; return the number of rows."""
+    """Set the first row of every chunk; return the number of rows."""
     total = 0
     for source in sources:
         before = total
@@ -132,7 +127,7 @@ def _count(sources: list[Source]) -> int:
 
 
 def _refuse_bare_returns(source: Source) -> None:
-    """Refuse a file with carriage returns alone: rows after a comment would be lost in it."""
+    """Refuse a file with carriage returns only: the rows after a comment would be lost."""
     if source.text.find(b"\n") < 0:
         text = bytes(source.text)
         if has_bare_returns(text):
@@ -142,7 +137,7 @@ def _refuse_bare_returns(source: Source) -> None:
 def _fill(
     sources: list[Source], n_rows: int, options: ReadOptions
 ) -> tuple[Arrays, list[np.ndarray]]:
-    """Run the kernels, again where the width or the list of hard numbers was guessed too small."""
+    """Run the kernels; run them again if the guessed width or list of hard numbers is too small."""
     segments = [segment for source in sources for segment in source.segments]
     width = options.n_features
     if width is None:
@@ -183,7 +178,7 @@ def _guess_width(sources: list[Source]) -> int:
             line = bytes(text[start:end])
             budget -= len(line)
             for index in _INDEX.findall(line.partition(b"#")[0]):
-                if int(index) <= MOST_INDEX:  # else a mistake, which the kernel will find
+                if int(index) <= MOST_INDEX:  # otherwise a mistake, which the kernel will report
                     highest = max(highest, int(index))
             if budget <= 0:
                 break
@@ -203,9 +198,9 @@ def _is_dense(options: ReadOptions, n_rows: int, width: int, text_bytes: int) ->
 
 
 def _physical_memory() -> float:
-    """Return the bytes of memory the machine has; infinity where that is not known.
+    """Return the bytes of memory of the machine; infinity if that is unknown.
 
-    The system may hand out more and end the process later: an error in time is better.
+    The system may hand out more, and kill the process later: an early error is better.
     """
     try:
         return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
@@ -222,7 +217,7 @@ def _too_wide(n_rows: int, width: int) -> str:
 
 
 def _allocate(segments: list[Segment], n_rows: int, width: int | None) -> Arrays:
-    """Return the arrays to fill; `width` None: sparse."""
+    """Return the arrays to fill; sparse ones if `width` is None."""
     n_slots = 0
     if width is None:
         for segment in segments:
@@ -260,7 +255,7 @@ def _check(
     options: ReadOptions,
     out: Arrays,
 ) -> list[tuple[int, int, np.float32]]:
-    """Raise the first mistake; return the feature values that only Python could decide."""
+    """Raise an error for the first mistake; return the feature values parsed by Python."""
     fixes: list[tuple[int, int, np.float32]] = []
     hard = iter(slow)
     kind = _first_kind(sources)
@@ -288,7 +283,7 @@ def _settle_hard(
     out: Arrays,
     fixes: list[tuple[int, int, np.float32]],
 ) -> list[tuple[int, int, str]]:
-    """Let Python's float decide; labels are set, features appended to `fixes`."""
+    """Parse hard numbers by Python's float: labels are set, features are appended to `fixes`."""
     mistakes = []
     for chunk, count in enumerate(segment.state[:, kernels.N_SLOW].tolist()):
         for offset, row, column in hard[chunk, :count].tolist():
@@ -309,16 +304,16 @@ def _settle_hard(
 
 
 def _first(source: Source, field: int) -> int | None:
-    """Return the offset of the source's first line of a kind, or None."""
+    """Return the offset of the first line of a kind in the source, or None."""
     for segment in source.segments:
-        found = segment.state[:, field]
-        if (found >= 0).any():
-            return segment.base + int(found[found >= 0][0])
+        offsets = segment.state[:, field]
+        if (offsets >= 0).any():
+            return segment.base + int(offsets[offsets >= 0][0])
     return None
 
 
 def _first_kind(sources: list[Source]) -> str:
-    """Return whether the first row stands "with" or "without" a query id."""
+    """Return whether the first row is "with" or "without" a query id."""
     first_with = _first(sources[0], kernels.WITH_QID)
     first_without = _first(sources[0], kernels.WITHOUT_QID)
     if first_with is None or first_without is None:
@@ -329,7 +324,7 @@ def _first_kind(sources: list[Source]) -> str:
 def _kind_mistakes(
     source: Source, kind: str, side: Path | None, named: bool
 ) -> list[tuple[int, int, str]]:
-    """Return rows whose having or not having a query id does not fit the others."""
+    """Return the mistake of the first row that has a query id, or none, unlike the others."""
     with_qid = _first(source, kernels.WITH_QID)
     without_qid = _first(source, kernels.WITHOUT_QID)
     if with_qid is not None and named:

@@ -1,4 +1,4 @@
-"""Files to be read: their bytes (mapped, or unzipped), and the place of a mistake in them."""
+"""Files to be parsed: their bytes (mapped, or decompressed), and the lines of mistakes in them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Segment:
     data : uint8 array
     base : offset of ``data[0]`` in the source's text
     state : int64 array (n_chunks, N_STATE), for the kernels
-    first_row : rows of all segments before this one; set once rows are counted
-    n_rows : data lines; set once rows are counted
+    first_row : number of rows in all segments before this one; set once rows are counted
+    n_rows : number of data lines; set once rows are counted
     """
 
     def __init__(self, buffer: memoryview, base: int, cuts: Sequence[int]) -> None:
@@ -52,8 +52,8 @@ class Source:
     Attributes
     ----------
     path : the file
-    text : its bytes, unzipped
-    segments : the text again, for the kernels; a last line without line feed stands apart
+    text : its bytes, decompressed
+    segments : the same text, for the kernels; a last line without line feed is a segment by itself
     """
 
     def __init__(self, path: Path, chunk_bytes: int) -> None:
@@ -89,8 +89,8 @@ class Source:
 
     def token(self, offset: int) -> bytes:
         """Return the token at `offset`, to the next white space or ``#``."""
-        found = _TOKEN_END.search(self.text, offset)
-        return bytes(self.text[offset : found.start() if found else len(self.text)])
+        end = _TOKEN_END.search(self.text, offset)
+        return bytes(self.text[offset : end.start() if end else len(self.text)])
 
     def error(self, offset: int, message: str) -> ParseError:
         """Return the error for a mistake at `offset`."""
@@ -98,7 +98,7 @@ class Source:
 
 
 def read_bytes(path: Path) -> mmap.mmap | bytearray:
-    """Return the content of a file: mapped into memory, or unzipped if it is gzip."""
+    """Return the content of a file: mapped into memory, or decompressed if it is gzip."""
     try:
         with open(path, "rb") as file:
             kind = os.fstat(file.fileno()).st_mode
@@ -125,7 +125,7 @@ def read_bytes(path: Path) -> mmap.mmap | bytearray:
 
 
 def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
-    """Return the text of a gzip file, which may have several members."""
+    """Return the decompressed text of a gzip file, which may have several members."""
     out = bytearray()
     piece = read(_PIECE)
     while piece:
@@ -148,7 +148,7 @@ def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
                     f"({problem}). Copy or download it again.",
                 ) from None
             piece = member.unused_data if member.eof else read(_PIECE)
-        if not piece.strip(b"\0"):  # padding, as tapes and some copies add
+        if not piece.strip(b"\0"):  # padding, which tapes and some copying tools add
             piece = piece[:0]
         piece = piece or read(_PIECE).lstrip(b"\0")
     if not out:
@@ -156,9 +156,9 @@ def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
     return out
 
 
-def as_paths(name: str, given: Any) -> list[Path]:
+def as_paths(name: str, value: object) -> list[Path]:
     """Return a path or a list of paths as a list."""
-    several = list(given) if isinstance(given, list | tuple) else [given]
+    several: list[Any] = list(value) if isinstance(value, list | tuple) else [value]
     if any(path == "" for path in several):
         raise ParameterError(
             f"The '{name}' parameter of read_letor must be a path or a list of paths. "
@@ -168,12 +168,12 @@ def as_paths(name: str, given: Any) -> list[Path]:
         return [Path(path) for path in several]
     raise ParameterError(
         f"The '{name}' parameter of read_letor must be a path or a list of paths. "
-        f"Got {given!r} instead."
+        f"Got {value!r} instead."
     )
 
 
 def group_sizes(path: Path, data: Path, n_rows: int) -> np.ndarray:
-    """Return the group sizes of a LightGBM side file, one a line; `n_rows`: those of `data`."""
+    """Return the group sizes of a LightGBM side file, one per line; `data` has `n_rows` rows."""
     sizes = []
     for number, line in enumerate(bytes(read_bytes(path)).split(b"\n"), start=1):
         token = line.strip()
@@ -202,8 +202,8 @@ def group_sizes(path: Path, data: Path, n_rows: int) -> np.ndarray:
 
 
 def side_file(path: Path) -> Path | None:
-    """Return the side file of group sizes found beside `path` by its name, if there is one."""
-    if not path.name:  # a folder, such as "." or "/": reading it will say so
+    """Return the side file of group sizes next to `path`, known by its name, if there is one."""
+    if not path.name:  # a folder, such as "." or "/": reading it will fail
         return None
     names = [f"{path.name}.query", f"{path.name}.query.gz"]
     if path.name.endswith(".gz"):
@@ -215,7 +215,7 @@ def side_file(path: Path) -> Path | None:
 
 
 def excerpt(token: bytes | str) -> str:
-    """Return a piece of the file as it can stand in a message: quoted, and cut."""
+    """Return a piece of the file for a message: quoted, and truncated."""
     most = 40
     text = token if isinstance(token, str) else token[: 4 * most].decode(errors="replace")
     return repr(text) if len(text) <= most else repr(text[:most]) + "..."

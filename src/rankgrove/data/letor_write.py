@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.data import _letor_write_kernels as kernels
 from rankgrove.data._letor_write_kernels import MOST_PAIR_BYTES, Block, Texts
+from rankgrove.data.arrays import frozen
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import atomic_output
 from rankgrove.parallel import threads
 
-_BLOCK_BYTES = 64 << 20  # of worst-case text at a time
+if TYPE_CHECKING:
+    import scipy.sparse
+
+_BLOCK_BYTES = 64 << 20  # of text at a time, at most
 _NOT_IN_QID = re.compile(r"[\x00-\x20#]")
 _NOT_IN_DOCID = re.compile(r"[\x00-\x08\x0a\x0d-\x1f]")
 _LOOKS_NAMED = re.compile(r"(?:^|[ \t\v\f])docid[ \t\v\f]*=[ \t\v\f]*[^ \t\v\f]")
@@ -32,19 +36,19 @@ def write_letor(
 ) -> None:
     """Write a data set as LETOR (SVMlight with ``qid``) text.
 
-    :func:`read_letor` gives the same data set back: rows in the same order, features to the last
-    bit (in the fewest digits that do so), labels, query ids, document ids. Weights and the names
-    of features are no part of the format and are left out; query ids that are texts but all look
-    like whole numbers come back as numbers. The file appears under its name only when it is
+    :func:`read_letor` reads the same data set back: rows in the same order, features to the last
+    bit (written with as few digits as that takes), labels, query ids, document ids. Weights and
+    feature names are not part of the format and are left out; query ids that are texts but all
+    look like whole numbers come back as numbers. The file appears under its name only when it is
     complete.
 
     Parameters
     ----------
     dataset : QueryDataset
     path : where to write; gzip-compressed if the name ends in ``.gz``
-    zeros : write features that are 0 too; None: where what is absent from the data is missing
-        (``dataset.absent``), so that the file means the same to whoever reads it
-        If not, the first row still names the last feature, so that none is lost.
+    zeros : also write features that are 0; None: only if a feature that a row does not mention
+        counts as missing (``dataset.absent``), so that every reader understands the file alike.
+        Without them, the first row still names the last feature, so that no feature is lost
     n_threads : number of threads, None for all cores
 
     Examples
@@ -73,8 +77,8 @@ def write_letor(
 def _pieces(
     dataset: QueryDataset, zeros: bool, n_threads: int, labels: Texts, qids: Texts, comments: Texts
 ) -> Iterator[memoryview]:
-    """Give the text of the file, block by block of rows."""
-    matrix = _matrix(dataset) if dataset.is_sparse else None
+    """Yield the text of the file, one block of rows after another."""
+    matrix = _matrix(dataset)
     room = _room(dataset, matrix, zeros, labels, qids, comments)
     ends = np.cumsum(room)
     first = 0
@@ -82,7 +86,7 @@ def _pieces(
         before = ends[first - 1] if first else 0
         stop = max(first + 1, int(np.searchsorted(ends, before + _BLOCK_BYTES, "right")))
         block = _block(dataset, matrix, first, stop, zeros)
-        own = [texts._replace(which=texts.which[first:stop]) for texts in (labels, qids, comments)]
+        block_texts = [t._replace(which=t.which[first:stop]) for t in (labels, qids, comments)]
         n_parts = min(stop - first, 4 * n_threads)
         cuts = np.linspace(0, stop - first, n_parts + 1).astype(np.int64)
         offsets = np.concatenate([[0], ends[first:stop] - before])
@@ -91,38 +95,52 @@ def _pieces(
         used = np.empty(n_parts, np.int64)
         if out.size < 1 << 20:
             starts, used = starts[:1], used[:1]
-            used[0] = kernels.write_part(out, 0, 0, stop - first, block, *own)
+            used[0] = kernels.write_part(out, 0, 0, stop - first, block, *block_texts)
         else:
-            kernels.write_parts(out, starts, used, cuts, block, *own)
+            kernels.write_parts(out, starts, used, cuts, block, *block_texts)
         for start, end in zip(starts.tolist(), used.tolist(), strict=True):
             yield out[start:end].data
         first = stop
 
 
 def _room(
-    dataset: QueryDataset, matrix: Any, zeros: bool, labels: Texts, qids: Texts, comments: Texts
+    dataset: QueryDataset,
+    matrix: scipy.sparse.csr_matrix | None,
+    zeros: bool,
+    labels: Texts,
+    qids: Texts,
+    comments: Texts,
 ) -> np.ndarray:
-    """Return the most bytes that every row can take."""
+    """Return an upper bound of the number of bytes of every row."""
     room = np.ones(dataset.n_rows, np.int64)
     for texts in (labels, qids, comments):
         room += (texts.end - texts.start)[texts.which]
     if matrix is not None and not zeros:
-        values: Any = np.diff(matrix.indptr).astype(np.int64)
-        values[0] += 1
+        n_pairs: np.ndarray = np.diff(matrix.indptr).astype(np.int64)
+        n_pairs[0] += 1
     else:
-        values = dataset.n_features
-    return np.asarray(room + values * MOST_PAIR_BYTES)
+        n_pairs = np.full(dataset.n_rows, dataset.n_features)
+    return np.asarray(room + n_pairs * MOST_PAIR_BYTES)
 
 
-def _matrix(dataset: QueryDataset) -> Any:
-    X: Any = dataset.X
+def _matrix(dataset: QueryDataset) -> scipy.sparse.csr_matrix | None:
+    """Return sparse features in canonical format; None for dense ones."""
+    X = dataset.X
+    if isinstance(X, np.ndarray):
+        return None
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
 
 
-def _block(dataset: QueryDataset, matrix: Any, first: int, stop: int, zeros: bool) -> Block:
+def _block(
+    dataset: QueryDataset,
+    matrix: scipy.sparse.csr_matrix | None,
+    first: int,
+    stop: int,
+    zeros: bool,
+) -> Block:
     nothing = np.empty(0, np.int64)
     X, columns, values, pointers = np.empty((0, 0), np.float32), nothing, nothing, nothing
     values = values.astype(np.float32)
@@ -137,17 +155,11 @@ def _block(dataset: QueryDataset, matrix: Any, first: int, stop: int, zeros: boo
         rows = dataset.rows
         picked = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         X = dataset.features[picked[first:stop]]  # type: ignore[assignment]
-    # One type for the kernels, whether the array may be written to or not.
-    X, values = _readonly(X), _readonly(values)
+    # The kernels are compiled for read-only arrays alone.
+    X, values = frozen(X), frozen(values)
     return Block(
         not dataset.is_sparse, zeros, dataset.n_features, first == 0, X, columns, values, pointers
     )
-
-
-def _readonly(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 # -- the texts around the features -----------------------------------------------------------------
@@ -155,7 +167,7 @@ def _readonly(array: np.ndarray) -> np.ndarray:
 
 def _texts(texts: Iterable[str], which: np.ndarray) -> Texts:
     column = TextColumn.from_texts(texts)
-    return Texts(_readonly(column.blob), column.start, column.end, which.astype(np.int64))
+    return Texts(frozen(column.blob), column.start, column.end, which.astype(np.int64))
 
 
 def _labels(dataset: QueryDataset) -> Texts:

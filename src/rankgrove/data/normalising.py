@@ -1,13 +1,13 @@
-"""Features on one scale within every query, by RankLib's three rules.
+"""Normalising features within every query, by RankLib's three rules.
 
-Missing values stay missing, and have no part in sums, means and ranges.
+Missing values stay missing, and are left out of sums, means and ranges.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# RankLib's -norm: sum, zscore, linear.
+# The values of RankLib's option -norm.
 NORMALISATIONS = ("sum", "linear", "zscore")
 
 
@@ -42,15 +42,15 @@ def normalised(features: np.ndarray, query_ptr: np.ndarray, how: str) -> np.ndar
 
     if how == "sum":
         total = of_rows(sums(np.abs(values)))
-        made = np.divide(values, total, out=values.copy(), where=total > 0.0)
+        scaled = np.divide(values, total, out=values.copy(), where=total > 0.0)
     elif how == "linear":
         low = of_rows(np.minimum.reduceat(np.where(known, values, np.inf), starts, axis=0))
         high = of_rows(np.maximum.reduceat(np.where(known, values, -np.inf), starts, axis=0))
         zero = np.where(known, 0.0, values)
-        made = np.divide(values - low, high - low, out=zero, where=high > low)
+        scaled = np.divide(values - low, high - low, out=zero, where=high > low)
     else:
         count = np.add.reduceat(known.astype(np.float64), starts, axis=0)
         away = values - of_rows(sums(values) / np.maximum(count, 1.0))
         deviation = of_rows(np.sqrt(sums(away * away) / np.maximum(count - 1.0, 1.0)))
-        made = np.divide(away, deviation, out=values.copy(), where=deviation > 0.0)
-    return made.astype(np.float32)
+        scaled = np.divide(away, deviation, out=values.copy(), where=deviation > 0.0)
+    return scaled.astype(np.float32)

@@ -1,23 +1,25 @@
 """The data set: rows of features with a label each, in groups called queries.
 
-Outside, everything about rows is in the caller's order. Inside, kernels want the rows of a query
-side by side: ``order`` lists the caller's rows query by query, ``query_ptr`` cuts that list::
+Outside, everything that belongs to rows is in the caller's order. Inside, kernels need the rows of
+a query next to each other: ``order`` lists the caller's rows query by query, ``query_ptr`` cuts
+that list::
 
     caller's rows   0  1  2  3  4          qid = a b a a b
     order           0  2  3 | 1  4
     query_ptr       0         3    5       query_ids = a b
 
-Where the caller's rows already stand so, ``order`` is None and nothing is ever copied.
+If the caller's rows are already in that order, ``order`` is None and nothing is ever copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows, frozen, frozen_matrix
 from rankgrove.data.inputs import (
     check_absent,
     check_base_score,
@@ -28,11 +30,10 @@ from rankgrove.data.inputs import (
     check_queries,
     check_query_weights,
     check_weights,
-    frozen,
-    frozen_matrix,
+    has_missing,
     resized,
 )
-from rankgrove.data.subsets import Rows, chosen_queries, subset
+from rankgrove.data.subsets import chosen_queries, subset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.random import string_keys
@@ -40,34 +41,34 @@ from rankgrove.showing import html_table
 from rankgrove.validation import counted, nearest
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from numpy.typing import ArrayLike
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Features, Frame, Matrix
 
 
 class QueryDataset:
     """Judged query-document data.
 
-    Frozen: neither its attributes nor the arrays it hands out can be written to. Subsets of
+    A data set is frozen: neither its attributes nor their arrays can be written to. Subsets of
     queries are views.
 
     Parameters
     ----------
     X : array, scipy sparse matrix or None, shape (n_rows, n_features)
         Features; kept as float32. NaN is a missing value. None: no features.
-        What already is float32, in rows, is not copied: do not write to it afterwards.
+        A float32 array that is stored row by row is not copied: do not write to it afterwards.
     y : array of n_rows labels, whole or real numbers; the more the better
     qid : array of n_rows query ids, whole numbers or texts; rows of a query need not be adjacent
     weight : array of n_rows non-negative weights, optional
     docid : sequence of n_rows document ids, optional
     feature_names : sequence of n_features names, optional (``f1``, ``f2``, ... by default)
-    query_weight : array of non-negative weights, one a query in order of first appearance,
+    query_weight : array of non-negative weights, one per query in order of first appearance,
         or a mapping from query id to weight, optional
-    base_score : array of n_rows finite scores that a ranker may go on from (``submodel=
+    base_score : array of n_rows finite scores from which a ranker may start (``submodel=
         "base_score"``), optional
-    absent : ``"zero"`` or ``"missing"``, what a feature is that a row does not mention, in data
-        that leaves features out, as text does. None: missing where any value is NaN, else zero.
-        A ranker that is trained on the data keeps it as ``absent_``, and its file too
+    absent : ``"zero"`` or ``"missing"``, the value of a feature that a row does not mention, in
+        data that leaves features out, as text does. None: missing if any value is NaN, else zero.
+        A ranker that is trained on the data keeps it as ``absent_``, also in its model file
 
     Examples
     --------
@@ -95,15 +96,15 @@ class QueryDataset:
 
     def __init__(
         self,
-        X: Any,
-        y: Any,
-        qid: Any,
+        X: Features | None,
+        y: ArrayLike,
+        qid: ArrayLike,
         *,
-        weight: Any = None,
-        docid: Any = None,
+        weight: ArrayLike | None = None,
+        docid: Iterable[object] | TextColumn | None = None,
         feature_names: Sequence[str] | None = None,
-        query_weight: Any = None,
-        base_score: Any = None,
+        query_weight: ArrayLike | Mapping[Any, float] | None = None,
+        base_score: ArrayLike | None = None,
         absent: str | None = None,
     ) -> None:
         labels = check_labels(y)
@@ -136,10 +137,10 @@ class QueryDataset:
         feature_hashes: np.ndarray | None = None,
         **columns: Any,
     ) -> QueryDataset:
-        """Build from parts already in their final form, unchecked: for readers and views.
+        """Build from parts that are already in their final form, unchecked: for readers and views.
 
-        `feature_hashes` are known where the features themselves may be gone; `columns` are those of
-        :meth:`_assemble`.
+        `feature_hashes` are given if they are known already; `columns` are the keyword arguments
+        of :meth:`_assemble`.
         """
         self = cls.__new__(cls)
         self._assemble(features, rows, y, query_ids, query_of_row, **columns)
@@ -150,7 +151,7 @@ class QueryDataset:
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         label: str = "label",
         qid: str = "qid",
@@ -161,8 +162,8 @@ class QueryDataset:
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
-        `docid` None takes the column ``docid``, where there is one that is not named for something
-        else; `features` None takes every column that has no other role.
+        `docid` None takes the column ``docid``, if there is one without another role; `features`
+        None takes every column without another role.
         """
         from rankgrove.data.tabular import dataset_from_frame
 
@@ -193,7 +194,7 @@ class QueryDataset:
     ) -> None:
         sizes = np.bincount(query_of_row, minlength=query_ids.size)
         adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
-        self.__dict__.update(  # where cached properties go too: __setattr__ refuses
+        self.__dict__.update(  # __setattr__ refuses; cached properties are stored here too
             features=frozen_matrix(features),
             rows=rows,
             y=frozen(y),
@@ -259,38 +260,37 @@ class QueryDataset:
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
-        """The feature names; ``f1``, ``f2``, ... where none were given."""
+        """The feature names; ``f1``, ``f2``, ... if none were given."""
         return self._feature_names or tuple(f"f{i + 1}" for i in range(self.n_features))
 
     @property
     def has_feature_names(self) -> bool:
-        """Whether the feature names were given, not made up."""
+        """Whether the feature names were given by the caller."""
         return self._feature_names is not None
 
     @property
     def given_names(self) -> tuple[str, ...] | None:
-        """The feature names where they were given, or None."""
+        """The feature names that were given, or None."""
         return self._feature_names
 
     @cached_property
     def absent(self) -> str:
-        """``"zero"`` or ``"missing"``: what a feature is that a row does not mention."""
+        """``"zero"`` or ``"missing"``: the value of a feature that a row does not mention."""
         if self.absent_given is not None:
             return self.absent_given
-        values = self.features if isinstance(self.features, np.ndarray) else self.features.data
-        return "missing" if values.size and np.isnan(values.min()) else "zero"
+        return "missing" if has_missing(self.features) else "zero"
 
     @cached_property
     def query_keys(self) -> np.ndarray:
-        """A uint64 key a query, of its id alone: random draws hang on it, not on file order."""
+        """A uint64 key per query, computed from its id: random draws depend on no file order."""
         return frozen(string_keys(self.query_ids))
 
     @cached_property
     def row_keys(self) -> np.ndarray:
-        """A uint64 key a row, in query order, of what it holds: random draws hang on it.
+        """A uint64 key per row, in query order, computed from its query id and features.
 
-        Query id and features make it. Rows of a query that are equal in all features are told apart
-        by label, weight and base score, and then by their order.
+        Random draws depend on it, not on file order. Rows of a query with equal features are
+        distinguished by label, weight and base score, and then by their order.
         """
         from rankgrove.data.row_keys import content_keys
 
@@ -335,11 +335,11 @@ class QueryDataset:
     # -- between the caller's order and query order -----------------------------------------
 
     def grouped(self, values: np.ndarray) -> np.ndarray:
-        """Return one-a-row `values` of the caller's order in query order."""
+        """Return `values`, one per row in the caller's order, in query order."""
         return values if self.order is None else values[self.order]
 
     def ungrouped(self, values: np.ndarray) -> np.ndarray:
-        """Return one-a-row `values` of query order in the caller's order."""
+        """Return `values`, one per row in query order, in the caller's order."""
         if self.order is None:
             return values
         out = np.empty_like(values)
@@ -348,8 +348,8 @@ class QueryDataset:
 
     # -- subsets ----------------------------------------------------------------------------
 
-    def select(self, queries: Any) -> QueryDataset:
-        """Return the data set of some queries, a view.
+    def select(self, queries: ArrayLike) -> QueryDataset:
+        """Return the data set of some queries, as a view.
 
         Parameters
         ----------
@@ -357,16 +357,16 @@ class QueryDataset:
         """
         return subset(self, chosen_queries(queries, self.n_queries))
 
-    def select_ids(self, ids: Any) -> QueryDataset:
-        """Return the data set of the queries with these ids, in the order given."""
+    def select_ids(self, ids: ArrayLike) -> QueryDataset:
+        """Return the data set of the queries with these ids, in the order of `ids`."""
         position = {token: i for i, token in enumerate(self.query_ids.tolist())}
         try:
             return self.select([position[token] for token in np.atleast_1d(ids).tolist()])
         except KeyError as missing:
             raise DataError(f"There is no query with the id {missing.args[0]!r}.") from None
 
-    def with_base_score(self, scores: Any) -> QueryDataset:
-        """Return the data set with these base scores, one a row (None: without any).
+    def with_base_score(self, scores: ArrayLike | None) -> QueryDataset:
+        """Return the data set with these base scores, one per row (None: without base scores).
 
         Examples
         --------
@@ -381,7 +381,7 @@ class QueryDataset:
         )
 
     def with_n_features(self, n_features: int) -> QueryDataset:
-        """Return the data set with so many features: further ones are absent, others left out."""
+        """Return the data set with `n_features` features: some cut off, or absent ones added."""
         if n_features == self.n_features:
             return self
         columns = self._columns()
@@ -399,21 +399,21 @@ class QueryDataset:
         )
 
     def without_features(self) -> QueryDataset:
-        """Return the data set with features that take no memory: none of them is known."""
+        """Return the data set with the same number of features, all 0, which take no memory."""
         import scipy.sparse
 
-        shape: Any = (self.n_rows, self.n_features)
+        shape: Any = (self.n_rows, self.n_features)  # which scipy's stubs do not know
         return QueryDataset.from_parts(
             scipy.sparse.csr_matrix(shape, dtype=np.float32),
             self.y,
             self.query_ids,
             self.query_of_row,
-            feature_hashes=self.feature_hashes,  # row_keys are those of the features
+            feature_hashes=self.feature_hashes,  # row_keys stay the same
             **self._columns() | {"absent": self.absent},
         )
 
     def _columns(self) -> dict[str, Any]:
-        """Return what :meth:`_assemble` takes by name."""
+        """Return the keyword arguments of :meth:`_assemble`."""
         return {
             "weight": self.weight,
             "docid": self.docid_column,
@@ -424,7 +424,7 @@ class QueryDataset:
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the rows a view shows, and come back frozen."""
+        """Pickle only the rows of a view; the copy is frozen too."""
         columns = self._columns()
         if self.docid_column is not None:
             columns["docid"] = self.docid_column.compact()

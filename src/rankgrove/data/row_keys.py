@@ -1,4 +1,4 @@
-"""Keys of rows, made of what they hold: random draws and ties hang on them, not on file order."""
+"""Keys of rows, computed from their content, so that random draws do not depend on file order."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ _SERIAL_CELLS = 1 << 16  # fewer values are not worth a second thread
 
 
 def hash_features(data: QueryDataset, n_threads: int | None = None) -> np.ndarray:
-    """Return a uint64 hash of every row's features, in query order; dense and sparse ones agree."""
+    """Return a uint64 hash of every row's features, in query order, equal for dense and sparse."""
     from rankgrove.data import _hash_kernels as kernels
-    from rankgrove.data.binning import read_only, row_index
+    from rankgrove.data.arrays import frozen
+    from rankgrove.data.binning import row_index
     from rankgrove.data.queries import query_order_rows
 
     features = data.features
     rows = row_index(features, query_order_rows(data))
     hashes = np.empty(rows.size, np.uint64)
     if isinstance(features, np.ndarray):
-        bits = read_only(np.ascontiguousarray(features)).view(np.uint32)
+        bits = frozen(np.ascontiguousarray(features)).view(np.uint32)
         n_cells = rows.size * features.shape[1]
 
         def work(first: int, last: int) -> None:
             kernels.hash_dense(bits, rows, first, last, hashes)
 
     else:
-        bits = read_only(features.data).view(np.uint32)
-        indices, indptr = read_only(features.indices), read_only(features.indptr)
+        bits = frozen(features.data).view(np.uint32)
+        indices, indptr = frozen(features.indices), frozen(features.indptr)
         n_cells = bits.size
 
         def work(first: int, last: int) -> None:
@@ -46,18 +47,18 @@ def hash_features(data: QueryDataset, n_threads: int | None = None) -> np.ndarra
 
 
 def content_keys(data: QueryDataset, hashes: np.ndarray) -> np.ndarray:
-    """Return a uint64 key a row, in query order, of its query's id and its features.
+    """Return a uint64 key per row, in query order, computed from its query id and its features.
 
-    Features are given by their `hashes`. Rows of one query that are equal in all of them count on:
-    by label, by weight, by base score, and then as they stand. (These are not part of the key
-    itself: another scale of them, or leaving out weights of 1, changes nothing.)
+    Features are given by their `hashes`. Rows of a query with equal features are numbered by label,
+    weight, base score and file order, and the number enters the key. (The values themselves do
+    not: scaling them, or leaving out weights of 1, changes no key.)
     """
     keys = mix64(hashes ^ np.repeat(data.query_keys, np.diff(data.query_ptr)))
     ordered = np.sort(keys)
     again = np.concatenate([[False], ordered[1:] == ordered[:-1]])
     if again.any():
-        others = [one for one in (data.base_score, data.weight, data.y) if one is not None]
-        order = np.lexsort((*(data.grouped(one) for one in others), keys))
+        others = [column for column in (data.base_score, data.weight, data.y) if column is not None]
+        order = np.lexsort((*(data.grouped(column) for column in others), keys))
         place = np.arange(keys.size)
         first = np.maximum.accumulate(np.where(again, 0, place))
         count = (place - first)[again].astype(np.uint64)

@@ -1,11 +1,11 @@
-"""Features on one scale: by the whole data set, or within every query.
+"""Scaling features: over the whole data set, or within every query.
 
-Sparse features stay sparse: what is 0 stays 0 wherever the scaling leaves it so, and is never
-written out.
+Sparse features stay sparse: zeros that the scaling keeps are never stored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from rankgrove import parallel
 if TYPE_CHECKING:
     import scipy.sparse
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 _ROWS_AT_ONCE = 8192
 
@@ -23,9 +23,9 @@ _ROWS_AT_ONCE = 8192
 def mean_and_deviation(
     features: Matrix, rows: np.ndarray | slice | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the standard deviation of every column, missing values left out.
+    """Return the mean and the standard deviation of every column, without missing values.
 
-    Infinite values come out as a mean or deviation that is not finite.
+    A column with infinite values has a mean or deviation that is not finite.
     """
     chosen = np.arange(features.shape[0])
     if rows is not None:
@@ -73,7 +73,7 @@ def scale_by_query(
     ----------
     how : ``"query"``: (value - least) / (largest - least) of the query's values, 0 where all are
         equal (SVM-map paper, SVM-acc4); ``"percentile"``: the share of the query's documents whose
-        value is lower (SVM-acc3). A missing value becomes 0; it is lower than all others
+        value is lower (SVM-acc3). A missing value becomes 0 and counts as lower than all others
 
     Examples
     --------
@@ -93,7 +93,7 @@ def scale_by_query(
 
 
 def _scale_sparse(
-    features: scipy.sparse.csr_matrix, query_ptr: np.ndarray, kernel: object
+    features: scipy.sparse.csr_matrix, query_ptr: np.ndarray, kernel: Callable[..., None]
 ) -> scipy.sparse.csr_matrix:
     """Scale query by query, each as a dense block of the columns that occur in it."""
     import scipy.sparse
@@ -106,14 +106,14 @@ def _scale_sparse(
         block = np.zeros((last - first, columns.size), np.float32)
         block[row, local] = features.data[part]
         scaled = np.empty_like(block)
-        kernel(block, np.array([0, last - first]), 0, 1, scaled)  # type: ignore[operator]
+        kernel(block, np.array([0, last - first]), 0, 1, scaled)
         at_row, at_column = np.nonzero(scaled)
         data.append(scaled[at_row, at_column])
         indices.append(columns[at_column])
         counts.append(np.bincount(at_row, minlength=last - first))
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    made = scipy.sparse.csr_matrix(
+    matrix = scipy.sparse.csr_matrix(
         (np.concatenate(data), np.concatenate(indices), indptr), shape=features.shape
     )
-    made.has_canonical_format = True
-    return made
+    matrix.has_canonical_format = True
+    return matrix

@@ -1,22 +1,23 @@
-"""Some queries of a data set, as a view: the rows of its features are named, not copied."""
+"""Subsets of the queries of a data set, as views: their rows of features are not copied."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.errors import DataError
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from rankgrove.data.queries import QueryDataset
 
-Rows = np.ndarray | slice | None
 
-
-def chosen_queries(queries: Any, n_queries: int) -> np.ndarray:
-    """Return the positions that a list of positions or a mask of `n_queries` booleans names."""
+def chosen_queries(queries: ArrayLike, n_queries: int) -> np.ndarray:
+    """Return the positions of queries, given as a list of positions or a mask of booleans."""
     chosen = np.asarray(queries)
     if chosen.dtype == bool:
         if chosen.shape != (n_queries,):
@@ -49,30 +50,30 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
     sizes = end - start
     offsets = np.cumsum(sizes) - sizes
     inside = np.arange(sizes.sum()) + np.repeat(start - offsets, sizes)
-    own = inside if data.order is None else data.order[inside]
+    caller_rows = inside if data.order is None else data.order[inside]
     if data.order is None and np.all(np.diff(chosen) == 1):
         picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
     else:
-        picked = own
+        picked = caller_rows
     hashes = vars(data).get("feature_hashes")
     return data.from_parts(
         data.features,
-        data.y[own],
+        data.y[caller_rows],
         data.query_ids[chosen],
         np.repeat(np.arange(chosen.size), sizes),
         rows=_compose(data.rows, picked),
         feature_hashes=None if hashes is None else hashes[inside],
-        weight=None if data.weight is None else data.weight[own],
-        docid=None if data.docid_column is None else data.docid_column.take(own),
+        weight=None if data.weight is None else data.weight[caller_rows],
+        docid=None if data.docid_column is None else data.docid_column.take(caller_rows),
         feature_names=data.given_names,
         query_weight=None if data.query_weight is None else data.query_weight[chosen],
-        base_score=None if data.base_score is None else data.base_score[own],
+        base_score=None if data.base_score is None else data.base_score[caller_rows],
         absent=data.absent_given,
     )
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:
-    """Rows `inner` of the rows `outer` of the base matrix."""
+    """Return the rows `inner` of the rows `outer` of the base matrix."""
     if outer is None:
         return inner
     if isinstance(outer, slice):

@@ -1,7 +1,8 @@
 """Tables: pandas, polars and pyarrow frames in memory, parquet and CSV files on disk.
 
-Frames are known by what they can do, not by their class, so none of the three is imported to read
-a frame. The feature matrix is filled column by column: nothing but one column is ever in float64.
+Frames are recognised by their methods, not by their class, so that reading a frame imports none of
+the three libraries. The feature matrix is filled column by column: at most one column at a time is
+converted to float64.
 """
 
 from __future__ import annotations
@@ -12,22 +13,25 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
 
+from rankgrove.data.file_kinds import TABLE_ENDINGS
 from rankgrove.data.inputs import is_null, plain_ids
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
 from rankgrove.files import why
 from rankgrove.validation import counted, nearest
 
-_TABLE_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Frame
+
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "null", "nan", "-nan"}
-_DOCID = "docid"  # the column taken for document ids where no other is named
+_DOCID = "docid"  # the column of document ids, unless another one is named
 _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
-# What a damaged table may raise, pyarrow's own errors apart.
+# What a damaged table may raise besides pyarrow's own errors.
 _DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
 
 
@@ -40,7 +44,7 @@ class _CellError(DataError):
 
 
 def dataset_from_frame(
-    frame: Any,
+    frame: Frame,
     *,
     label: str = "label",
     qid: str = "qid",
@@ -55,10 +59,10 @@ def dataset_from_frame(
     ----------
     frame : the table; also a mapping from column name to array
     label, qid, weight, base_score : the columns with these roles
-    docid : the column of the document ids; None takes the column ``docid``, where there is one
-        that is not named for something else
+    docid : the column of the document ids; None takes the column ``docid``, if there is one
+        without another role
     features : the feature columns, in this order; None takes every column without another role.
-        They must hold numbers or truth values. Nulls become NaN, a missing value
+        They must hold numbers or booleans. Nulls become NaN, a missing value
 
     Returns
     -------
@@ -122,9 +126,9 @@ def read_table(
     """Read a data set from a ``.parquet``, ``.csv``, ``.csv.gz`` or ``.tsv`` file.
 
     Needs the extra ``tables`` (pyarrow). The parameters are those of `QueryDataset.from_frame`;
-    where `features` are named, a parquet file's other columns are not read. In CSV and TSV files
-    query ids are whole numbers where all of them are written as such, else texts, as in LETOR
-    files (007 and 7 differ); document ids are texts.
+    if `features` are named, the other columns of a parquet file are not read. In CSV and TSV files
+    query ids are whole numbers if all of them are written so, else texts, as in LETOR files (007
+    and 7 differ); document ids are texts.
 
     Examples
     --------
@@ -137,7 +141,7 @@ def read_table(
     path = Path(path)
     if isinstance(features, str):
         features = [features]
-    used = [label, qid, *(one for one in (weight, docid, base_score) if one), *(features or [])]
+    used = [label, qid, *(name for name in (weight, docid, base_score) if name), *(features or [])]
     document = docid if docid or _DOCID in used else _DOCID
     table = _load(path, None if features is None else used, qid, document)
     try:
@@ -158,18 +162,16 @@ def read_table(
     except Exception as error:
         import pyarrow
 
-        if isinstance(error, (pyarrow.ArrowException, *_DAMAGE)):  # seen as columns are looked at
+        if isinstance(error, (pyarrow.ArrowException, *_DAMAGE)):  # found while columns were read
             raise _unreadable(path, error) from error
         raise
 
 
 def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) -> Any:
-    """Read a file as a pyarrow table; a parquet file's `columns` and `docid` alone, if given."""
+    """Read a file as a pyarrow table; of a parquet file only `columns` and `docid`, if given."""
     name = path.name.lower()
-    if not name.endswith(_TABLE_SUFFIXES):
-        raise ParseError(
-            path, None, f"the name of a table must end in {', '.join(_TABLE_SUFFIXES)}."
-        )
+    if not name.endswith(TABLE_ENDINGS):
+        raise ParseError(path, None, f"the name of a table must end in {', '.join(TABLE_ENDINGS)}.")
     try:
         import pyarrow
         import pyarrow.csv
@@ -186,12 +188,12 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
         separator = _separator(path)
         _check_separator(path, separator)
         parse = pyarrow.csv.ParseOptions(delimiter=separator)
-        texts = {one: pyarrow.string() for one in (qid, docid) if one is not None}
+        texts = {column: pyarrow.string() for column in (qid, docid) if column is not None}
         convert = pyarrow.csv.ConvertOptions(column_types=texts)
         try:
             return pyarrow.csv.read_csv(str(path), parse_options=parse, convert_options=convert)
         except pyarrow.ArrowInvalid:
-            alone = pyarrow.csv.ReadOptions(use_threads=False)  # only so does it count rows
+            alone = pyarrow.csv.ReadOptions(use_threads=False)  # errors then have a row number
             return pyarrow.csv.read_csv(str(path), alone, parse, convert)
     except FileNotFoundError:
         raise MissingFileError(path) from None
@@ -200,13 +202,13 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
 
 
 def _unreadable(path: Path, error: BaseException) -> ParseError:
-    """Return the error for a table that pyarrow cannot make sense of, with the line if it says."""
+    """Return the error for a table that pyarrow cannot read, with the line if pyarrow names it."""
     reason = why(error) if isinstance(error, OSError) and error.errno else str(error)
     reason = reason.strip().split("\n")[0].rstrip(".")
     line = None
-    if found := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
-        line = _line_of_row(path, int(found[1]) - 2)
-        reason = reason.replace(found[0], "")
+    if match := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
+        line = _line_of_row(path, int(match[1]) - 2)
+        reason = reason.replace(match[0], "")
     return ParseError(path, line, f"the table cannot be read: {reason}.")
 
 
@@ -224,27 +226,27 @@ def _open_text(path: Path) -> TextIO:
 
 
 def _check_separator(path: Path, separator: str) -> None:
-    """Refuse a header that has another separator instead."""
+    """Refuse a header that is separated by something else."""
     try:
         with _open_text(path) as file:
             header = file.readline(1 << 16).strip("\r\n")
-    except (OSError, EOFError, zlib.error):  # reading the table says it
+    except (OSError, EOFError, zlib.error):  # reading the table raises the error
         return
-    found = max(_SEPARATORS, key=header.count)
-    if separator not in header and found in header:
-        remedy = "rename it to .tsv" if found == "\t" else "convert it"
+    likeliest = max(_SEPARATORS, key=header.count)
+    if separator not in header and likeliest in header:
+        remedy = "rename it to .tsv" if likeliest == "\t" else "convert it"
         raise ParseError(
             path,
             1,
-            f"the header {_shown(header)} has {_SEPARATORS[found]} and no "
+            f"the header {_shown(header)} has {_SEPARATORS[likeliest]} and no "
             f"{_SEPARATORS[separator]}. A .csv file is separated by commas, a .tsv file by tabs: "
             f"{remedy}, or read it with another tool and use QueryDataset.from_frame.",
         )
 
 
 def _with_plain_ids(table: Any, qid: str) -> Any:
-    """Return the table with query ids as whole numbers where all are written as such."""
-    if table.column_names.count(qid) != 1:  # said later, with the columns there are
+    """Return the table with query ids as whole numbers, if all are written so."""
+    if table.column_names.count(qid) != 1:  # refused later, with a list of the columns
         return table
     import pyarrow
     import pyarrow.compute
@@ -261,7 +263,7 @@ def _with_plain_ids(table: Any, qid: str) -> Any:
 
 
 def _line_of_row(path: Path, row: int) -> int | None:
-    """Return the line where a row of a CSV file begins; None for what is no such file."""
+    """Return the line where a row of a CSV file begins; None for other files."""
     if path.name.lower().endswith(".parquet"):
         return None
     try:
@@ -281,8 +283,8 @@ def _line_of_row(path: Path, row: int) -> int | None:
 # -- columns of any kind of frame -------------------------------------------------------------
 
 
-def column_names(frame: Any) -> list[Any]:
-    """Return the names of a table's columns; refuse what is no table."""
+def column_names(frame: object) -> list[Any]:
+    """Return the names of a table's columns; refuse what is not a table."""
     if hasattr(frame, "collect") and not hasattr(frame, "to_numpy"):
         raise DataError("A lazy table has no values yet: call its collect() first.")
     if hasattr(frame, "column_names"):  # pyarrow
@@ -302,10 +304,12 @@ def column_names(frame: Any) -> list[Any]:
     return names
 
 
-def _check_column(name: Any, role: str, names: list[Any]) -> None:
+def _check_column(name: str, role: str, names: list[Any]) -> None:
     if name not in names:
-        texts = [str(one) for one in names]
-        shown = ", ".join(repr(one) for one in names[:8]) + (", ..." if len(names) > 8 else "")
+        texts = [str(column) for column in names]
+        shown = ", ".join(repr(column) for column in names[:8]) + (
+            ", ..." if len(names) > 8 else ""
+        )
         raise DataError(
             f"The table has no column {name!r} for {role}{nearest(name, texts)}. "
             f"Its columns are {shown}."
@@ -313,7 +317,7 @@ def _check_column(name: Any, role: str, names: list[Any]) -> None:
 
 
 def _column(frame: Any, name: Any) -> Any:
-    """One column as its table gives it; a pyarrow dictionary column as the values it stands for."""
+    """Return a column in the table's own type; a pyarrow dictionary column as its values."""
     column = frame[name] if not hasattr(frame, "column_names") else frame.column(name)
     kind: Any = getattr(column, "type", None)
     if str(kind).startswith("dictionary<"):
@@ -324,7 +328,7 @@ def _column(frame: Any, name: Any) -> Any:
 def table_matrix(
     frame: Any, names: list[Any], n_rows: int, kind: type[np.floating[Any]] = np.float32
 ) -> np.ndarray:
-    """Return columns as a matrix of one type, nulls as NaN; refuse one that holds no numbers."""
+    """Return columns as a matrix of one type, nulls as NaN; refuse columns that hold no numbers."""
     matrix = np.empty((n_rows, len(names)), kind)
     for j, name in enumerate(names):
         values = _numbers(frame, name, "Features")
@@ -347,7 +351,7 @@ def table_matrix(
 
 
 def _numbers(frame: Any, name: Any, what: str) -> np.ndarray:
-    """One column of numbers, nulls as NaN, or a refusal that says how to make it one."""
+    """Return a column of numbers, nulls as NaN; the error for others says how to convert them."""
     column = _column(frame, name)
     kind = getattr(column, "type", getattr(column, "dtype", None))
     values = _plain(column)
@@ -372,7 +376,7 @@ def _numbers(frame: Any, name: Any, what: str) -> np.ndarray:
 
 
 def _first_word(values: np.ndarray) -> tuple[int, str | bytes] | None:
-    """Return row and value of the first text that is no number and does not stand for a null."""
+    """Return row and value of the first text that is neither a number nor a word for null."""
     for row, value in enumerate(values.tolist()):
         if not isinstance(value, str | bytes):
             continue
@@ -390,7 +394,7 @@ def _shown(value: str | bytes, most: int = 40) -> str:
 
 
 def _plain(column: Any) -> np.ndarray:
-    """The column's values as a NumPy array; pandas' nullable kinds and pyarrow nulls as NaN."""
+    """Return the column as a NumPy array; nulls of pandas' nullable types and of pyarrow as NaN."""
     dtype: Any = getattr(column, "dtype", None)
     numeric = getattr(dtype, "kind", None) in ("i", "u", "f", "b")
     if numeric and hasattr(dtype, "na_value") and column.hasnans:
@@ -400,12 +404,12 @@ def _plain(column: Any) -> np.ndarray:
     return np.asarray(column)
 
 
-def _is_category(kind: Any) -> bool:
+def _is_category(kind: object) -> bool:
     return any(word in str(kind).lower() for word in ("categor", "enum", "dictionary"))
 
 
 def _from_objects(values: np.ndarray) -> np.ndarray | None:
-    """Numbers, truth values and decimals among nulls as float64; None where there is more."""
+    """Return numbers, booleans, decimals and nulls as float64; None if there are other objects."""
     listed = values.tolist()
     if any(isinstance(value, str | bytes) for value in listed):
         return None
@@ -416,7 +420,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray | None:
 
 
 def _tokens(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
-    """One column of ids; a null is refused by name unless `nulls`."""
+    """Return a column of ids; a null is refused unless `nulls` is set."""
     values = np.asarray(_column(frame, name))
     if nulls:
         listed = [None if is_null(value) else value for value in values.tolist()]
@@ -428,5 +432,5 @@ def _tokens(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
     return values
 
 
-def _no_query_id(name: Any, row: int) -> str:
+def _no_query_id(name: object, row: int) -> str:
     return f"Every row needs a query id. The column {name!r} has none in row {row}."

@@ -1,9 +1,8 @@
-"""A column of short texts kept as bytes: the document ids of millions of rows."""
+"""A column of short texts, stored as bytes: the document ids of millions of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ class TextColumn:
     Parameters
     ----------
     blob : uint8 array, the bytes of all texts
-    start, end : int64 arrays, one pair a text
+    start, end : int64 arrays, one pair per text
     """
 
     __slots__ = ("blob", "end", "start")
@@ -25,8 +24,8 @@ class TextColumn:
         self.end = end
 
     @classmethod
-    def from_texts(cls, texts: Iterable[Any]) -> TextColumn:
-        """Keep ``str(text)`` of every text, bytes as they are; None becomes the empty text."""
+    def from_texts(cls, texts: Iterable[object]) -> TextColumn:
+        """Store ``str(text)`` of every text, bytes unchanged; None becomes the empty text."""
         encoded = [_encode(text) for text in texts]
         ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if encoded else ends
@@ -43,7 +42,7 @@ class TextColumn:
         return TextColumn(self.blob, self.start[rows], self.end[rows])
 
     def compact(self) -> TextColumn:
-        """Return the same texts with only their own bytes, one after the other."""
+        """Return a copy of the texts that holds no other bytes than theirs."""
         length = self.end - self.start
         ends = np.cumsum(length)
         starts = ends - length
@@ -57,7 +56,7 @@ class TextColumn:
         return out
 
 
-def _encode(text: Any) -> bytes:
+def _encode(text: object) -> bytes:
     if isinstance(text, bytes):
         return bytes(text)
     return b"" if text is None else str(text).encode(errors="surrogateescape")

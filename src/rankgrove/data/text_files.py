@@ -1,4 +1,4 @@
-"""Whole text files, plain or gzip: read with errors that name the place, written at one stroke."""
+"""Reading whole text files, plain or gzip, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_text_bytes(path: str | Path) -> bytes:
-    """Return the bytes of a text file, unpacked if they begin as gzip; refuse what is not text."""
+    """Return the bytes of a text file, decompressed if it is gzip; refuse what is not text."""
     try:
         blob = Path(path).read_bytes()
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Threshold features: a value becomes indicators of the thresholds below it.
+"""Threshold features: a value becomes one indicator per threshold, 1 where the value is above.
 
 phi(x, d) = (1[f(d|x) > k] : for every base function f, for every k in K_f) of the SVM-map paper,
-section 4.2; a linear model of them is a piecewise constant combination of the functions.
+section 4.2. A linear model on them is a piecewise constant combination of the functions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     import scipy.sparse
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 SPACINGS = ("even", "quantile")
 
@@ -27,24 +27,24 @@ def place_thresholds(
     region: tuple[float, float] = (0.0, 1.0),
     limits: tuple[float, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the thresholds of every column one after the other, and where each begins.
+    """Return the thresholds of all columns, concatenated, and the positions where columns begin.
 
     Parameters
     ----------
-    n_thresholds : most thresholds of a column; it has fewer where they would fall together
-    spacing : ``"even"``: at equal distances over the region, which begins with the first;
-        ``"quantile"``: at equal shares of the values in the region
-    region : the shares of values between which a column is sensitive: (0.01, 0.99) leaves out the
-        outermost hundredth on either side
-    limits : the region itself, the same for all columns, in place of `region`
+    n_thresholds : maximum number of thresholds of a column; equal thresholds are merged
+    spacing : ``"even"``: at equal distances over the region, beginning at its lower end;
+        ``"quantile"``: at quantiles of the values in the region
+    region : the quantiles of a column between which it has thresholds: (0.01, 0.99) leaves out one
+        per cent of the values on either side
+    limits : the bounds of the region as values, the same for all columns, instead of `region`
 
     Notes
     -----
-    Missing and infinite values do not count, and values that a sparse matrix does not name are 0.
+    Missing and infinite values are ignored; values that a sparse matrix does not store are 0.
     """
     columns = [_values(features, rows, j) for j in range(features.shape[1])]
     placed = [_place(values, n_thresholds, spacing, region, limits) for values in columns]
-    ptr = np.concatenate([[0], np.cumsum([own.size for own in placed])]).astype(np.int64)
+    ptr = np.concatenate([[0], np.cumsum([column.size for column in placed])]).astype(np.int64)
     return np.concatenate([np.empty(0, np.float32), *placed]), ptr
 
 
@@ -74,7 +74,7 @@ def _place(
         inside = values[(values >= low) & (values <= high)]
         placed = np.quantile(inside, shares, method="lower") if inside.size else inside
     placed = np.unique(placed.astype(np.float32))
-    # One that no value or every value is above tells documents apart no more than none.
+    # A threshold that all values, or none, are above does not distinguish any documents.
     return np.asarray(placed[(placed >= values.min()) & (placed < values.max())])
 
 
@@ -84,14 +84,14 @@ def step_codes(
     thresholds: np.ndarray,
     threshold_ptr: np.ndarray,
 ) -> np.ndarray:
-    """Return above how many of its feature's thresholds every value of some dense rows stands."""
+    """Return the number of thresholds of its feature that every value of these rows is above."""
     most = int(np.diff(threshold_ptr).max(initial=0))
     codes = np.empty((rows.size, features.shape[1]), np.uint8 if most < 256 else np.uint16)
     for j in range(features.shape[1]):
-        own = thresholds[threshold_ptr[j] : threshold_ptr[j + 1]]
+        cuts = thresholds[threshold_ptr[j] : threshold_ptr[j + 1]]
         column = features[rows, j]
-        found = np.searchsorted(own, column, side="left")
-        codes[:, j] = np.where(np.isnan(column), 0, found)
+        steps = np.searchsorted(cuts, column, side="left")
+        codes[:, j] = np.where(np.isnan(column), 0, steps)
     return codes
 
 
@@ -100,7 +100,7 @@ def indicators(
 ) -> scipy.sparse.csr_matrix:
     """Return the threshold features of every row as a CSR matrix of ones (float32).
 
-    Of a sparse matrix with thresholds below 0 also the zeros that it does not name are above them.
+    Zeros that a sparse matrix does not store count too: they are above thresholds below 0.
     """
     import scipy.sparse
 
@@ -113,12 +113,12 @@ def indicators(
     first = np.cumsum(codes) - codes
     inside = np.arange(int(codes.sum())) - np.repeat(first, codes)
     indices = np.repeat(threshold_ptr[column], codes) + inside
-    made = scipy.sparse.csr_matrix(
+    matrix = scipy.sparse.csr_matrix(
         (np.ones(indices.size, np.float32), indices, indptr),
         shape=(features.shape[0], int(threshold_ptr[-1])),
     )
-    made.has_canonical_format = True
-    return made
+    matrix.has_canonical_format = True
+    return matrix
 
 
 def _all_cells(
@@ -133,25 +133,25 @@ def _all_cells(
 def _named_cells(
     features: scipy.sparse.csr_matrix, thresholds: np.ndarray, threshold_ptr: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, columns and codes of the named values, and of zeros above a threshold."""
+    """Return rows, columns and codes of the stored values, and of zeros above a threshold."""
     zero = np.zeros((1, features.shape[1]), np.float32)
     of_zero = step_codes(zero, np.zeros(1, np.int64), thresholds, threshold_ptr)[0]
     by_column = features.tocsc()
-    found = []
+    cells = []
     for j in range(features.shape[1]):
         part = slice(by_column.indptr[j], by_column.indptr[j + 1])
         row = by_column.indices[part].astype(np.int64)
         values = by_column.data[part]
-        own = thresholds[threshold_ptr[j] : threshold_ptr[j + 1]]
-        codes = np.where(np.isnan(values), 0, np.searchsorted(own, values, side="left"))
+        cuts = thresholds[threshold_ptr[j] : threshold_ptr[j + 1]]
+        codes = np.where(np.isnan(values), 0, np.searchsorted(cuts, values, side="left"))
         if of_zero[j]:
             every = np.full(features.shape[0], of_zero[j], np.int64)
             every[row] = codes
             row, codes = np.arange(features.shape[0]), every
         some = codes > 0
-        found.append((row[some], np.full(int(some.sum()), j), codes[some]))
+        cells.append((row[some], np.full(int(some.sum()), j), codes[some]))
     row, column, codes = (
-        np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*found, strict=True)
+        np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*cells, strict=True)
     )
     order = np.lexsort((column, row))
     return row[order], column[order], codes[order].astype(np.int64)

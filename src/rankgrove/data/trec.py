@@ -1,15 +1,15 @@
-"""TREC runs and judgements, and the data sets that are made of them.
+"""TREC runs and judgements, and the data sets that are made from them.
 
 A run can be judged (`pool`), and the scores of several runs can be the features from which a
-better one is learned (`dataset_from_runs`). The files themselves are `trec_files`' matter.
+better one is learned (`dataset_from_runs`). Reading and writing files is in `trec_files`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,12 @@ from rankgrove.data.trec_files import (
 from rankgrove.data.trec_tables import as_qrels, as_run
 from rankgrove.errors import DataError
 from rankgrove.validation import check_choice
+
+if TYPE_CHECKING:
+    from rankgrove.data.trec_tables import RunLike
+
+    # A run in any form, or the path of a run file.
+    AnyRun: TypeAlias = RunLike | str | Path
 
 __all__ = [
     "Qrels",
@@ -51,21 +57,20 @@ def pool(
 ) -> tuple[QueryDataset, np.ndarray]:
     """Return a data set without features, and scores, that evaluate a run as trec_eval does.
 
-    Every query that is in both has its retrieved and its judged documents. Rows of a query stand
-    in descending order of document id, so that ties broken by row order are broken as trec_eval
-    breaks them. trec_eval keeps scores as float32, and so do these: two scores that are equal
-    there are a tie.
+    Every query that is in both has its retrieved and its judged documents. The rows of a query are
+    in descending order of document id, so that breaking ties by row order breaks them as trec_eval
+    does. Like trec_eval, this rounds scores to float32: two scores that are equal then are a tie.
 
     Parameters
     ----------
     run, qrels : as read by `read_run` and `read_qrels`, or plain mappings of that form
-    complete : also take the queries that are judged but not in the run, with nothing retrieved
-        (trec_eval's ``-c``)
+    complete : also take the queries that are judged but not in the run, as queries with nothing
+        retrieved (trec_eval's ``-c``)
 
     Returns
     -------
     dataset : labels are the grades; retrieved documents without a judgement have label 0
-    scores : one a row; minus infinity for a document that was judged but not retrieved
+    scores : one per row; minus infinity for a document that was judged but not retrieved
 
     Examples
     --------
@@ -96,8 +101,8 @@ def pool(
     return dataset, _as_float32(np.array(scores))
 
 
-def judged_rows(pooled: QueryDataset, qrels: Mapping[Any, Mapping[Any, Any]]) -> np.ndarray:
-    """Return which rows of a data set that `pool` made have an entry in the qrels."""
+def judged_rows(pooled: QueryDataset, qrels: Mapping[str, Mapping[str, object]]) -> np.ndarray:
+    """Return which rows of a data set of `pool` have an entry in the qrels."""
     entries = {qid: set(map(str, documents)) for qid, documents in qrels.items()}
     assert pooled.docid is not None
     rows = zip(pooled.qid.tolist(), pooled.docid.tolist(), strict=True)
@@ -105,7 +110,7 @@ def judged_rows(pooled: QueryDataset, qrels: Mapping[Any, Mapping[Any, Any]]) ->
 
 
 def _as_float32(scores: np.ndarray) -> np.ndarray:
-    """Round to float32; what is beyond it becomes its largest number, never 'not retrieved'."""
+    """Round to float32; finite scores beyond its range become its largest number, not infinity."""
     most = float(np.finfo(np.float32).max)
     absent = np.isneginf(scores)
     rounded: np.ndarray = np.clip(scores, -most, most).astype(np.float32).astype(np.float64)
@@ -117,7 +122,7 @@ def _descending(documents: Iterable[str]) -> list[str]:
     return sorted(documents, key=lambda document: str(document).encode(), reverse=True)
 
 
-def _some(table: Mapping[str, Any]) -> str:
+def _some(table: Mapping[str, object]) -> str:
     names = [repr(name) for name in list(table)[:3]]
     return "queries " + ", ".join(names) + (", ..." if len(table) > 3 else "") if names else "empty"
 
@@ -126,7 +131,7 @@ def _some(table: Mapping[str, Any]) -> str:
 
 
 def dataset_from_runs(
-    runs: Any,
+    runs: Run | str | Path | Sequence[AnyRun] | Mapping[str, AnyRun],
     qrels: Mapping[str, Mapping[str, int]] | str | Path,
     *,
     absent: str = "min",
@@ -135,18 +140,18 @@ def dataset_from_runs(
     """Return a data set whose features are the scores of base retrieval functions.
 
     A query has the documents that any run retrieved for it; queries without judgements or without
-    documents are left out. Queries stand in the order of the qrels, the documents of a query in
-    descending order of their ids. Labels are the grades as they stand, negative ones too.
+    documents are left out. Queries are in the order of the qrels, the documents of a query in
+    descending order of their ids. Labels are the unchanged grades, also negative ones.
 
     Parameters
     ----------
-    runs : list of runs (also ranx's, data frames) or of paths of run files, or a mapping from
-        feature name to run or path.
-        In a list a feature has its run's name. Where names clash, a run that was given as a path
-        takes the name of its file instead, and what clashes still gets a number.
+    runs : list of runs (also those of ranx, and data frames) or of paths of run files, or a
+        mapping from feature name to run or path.
+        In a list a feature has the name of its run. If names clash, a run given as a path takes
+        the name of its file instead, and names that still clash are numbered.
     qrels : judgements, or the path of a qrels file
     absent : the value of a document that a run did not retrieve: ``"min"``, the run's smallest
-        score for that query (over all queries, where it retrieved nothing for that one), or
+        score for that query (over all queries, if it retrieved nothing for that one), or
         ``"missing"``, NaN
     unjudged : documents without a judgement are ``"irrelevant"``, label 0, or ``"drop"``
 
@@ -204,7 +209,11 @@ def _score_columns(
     floors: list[float],
     lowest: bool,
 ) -> np.ndarray:
-    """One query's scores, documents x runs; `lowest`: absent is the query's own minimum."""
+    """Return the scores of a query, documents x runs.
+
+    A document that a run did not retrieve gets the lowest score of the query if `lowest` is set
+    and there is one, else the run's floor.
+    """
     block = np.empty((len(documents), len(retrieved)))
     for j, (scores, floor) in enumerate(zip(retrieved, floors, strict=True)):
         value = min(scores.values()) if lowest and scores else floor
@@ -219,18 +228,18 @@ def _floor(name: str, run: Mapping[str, Mapping[str, float]]) -> float:
     return min(lows)
 
 
-def _named_runs(runs: Any) -> dict[str, Mapping[str, Mapping[str, float]]]:
-    if isinstance(runs, Run | str | Path):
-        runs = [runs]
-    if isinstance(runs, Mapping):
+def _named_runs(
+    runs: Run | str | Path | Sequence[AnyRun] | Mapping[str, AnyRun],
+) -> dict[str, Mapping[str, Mapping[str, float]]]:
+    if isinstance(runs, Mapping) and not isinstance(runs, Run):
         named = {str(name): _as_run(run) for name, run in runs.items()}
     else:
-        given = list(runs)
-        loaded = [_as_run(run) for run in given]
+        listed = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+        loaded = [_as_run(run) for run in listed]
         names = [str(getattr(run, "name", "run")) for run in loaded]
         stems = [
             Path(run).name.removesuffix(".gz") if isinstance(run, str | Path) else name
-            for run, name in zip(given, names, strict=True)
+            for run, name in zip(listed, names, strict=True)
         ]
         clashing = {name for name in names if names.count(name) > 1}
         chosen = [
@@ -242,7 +251,7 @@ def _named_runs(runs: Any) -> dict[str, Mapping[str, Mapping[str, float]]]:
     return named
 
 
-def _as_run(run: Any) -> Mapping[str, Mapping[str, float]]:
+def _as_run(run: AnyRun) -> Mapping[str, Mapping[str, float]]:
     if isinstance(run, str | Path):
         return read_run(run)
     table = as_run(run)
@@ -251,7 +260,7 @@ def _as_run(run: Any) -> Mapping[str, Mapping[str, float]]:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Number what stands twice: a, a_2, a_3."""
+    """Number repeated names: a, a_2, a_3."""
     taken = set(names)
     seen: set[str] = set()
     out = []

@@ -11,13 +11,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_files import read_text_bytes
 from rankgrove.errors import DataError, ParameterError, ParseError
 from rankgrove.files import atomic_output
 from rankgrove.validation import check_scores, counted
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Value = TypeVar("Value", int, float)
 
@@ -33,7 +36,7 @@ class Run(dict[str, dict[str, float]]):
     Raises
     ------
     DataError
-        Naming query and document, where a score is not a number. Minus infinity is one: it says
+        Naming query and document, if a score is not a number. Minus infinity is allowed: it says
         that a document was not retrieved.
 
     Examples
@@ -66,7 +69,7 @@ class Qrels(dict[str, dict[str, int]]):
     Raises
     ------
     DataError
-        Naming query and document, where a grade is not a finite number.
+        Naming query and document, if a grade is not a finite number.
 
     Examples
     --------
@@ -89,32 +92,36 @@ def _counts(table: Mapping[str, Mapping[str, float]], entry: str) -> str:
     return f"{counted(len(table), 'query', 'queries')}, {counted(n_entries, entry)}"
 
 
-def _pairs(given: Any, what: str, value: str) -> Any:
-    """Return the queries of a run or of qrels as `dict` takes them."""
+def _pairs(
+    table: Mapping[str, dict[str, Value]] | Iterable[tuple[str, dict[str, Value]]],
+    what: str,
+    value: str,
+) -> dict[str, dict[str, Value]]:
+    """Return the queries of a run or of qrels as a dict."""
     try:
-        return dict(given)
+        return dict(table)
     except (TypeError, ValueError):
-        raise DataError(_not_a_table(given, what, value)) from None
+        raise DataError(_not_a_table(table, what, value)) from None
 
 
-def _not_a_table(given: object, what: str, value: str) -> str:
+def _not_a_table(table: object, what: str, value: str) -> str:
     return (
         f"{what.capitalize()} must be a mapping {{query id: {{document id: {value}}}}}. "
-        f"Got {type(given).__name__}."
+        f"Got {type(table).__name__}."
     )
 
 
-def check_run(run: Any) -> None:
+def check_run(run: object) -> None:
     """Refuse what is not a mapping {query id: {document id: score}}."""
     _check_table(run, "a run", "score")
 
 
-def check_qrels(qrels: Any) -> None:
+def check_qrels(qrels: object) -> None:
     """Refuse what is not a mapping {query id: {document id: grade}}."""
     _check_table(qrels, "qrels", "grade")
 
 
-def _check_table(table: Any, what: str, value: str) -> None:
+def _check_table(table: object, what: str, value: str) -> None:
     if not isinstance(table, Mapping):
         raise DataError(_not_a_table(table, what, value))
     for qid, documents in table.items():
@@ -130,7 +137,7 @@ def _check_table(table: Any, what: str, value: str) -> None:
 
 
 def _all_plain(documents: Mapping[Any, Any]) -> bool:
-    """Whether all values are plain finite numbers, made sure of by two passes in C."""
+    """Return whether all values are plain finite numbers; a fast check, two passes in C."""
     values = documents.values()
     try:
         return set(map(type, values)) <= {int, float} and abs(sum(values)) < 1e308
@@ -138,8 +145,8 @@ def _all_plain(documents: Mapping[Any, Any]) -> bool:
         return False
 
 
-def check_value(qid: object, docid: object, number: Any, what: str) -> float:
-    """Return a score or a grade (`what`) as a float, or refuse it by query and document."""
+def check_value(qid: object, docid: object, number: object, what: str) -> float:
+    """Return a score or a grade (`what`) as a float; an error names query and document."""
     try:
         value = float(number) if isinstance(number, Real) else math.nan
     except OverflowError:
@@ -165,13 +172,13 @@ def _shown(value: object) -> str:
 
 
 def read_run(path: str | Path, *, name: str | None = None) -> Run:
-    """Read a run file: ``qid Q0 docid rank score tag`` a line, plain or gzip.
+    """Read a run file, plain or gzip, with lines ``qid Q0 docid rank score tag``.
 
-    Lines that begin with ``#`` are comments; a tag may be of several words.
+    Lines that begin with ``#`` are comments; a tag may have several words.
 
     Parameters
     ----------
-    path : the file; whether it is packed shows in its first bytes
+    path : the file; compression is recognised by its first bytes
     name : the run's name; by default the tag of the file's first line
 
     Returns
@@ -199,7 +206,7 @@ def read_run(path: str | Path, *, name: str | None = None) -> Run:
 
 
 def read_qrels(path: str | Path) -> Qrels:
-    """Read a qrels file: ``qid iteration docid grade`` a line, plain or gzip; # is a comment.
+    """Read a qrels file, plain or gzip, with lines ``qid iteration docid grade`` or # comments.
 
     Examples
     --------
@@ -219,10 +226,10 @@ def read_qrels(path: str | Path) -> Qrels:
 def _fields(
     path: str | Path, count: int, form: str, long_tags: bool = False
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Give line number and fields of every line but blanks and comments.
+    """Yield line number and fields of every line except empty ones and comments.
 
-    With `long_tags` the last field may be of several words; a rank that is no number shows that
-    it is the document's name that has a space.
+    With `long_tags` the last field may have several words. If the rank is not a number, it is the
+    document id that contains a space, which is an error.
     """
     for number, line in enumerate(read_text_bytes(path).split(b"\n"), start=1):
         fields = line.split()
@@ -243,7 +250,7 @@ def _collect(
     rule: str,
     out: dict[str, dict[str, Value]],
 ) -> None:
-    """Put (line, qid, docid, value) entries into `out`; an empty file and repeats are refused."""
+    """Put (line, qid, docid, value) entries into `out`; refuse repeats and an empty file."""
     for number, qid, docid, token in entries:
         try:
             value = convert(token)
@@ -277,23 +284,23 @@ def _grade(token: bytes) -> int:
 
 
 def write_run(
-    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, Any],
+    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, ArrayLike],
     path: str | os.PathLike[str],
     *,
     name: str | None = None,
 ) -> None:
     """Write a run file, the best document of a query first, ranks from 1.
 
-    Equal scores are ordered as trec_eval orders them: by document id, descending. The file takes
-    its name only when it is complete; a name that ends in ``.gz`` packs it.
+    Equal scores are ordered as trec_eval orders them: by document id, descending. The file appears
+    under its name only when it is complete; it is compressed if the name ends in ``.gz``.
 
     Parameters
     ----------
-    run : a Run or a plain mapping like one, or a pair: a data set and one score a row of it. A row
-        without a document id is called ``row`` and its number in the data set, from 0. Documents
-        that score minus infinity were not retrieved and are left out
+    run : a Run or a plain mapping like one, or a pair of a data set and one score per row. A row
+        without a document id is called ``row`` plus its number in the data set, from 0. Documents
+        with score minus infinity were not retrieved and are left out
     path : where to write
-    name : the last field of every line; by default the run's own name, its words joined by
+    name : the last field of every line; by default the name of the run, its words joined by
         underscores, or ``rankgrove``
 
     Examples
@@ -313,11 +320,11 @@ def write_run(
 
 
 def run_lines(
-    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, Any],
+    run: Mapping[str, Mapping[str, float]] | tuple[QueryDataset, ArrayLike],
     name: str | None = None,
     top: int | None = None,
 ) -> Iterator[str]:
-    """Give the lines of a run file: of all documents, or of the first `top` of every query.
+    """Yield the lines of a run file: of all documents, or of the best `top` of every query.
 
     `run` and `name` are those of `write_run`.
     """
@@ -335,7 +342,7 @@ def run_lines(
             yield f"{qid} Q0 {docid} {rank} {score!r} {tag}\n"
 
 
-def _check_arguments(run: Any, path: Any) -> None:
+def _check_arguments(run: object, path: object) -> None:
     pair = isinstance(run, tuple) and len(run) == 2 and isinstance(run[0], QueryDataset)
     if not (pair or isinstance(run, Mapping)):
         order = (
@@ -353,8 +360,8 @@ def _check_arguments(run: Any, path: Any) -> None:
         )
 
 
-def run_of_scores(dataset: QueryDataset, scores: Any) -> Run:
-    """Return the scores of a data set's rows as a run; document ids as `write_run` states."""
+def run_of_scores(dataset: QueryDataset, scores: ArrayLike) -> Run:
+    """Return the scores of a data set's rows as a run; document ids as in `write_run`."""
     values = check_scores(scores, dataset.n_rows, "write_run").tolist()
     column = dataset.docid_column
     run = Run(((str(qid), {}) for qid in dataset.query_ids.tolist()), name="rankgrove")

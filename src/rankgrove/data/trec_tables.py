@@ -1,76 +1,89 @@
-"""Runs and judgements in other forms: data frames, ranx's classes, the tuples of ir_datasets."""
+"""Runs and judgements in other forms: data frames, classes of ranx, tuples of ir_datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol, TypeAlias, cast
 
+from rankgrove.data.arrays import DataFrame
 from rankgrove.errors import DataError
 
 Table = Mapping[Any, Mapping[Any, Any]]
 
-# The names that columns and fields have elsewhere.
+
+class RanxTable(Protocol):
+    """What is used of a Run or of Qrels of ranx."""
+
+    def to_dict(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the mapping {query id: {document id: value}}."""
+
+
+# A run or qrels in any form that is understood.
+RunLike: TypeAlias = Table | DataFrame | RanxTable | Iterable[tuple[Any, ...]]
+
+# The names that other libraries give to columns and fields.
 _QUERY = ("query_id", "qid", "q_id")
 _DOCUMENT = ("doc_id", "docno", "docid")
 _VALUE = {"run": ("score",), "qrels": ("relevance", "label", "rel", "grade")}
 
 
-def as_run(given: Any) -> Table:
+def as_run(run: object) -> Table:
     """Return a run as a mapping {query id: {document id: score}}, or refuse it.
 
-    It may be a mapping, a ranx Run, a pandas or polars frame (columns query_id or qid; doc_id,
-    docno or docid; score) or tuples with fields of those names.
+    It may be a mapping, a ranx Run, a pandas or polars data frame (columns query_id or qid; doc_id,
+    docno or docid; score) or named tuples with fields of those names.
     """
-    return _as_table(given, "run")
+    return _as_table(run, "run")
 
 
-def as_qrels(given: Any) -> Table:
+def as_qrels(qrels: object) -> Table:
     """Return judgements as a mapping {query id: {document id: grade}}, or refuse them.
 
-    As :func:`as_run`; the grade is called relevance, label, rel or grade. A data set of
-    ir_datasets is asked for its judgements.
+    As :func:`as_run`; the grade is called relevance, label, rel or grade. Of a data set of
+    ir_datasets the judgements are taken.
     """
-    if hasattr(given, "qrels_iter"):
-        given = given.qrels_iter()
-    return _as_table(given, "qrels")
+    if hasattr(qrels, "qrels_iter"):
+        qrels = qrels.qrels_iter()
+    return _as_table(qrels, "qrels")
 
 
-def _as_table(given: Any, what: str) -> Table:
-    if isinstance(given, Mapping):
-        return given
-    if hasattr(given, "columns"):
-        return _of_frame(given, what)
-    if type(given).__module__.partition(".")[0] == "ranx":
-        return {qid: dict(documents) for qid, documents in given.to_dict().items()}
-    rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+def _as_table(table: object, what: str) -> Table:
+    if isinstance(table, Mapping):
+        return table
+    if hasattr(table, "columns"):
+        return _of_frame(cast(DataFrame, table), what)
+    if type(table).__module__.partition(".")[0] == "ranx":
+        of_ranx = cast(RanxTable, table)
+        return {qid: dict(documents) for qid, documents in of_ranx.to_dict().items()}
+    rows = list(table) if isinstance(table, Iterable) and not isinstance(table, str) else []
     if not rows or not hasattr(rows[0], "_fields"):
         raise DataError(
             f"As {what}, give a mapping {{query id: {{document id: {_VALUE[what][0]}}}}}, a ranx "
             f"{what.capitalize()}, a data frame, or tuples with the fields query_id, doc_id and "
             f"{_VALUE[what][0]} (models and plain scores need a QueryDataset). "
-            f"Got {type(given).__name__}."
+            f"Got {type(table).__name__}."
         )
     place = [rows[0]._fields.index(name) for name in _names(rows[0]._fields, what, "fields")]
     return _collected(((row[p] for p in place) for row in rows), what)
 
 
-def _of_frame(frame: Any, what: str) -> Table:
+def _of_frame(frame: DataFrame, what: str) -> Table:
     names = _names(list(frame.columns), what, "columns")
     return _collected(zip(*(list(frame[name]) for name in names), strict=True), what)
 
 
 def _names(known: Iterable[str], what: str, kind: str) -> list[str]:
-    """Return what the query, the document and the value are called."""
+    """Return the names of the query, the document and the value."""
     taken = list(known)
     names = []
     for choices in (_QUERY, _DOCUMENT, _VALUE[what]):
-        found = [name for name in choices if name in taken]
-        if not found:
+        matching = [name for name in choices if name in taken]
+        if not matching:
             raise DataError(
                 f"The {what} must have one of the {kind} {', '.join(choices)}. It has: "
                 f"{', '.join(map(str, taken))}."
             )
-        names.append(found[0])
+        names.append(matching[0])
     return names
 
 

@@ -1,9 +1,9 @@
-"""How alike two systems rank: rank correlation between them, without judgements."""
+"""How similarly two systems rank: rank correlation between them, without judgements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,26 +13,30 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.evaluation.evaluate import Evaluation, evaluate, named_measures, scores_of
 from rankgrove.measures.base import Measure
 
+if TYPE_CHECKING:
+    from rankgrove.data.trec_tables import Table
+    from rankgrove.evaluation.evaluate import System
+
 MEASURES = ("kendall", "spearman")
 
 
 def agreement(
-    first: Any,
-    second: Any,
+    first: System,
+    second: System,
     dataset: QueryDataset | None = None,
     measures: str | Measure | Iterable[str | Measure] = MEASURES,
     *,
     n_threads: int | None = None,
 ) -> Evaluation:
-    """Measure how alike two systems rank the documents of every query.
+    """Measure how similarly two systems rank the documents of every query.
 
     Parameters
     ----------
     first, second : models or scores of a data set's rows; without a data set, two runs in the forms
-        that :func:`evaluate` takes, of which the documents count that both retrieved
+        that :func:`evaluate` takes: the documents that both retrieved count
     dataset : the documents to rank; its labels do not matter
     measures : ``"kendall"`` (tau-b), ``"spearman"`` or ``"pairs"`` (of the pairs that `second`
-        orders, the share that `first` orders alike)
+        orders, the share that `first` orders in the same way)
     n_threads : threads to use, None for all cores; the figures do not depend on it
 
     Returns
@@ -48,8 +52,8 @@ def agreement(
     >>> {name: round(mean, 3) for name, mean in found.mean.items()}
     {'kendall': 0.333, 'spearman': 0.5}
     """
-    for name, one in named_measures(measures, "papers").items():
-        if one.name not in (*MEASURES, "pairs"):
+    for name, measure in named_measures(measures, "papers").items():
+        if measure.name not in (*MEASURES, "pairs"):
             raise ParameterError(
                 f"The 'measures' parameter of agreement must be of 'kendall', 'spearman' and "
                 f"'pairs': others need judgements. Got {name!r} instead."
@@ -57,14 +61,17 @@ def agreement(
     if dataset is None:
         data, scores = _common(as_run(first), as_run(second))
     else:
-        given, order = scores_of(second, dataset, "agreement")
+        judged, order = scores_of(second, dataset, "agreement")
         scores = scores_of(first, dataset, "agreement")[1]
-        data = QueryDataset(None, order, qid=given.qid)
+        data = QueryDataset(None, order, qid=judged.qid)
     return evaluate(scores, data, measures, n_threads=n_threads)
 
 
-def _common(first: Any, second: Any) -> tuple[QueryDataset, np.ndarray]:
-    """Return the documents that both runs retrieved, labelled by the second, and first scores."""
+def _common(first: Table, second: Table) -> tuple[QueryDataset, np.ndarray]:
+    """Return the documents that both runs retrieved, labelled by the second's scores.
+
+    The array has the scores of the first.
+    """
     rows = [
         (qid, float(documents[docid]), float(score))
         for qid, documents in second.items()

@@ -1,4 +1,4 @@
-"""Whether one system is better than another: differences, wins and losses, three tests."""
+"""Comparing systems query by query: differences, wins and losses, three significance tests."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from typing import Any, overload
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels, as_qrels
+from rankgrove.data.trec import as_qrels
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.evaluation.evaluate import (
     Evaluation,
+    Judged,
+    QueryId,
+    System,
     confidence_interval,
     evaluation_of,
     named_measures,
@@ -33,11 +36,11 @@ from rankgrove.validation import check_choice, check_integer, counted
 
 @dataclass(frozen=True)
 class Contrast:
-    """One system against another on the queries both have a value for.
+    """One system against another, on the queries for which both have a value.
 
-    ``difference`` is the mean of `system` less that of `against`, with its 95 % interval
-    (``low``, ``high``); ``p_*`` are two-sided, ``holm_*`` the same corrected for the number of
-    contrasts in the comparison.
+    ``difference`` is the mean of `system` minus that of `against`, with its 95 % interval
+    (``low``, ``high``); ``p_*`` are two-sided p-values, ``holm_*`` the same corrected for the
+    number of contrasts in the comparison.
     """
 
     system: str
@@ -58,18 +61,18 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` found; prints as a table.
+    """The result of :func:`compare`; prints as a table.
 
     Attributes
     ----------
-    measure : what was measured
-    mean : every system's mean over the common queries
-    query_ids : the queries that count
-    per_query : every system's values for them
-    contrasts : the pairs compared
-    convention : the convention that filled in what the measure's name does not say
-    missing : of runs, the judged queries that each lacks
-    missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
+    measure : the measure
+    mean : the mean of every system over the common queries
+    query_ids : the ids of the common queries
+    per_query : the values of every system for them
+    contrasts : the pairs of systems that were compared
+    convention : the convention from which parameters of the measure come that its name lacks
+    missing : for runs, the judged queries that each lacks
+    missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     """
 
     measure: Measure
@@ -79,7 +82,7 @@ class Comparison:
     per_query: dict[str, np.ndarray]
     contrasts: tuple[Contrast, ...]
     convention: str
-    missing: dict[str, tuple[Any, ...]]
+    missing: dict[str, tuple[QueryId, ...]]
     missing_queries: str
 
     def __repr__(self) -> str:
@@ -141,7 +144,7 @@ class Comparison:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict a contrast."""
+        """Return one dict per contrast."""
         return [asdict(contrast) for contrast in self.contrasts]
 
     def to_pandas(self) -> Any:
@@ -165,7 +168,7 @@ class Comparison:
         }
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return every query's value for every system as CSV text; write it to `path`."""
+        """Return the values of all queries and systems as CSV text, and write it to `path`."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
@@ -176,7 +179,7 @@ class Comparison:
         return out.getvalue()
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return everything as JSON text, and write it to `path` where one is given."""
+        """Return everything as JSON text, and write it to `path` if one is given."""
         text = json.dumps(self.to_dict())
         if path is not None:
             write_atomically(path, text + "\n")
@@ -193,7 +196,7 @@ class Comparisons(dict[str, Comparison]):
         return "\n\n".join(str(comparison) for comparison in self.values())
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return everything as JSON text, by measure; write it to `path` where one is given."""
+        """Return everything as JSON text, by measure, and write it to `path` if one is given."""
         text = json.dumps({name: comparison.to_dict() for name, comparison in self.items()})
         if path is not None:
             write_atomically(path, text + "\n")
@@ -202,8 +205,8 @@ class Comparisons(dict[str, Comparison]):
 
 @overload
 def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
-    systems: Mapping[str, Any],
-    dataset: QueryDataset | Qrels | Any,
+    systems: Mapping[str, System],
+    dataset: Judged,
     measure: str | Measure,
     convention: str = ...,
     *,
@@ -217,8 +220,8 @@ def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
 
 @overload
 def compare(
-    systems: Mapping[str, Any],
-    dataset: QueryDataset | Qrels | Any,
+    systems: Mapping[str, System],
+    dataset: Judged,
     measure: Iterable[str | Measure],
     convention: str = ...,
     *,
@@ -231,8 +234,8 @@ def compare(
 
 
 def compare(
-    systems: Mapping[str, Any],
-    dataset: QueryDataset | Qrels | Any,
+    systems: Mapping[str, System],
+    dataset: Judged,
     measure: str | Measure | Iterable[str | Measure],
     convention: str = "papers",
     *,
@@ -246,10 +249,11 @@ def compare(
 
     Parameters
     ----------
-    systems : name to model, scores, or (with qrels) run, in the forms that :func:`evaluate` takes
+    systems : mapping from name to model, scores or (with qrels) run, in the forms that
+        :func:`evaluate` takes
     dataset : the judged data, or qrels
-    measure : what to compare by: one measure, or several
-    convention : what the measure's name does not say
+    measure : the measure by which systems are compared, or several
+    convention : the source of parameters that the name of the measure does not give
     missing_queries : judged queries that a run lacks count 0 (``"zero"``), or are left out for all
         systems (``"drop"``)
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
@@ -258,13 +262,13 @@ def compare(
 
     Returns
     -------
-    a :class:`Comparison`; of several measures, a dict of them by the measures' names. Holm's
-    correction is for the contrasts by one measure
+    a :class:`Comparison`; for several measures, a dict of them by the names of the measures.
+    Holm's correction counts the contrasts by one measure
 
     Warns
     -----
     UserWarning
-        Where a run lacks judged queries.
+        If a run lacks judged queries.
 
     Examples
     --------
@@ -282,16 +286,19 @@ def compare(
     check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
     named = named_measures(measure, convention)
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
-    found = {}
+    evaluations = {}
     for name, system in systems.items():
         try:
-            found[str(name)] = evaluation_of(
+            evaluations[str(name)] = evaluation_of(
                 system, judged, named, convention, missing_queries, n_threads
             )
         except DataError as error:
             raise DataError(f"The system {name!r}: {error}") from None
     comparisons = Comparisons(
-        {one: _comparison(found, one, against, n_samples, seed, n_threads) for one in named}
+        {
+            name: _comparison(evaluations, name, against, n_samples, seed, n_threads)
+            for name in named
+        }
     )
     first = next(iter(comparisons.values()))
     for line in missing_lines(first.missing, missing_queries):
@@ -299,8 +306,8 @@ def compare(
     return first if isinstance(measure, str | Measure) else comparisons
 
 
-def missing_lines(missing: dict[str, tuple[Any, ...]], missing_queries: str) -> list[str]:
-    """Say, system by system, how many judged queries its run lacks."""
+def missing_lines(missing: dict[str, tuple[QueryId, ...]], missing_queries: str) -> list[str]:
+    """Return one line for every system whose run lacks judged queries, with their number."""
     what = "counting 0" if missing_queries == "zero" else "left out for all systems"
     return [
         f"{name} lacks {counted(len(queries), 'judged query', 'judged queries')}, {what}."
@@ -310,7 +317,7 @@ def missing_lines(missing: dict[str, tuple[Any, ...]], missing_queries: str) -> 
 
 
 def _comparison(
-    found: dict[str, Evaluation],
+    evaluations: dict[str, Evaluation],
     measure: str,
     against: str,
     n_samples: int,
@@ -318,7 +325,7 @@ def _comparison(
     n_threads: int | None,
 ) -> Comparison:
     """Compare the systems by one of the measures that they were evaluated by."""
-    ids, per_query = _common(found, measure)
+    ids, per_query = _common(evaluations, measure)
     names = list(per_query)
     pairs = (
         [(b, a) for a, b in itertools.combinations(names, 2)]
@@ -329,24 +336,26 @@ def _comparison(
         _contrast(a, b, paired(per_query[a], per_query[b]), n_samples, seed, n_threads)
         for a, b in pairs
     ]
-    one = found[names[0]]
+    first = evaluations[names[0]]
     return Comparison(
-        one.measures[measure],
+        first.measures[measure],
         measure,
-        {name: one.measures[measure].shown(exact_mean(v)) for name, v in per_query.items()},
+        {name: first.measures[measure].shown(exact_mean(v)) for name, v in per_query.items()},
         ids,
         per_query,
         tuple(_with_holm(contrasts)),
-        one.convention,
-        {name: evaluation.missing for name, evaluation in found.items()},
-        one.missing_queries,
+        first.convention,
+        {name: evaluation.missing for name, evaluation in evaluations.items()},
+        first.missing_queries,
     )
 
 
-def _common(found: dict[str, Evaluation], measure: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the queries that every system has a value for, in the first one's order."""
+def _common(
+    evaluations: dict[str, Evaluation], measure: str
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the queries for which all systems have a value, in the first system's order."""
     tables = []
-    for result in found.values():
+    for result in evaluations.values():
         values = result.per_query[measure]
         pairs = zip(result.query_ids.tolist(), values.tolist(), strict=True)
         tables.append({qid: v for qid, v in pairs if not math.isnan(v)})
@@ -355,16 +364,16 @@ def _common(found: dict[str, Evaluation], measure: str) -> tuple[np.ndarray, dic
         raise DataError(f"There is no query for which all systems have a value of {measure}.")
     values_of = {
         name: np.array([table[qid] for qid in ids])
-        for name, table in zip(found, tables, strict=True)
+        for name, table in zip(evaluations, tables, strict=True)
     }
     return np.array(ids), values_of
 
 
 def paired(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Return every query's difference; 0 where nothing but rounding tells the values apart.
+    """Return the difference of every query; 0 if the values differ by rounding only.
 
-    Different rankings can have the same value by sums in another order: no win, and no rank among
-    the differences.
+    Equal values may differ in their last bits if they were summed in another order. That must
+    count neither as a win nor as a rank among the differences.
     """
     difference = ours - theirs
     larger = np.maximum(np.abs(ours), np.abs(theirs))

@@ -1,4 +1,4 @@
-"""Figures for a ranking: means with intervals, per-query values, and what was left out and why."""
+"""Evaluating a ranking: means with intervals, per-query values, queries left out and why."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels, as_qrels, as_run, judged_rows, pool
+from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
@@ -24,22 +24,41 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_scores, counted
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rankgrove.data.trec_tables import RunLike
+
+QueryId = int | str
+
+
+class Predictor(Protocol):
+    """A model: a ranker, or any object that scores rows of features."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Return one score per row."""
+
+
+# A model, the scores of all rows, or a run; and the judged data, or qrels.
+System: TypeAlias = "Predictor | ArrayLike | RunLike"
+Judged: TypeAlias = "QueryDataset | RunLike"
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What :func:`evaluate` found; prints as a table.
+    """The result of :func:`evaluate`; prints as a table.
 
     Attributes
     ----------
-    measures : the measures by the names the caller gave them
+    measures : the measures, by the names that the caller used
     query_ids : the ids of the queries, in the order of the per-query values
-    per_query : for every measure its value for every query, NaN where the query was left out
+    per_query : for every measure its values, one per query, NaN for a query that was left out
     mean : for every measure its mean over the queries that were not left out
     interval : for every measure the 95 % confidence interval of the mean (Student's t)
-    dropped : for every measure the queries left out, id to reason
-    convention : the convention that filled in what the names do not say
-    missing : of a run, the judged queries that it lacks
-    missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
+    dropped : for every measure a dict from the id of a query that was left out to the reason
+    convention : the convention from which parameters of measures come that the names lack
+    missing : for a run, the judged queries that it lacks
+    missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     """
 
     measures: dict[str, Measure]
@@ -47,9 +66,9 @@ class Evaluation:
     per_query: dict[str, np.ndarray]
     mean: dict[str, float]
     interval: dict[str, tuple[float, float]]
-    dropped: dict[str, dict[Any, str]]
+    dropped: dict[str, dict[QueryId, str]]
     convention: str
-    missing: tuple[Any, ...] = ()
+    missing: tuple[QueryId, ...] = ()
     missing_queries: str = "zero"
 
     def __repr__(self) -> str:
@@ -82,7 +101,7 @@ class Evaluation:
         return html_table("Evaluation", ["measure", "mean", "95 % interval", "queries"], rows, note)
 
     def _left_out(self) -> str:
-        """Say which queries were left out: once where it is the same for all measures."""
+        """Return a text about the queries left out, once if they are the same for all measures."""
         notes: dict[str, list[str]] = {}
         for name, dropped in self.dropped.items():
             counts = Counter(dropped.values())
@@ -97,7 +116,7 @@ class Evaluation:
         return "".join(parts)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict a measure: name, full definition, mean, interval, number of queries."""
+        """Return one dict per measure: name, definition, mean, interval, numbers of queries."""
         return [
             {
                 "measure": name,
@@ -112,7 +131,7 @@ class Evaluation:
         ]
 
     def to_pandas(self) -> Any:
-        """Return the per-query values as a pandas frame, one row a query."""
+        """Return the per-query values as a pandas frame, one row per query."""
         import pandas as pd
 
         return pd.DataFrame(self.per_query, index=pd.Index(self.query_ids, name="qid"))
@@ -136,7 +155,7 @@ class Evaluation:
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return everything as JSON text, and write it to `path` where one is given."""
+        """Return everything as JSON text, and write it to `path` if one is given."""
         text = json.dumps(self.to_dict(), allow_nan=False)
         if path is not None:
             write_atomically(path, text + "\n")
@@ -157,31 +176,31 @@ class Evaluation:
 
 
 def _plain(value: float) -> float | None:
-    """Return what JSON can say: None for NaN."""
+    """Return the value for JSON: None for NaN."""
     return None if math.isnan(value) else value
 
 
 def evaluate(
-    model: Any,
-    dataset: QueryDataset | Qrels | Any,
+    model: object,
+    dataset: Judged,
     measures: str | Measure | Iterable[str | Measure],
     convention: str = "papers",
     *,
     missing_queries: str = "zero",
     n_threads: int | None = None,
 ) -> Evaluation:
-    """Measure a model's or given scores' ranking of a data set.
+    """Evaluate the ranking of a data set by a model or by given scores.
 
     Parameters
     ----------
-    model : something with ``predict`` (a ranker, or any model that takes features), or one score a
-        row in the data set's row order. Minus infinity says that a document was not retrieved.
+    model : an object with ``predict`` (a ranker, or any model that takes features), or one score
+        per row of the data set. Minus infinity says that a document was not retrieved.
         With qrels, a run: a :class:`Run`, a dict, a ranx Run, a data frame (columns query_id or
-        qid, doc_id or docno, score) or tuples with such fields, as ir_datasets has them.
+        qid, doc_id or docno, score) or named tuples with such fields, as in ir_datasets.
     dataset : the judged data, or qrels to evaluate a run against as trec_eval does, in the same
         forms (their value is called relevance, label, rel or grade)
     measures : names such as ``"ndcg@10"``, or measures
-    convention : what the names do not say (see :func:`rankgrove.measure`)
+    convention : the source of parameters that the names do not give (see :func:`rankgrove.measure`)
     missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
         do not count (``"drop"``)
     n_threads : threads to use, None for all cores; the figures do not depend on it
@@ -189,7 +208,7 @@ def evaluate(
     Warns
     -----
     UserWarning
-        Where a run lacks judged queries.
+        If a run lacks judged queries.
 
     Examples
     --------
@@ -203,16 +222,16 @@ def evaluate(
     """
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
-    found = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
-    if found.missing:
-        warnings.warn(f"The run lacks {missing_text(found)}.", stacklevel=2)
-    return found
+    evaluation = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
+    if evaluation.missing:
+        warnings.warn(f"The run lacks {missing_text(evaluation)}.", stacklevel=2)
+    return evaluation
 
 
 def named_measures(
     measures: str | Measure | Iterable[str | Measure], convention: str
 ) -> dict[str, Measure]:
-    """Return one measure or several by the names that the caller gave them."""
+    """Return one or several measures, by the names that the caller used."""
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not listed:
         raise ParameterError("Give at least one measure, such as 'ndcg@10'.")
@@ -220,15 +239,15 @@ def named_measures(
 
 
 def evaluation_of(
-    model: Any,
-    dataset: Any,
+    model: object,
+    dataset: Judged,
     named: dict[str, Measure],
     convention: str,
     missing_queries: str,
     n_threads: int | None,
 ) -> Evaluation:
-    """Do what :func:`evaluate` does, without a warning."""
-    missing: tuple[Any, ...] = ()
+    """Do the same as :func:`evaluate`, without a warning."""
+    missing: tuple[QueryId, ...] = ()
     judged: np.ndarray | None = None
     if isinstance(dataset, QueryDataset):
         data, scores = scores_of(model, dataset, "evaluate")
@@ -236,18 +255,18 @@ def evaluation_of(
         qrels, run = as_qrels(dataset), as_run(model)
         data, scores = pool(run, qrels, complete=missing_queries == "zero")
         missing = tuple(qid for qid in qrels if qid not in run)
-        if any(one.uses_judgements for one in named.values()):
+        if any(measure.uses_judgements for measure in named.values()):
             judged = data.grouped(judged_rows(data, qrels))
     absent = set(missing)
     lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
     ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
     labels = data.grouped(data.y)
     per_query: dict[str, np.ndarray] = {}
-    dropped: dict[str, dict[Any, str]] = {}
-    for name, one in named.items():
-        prepared = one.prepare(labels, data.query_ptr, n_threads, judged=judged)
+    dropped: dict[str, dict[QueryId, str]] = {}
+    for name, measure in named.items():
+        prepared = measure.prepare(labels, data.query_ptr, n_threads, judged=judged)
         values = prepared.values(ranking, n_threads)
-        values[lacking & ~prepared.is_fixed] = one.finish(np.zeros(1), np.zeros(1))[0]
+        values[lacking & ~prepared.is_fixed] = measure.finish(np.zeros(1), np.zeros(1))[0]
         per_query[name] = values
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
     mean = {name: named[name].shown(exact_mean(values)) for name, values in per_query.items()}
@@ -263,7 +282,7 @@ def evaluation_of(
 
 
 def missing_text(evaluation: Evaluation) -> str:
-    """Say how many judged queries a run lacks, and what becomes of them."""
+    """Return a text: how many judged queries a run lacks, and how they are treated."""
     zero = evaluation.missing_queries == "zero"
     lacks = len(evaluation.missing)
     total = evaluation.query_ids.size + (0 if zero else lacks)
@@ -276,18 +295,18 @@ def missing_text(evaluation: Evaluation) -> str:
 def prepared_on(
     measure: Measure, data: QueryDataset, owner: str, n_threads: int | None = None
 ) -> PreparedMeasure:
-    """Return a measure prepared for some data; refuse data of which it leaves out every query."""
-    found = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
-    if np.isnan(found.fixed_value[found.is_fixed]).sum() == data.n_queries:
+    """Return a measure prepared for some data; refuse data if it leaves out every query."""
+    prepared = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
         raise DataError(
             f"{owner}: {measure} leaves out every query of the data (nothing relevant, or all of "
             "it). Check the labels, or give another measure or convention."
         )
-    return found
+    return prepared
 
 
-def scores_of(model: Any, dataset: Any, owner: str) -> tuple[QueryDataset, np.ndarray]:
-    """Return the data set and the scores of a model or an array."""
+def scores_of(model: object, dataset: Judged, owner: str) -> tuple[QueryDataset, np.ndarray]:
+    """Return the data set, and the scores of a model for it or given as an array."""
     if isinstance(model, Mapping) or not isinstance(dataset, QueryDataset):
         raise DataError(
             f"{owner}: a run ({{query: {{document: score}}}}) is evaluated against qrels "
@@ -296,7 +315,7 @@ def scores_of(model: Any, dataset: Any, owner: str) -> tuple[QueryDataset, np.nd
         )
     scores = model
     if hasattr(model, "predict"):
-        # Rankers of ours take the data set; anybody else's model takes features.
+        # Our rankers take the data set; other models take features.
         scores = model.predict(dataset if getattr(model, "takes_datasets", False) else dataset.X)
     return dataset, check_scores(scores, dataset.n_rows, owner)
 
@@ -304,7 +323,7 @@ def scores_of(model: Any, dataset: Any, owner: str) -> tuple[QueryDataset, np.nd
 def confidence_interval(
     values: np.ndarray, bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> tuple[float, float]:
-    """Return Student's 95 % interval of the mean of what is not NaN, cut to `bounds`."""
+    """Return Student's 95 % interval of the mean of values that are not NaN, cut to `bounds`."""
     from scipy.special import stdtrit
 
     kept = values[~np.isnan(values)]

@@ -27,7 +27,9 @@ def wilcoxon_signed_rank(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test; equal queries are left out."""
     from scipy.stats import wilcoxon
 
-    different = np.sort(differences[differences != 0.0])  # sorted: order must not matter
+    different = np.sort(
+        differences[differences != 0.0]
+    )  # sorted: the order of queries must not matter
     if different.size == 0:
         return 1.0
     return float(wilcoxon(different).pvalue)
@@ -41,10 +43,11 @@ def randomisation(
 ) -> float:
     """Return the two-sided p-value of Fisher's randomisation test.
 
-    Every query's difference keeps or changes its sign with even chance; p is the share of such
-    samples whose mean is at least as far from 0 as the one observed. All sign patterns are
-    enumerated where they are no more than `n_samples`; otherwise (k + 1) / (n_samples + 1) of
-    `n_samples` seeded ones. The result does not depend on the order of queries or on threads.
+    The difference of every query keeps or changes its sign with probability 1/2; p is the share of
+    such samples whose mean is at least as far from 0 as the observed one. If there are at most
+    `n_samples` sign patterns, all are enumerated; otherwise `n_samples` are drawn, k of them reach
+    that distance, and p = (k + 1) / (n_samples + 1). The result does not depend on the order of
+    queries or on threads.
     """
     from rankgrove.evaluation._kernels import count_all_signs, count_random_signs
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.data.inputs import frozen
+from rankgrove.data.arrays import frozen
 from rankgrove.errors import DataError
 from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest

@@ -1,8 +1,8 @@
 """Models for the learning-to-rank plugins of Elasticsearch and OpenSearch.
 
-What is written is the body of ``POST _ltr/_featureset/NAME/_createmodel``. A tree's value goes to
-its first child where x < t, in float32, so the threshold is the float32 above ours. There is no
-base score: it is a tree of one leaf. Lucene refuses negative scores.
+The output is the body of ``POST _ltr/_featureset/NAME/_createmodel``. A value goes to the first
+child if x < t, in float32, so the threshold is the next float32 above ours. There is no base score:
+it becomes a tree with a single leaf. Lucene refuses negative scores.
 """
 
 from __future__ import annotations

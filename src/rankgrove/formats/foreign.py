@@ -1,10 +1,10 @@
-"""What readers of other libraries' models share: the results, checked fields, trees from parts."""
+"""Shared by readers of other libraries' models: the results, checked fields, trees from parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,18 +12,21 @@ from rankgrove.errors import ModelFileError
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
-MOST_FEATURES = 1 << 24  # more, and the number itself is the damage
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+MOST_FEATURES = 1 << 24  # a higher number is taken for damage
 
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """Trees whose sums are divided at the end, as random forests have it.
+    """Trees whose sums are divided at the end, as in random forests.
 
     Attributes
     ----------
-    sums : the trees, not divided; of several bags, a column is the sum of one bag
-    divisor : what the sum is divided by
-    bags : whether the columns are bags, to be added in float64, or else scores of their own
+    sums : the trees, not divided; with several bags, a column is the sum of one bag
+    divisor : the number by which the sum is divided
+    bags : whether the columns are bags, to be added in float64; otherwise they are separate scores
     """
 
     sums: Ensemble
@@ -31,7 +34,7 @@ class Averaged:
     bags: bool = False
 
     def flat(self) -> Ensemble:
-        """Return plain trees that give the same scores but for rounding."""
+        """Return plain trees that give the same scores, except for rounding."""
         columns = 1 if self.bags else self.sums.n_columns
         value = self.sums.value / self.divisor
         return replace(self.sums, value=value, n_columns=columns, single=False)
@@ -39,13 +42,13 @@ class Averaged:
 
 @dataclass(frozen=True, eq=False)
 class ForeignWeights:
-    """A linear model that another library made: terms that are added one after the other.
+    """A linear model of another library: terms that are added one after the other.
 
     Attributes
     ----------
-    feature, weight : of every term; a feature may come several times
-    intercept : what scores begin with
-    source, objective : the library, and what it calls the model
+    feature, weight : of every term; a feature may occur several times
+    intercept : the start value of scores
+    source, objective : the library, and its name for the model
     """
 
     feature: np.ndarray
@@ -57,19 +60,19 @@ class ForeignWeights:
 
 @dataclass(frozen=True, eq=False)
 class Foreign:
-    """A model that another library made.
+    """A model of another library.
 
     Attributes
     ----------
     ensemble : its trees
     source : the library
-    objective : what it was trained for, in that library's words, or None
-    feature_names : or None where the model has none
-    classes : whether the columns of several are classes, of which softmax makes probabilities
-    least_features : whether the file does not say how many features there are, so that the
-        ensemble has just as many as its trees look at
-    averaged : of a random forest, how its scores are made; the ensemble is then its ``flat()``
-    notes : what is not as in the library, or not known
+    objective : the training objective, by the library's name, or None
+    feature_names : None if the model has none
+    classes : whether several columns are classes, whose scores softmax turns into probabilities
+    least_features : whether the file lacks the number of features, so that the ensemble has only
+        as many as its trees use
+    averaged : for a random forest, how its scores are computed; the ensemble is then its ``flat()``
+    notes : what differs from the library, or is not known
     """
 
     ensemble: Ensemble
@@ -86,7 +89,7 @@ class Foreign:
 
 
 def inside(document: Any, *keys: str) -> Any:
-    """Return what stands under some keys, one within the other."""
+    """Return the value under some nested keys."""
     for key in keys:
         if not isinstance(document, Mapping) or key not in document:
             raise ModelFileError(f"it lacks {key!r}: it is damaged, or of another kind.")
@@ -94,21 +97,21 @@ def inside(document: Any, *keys: str) -> Any:
     return document
 
 
-def as_list(value: Any, name: str) -> Any:
-    """Return a list, or say that it is none."""
+def as_list(value: object, name: str) -> Any:
+    """Return a list, tuple or array, or refuse another value."""
     if not isinstance(value, list | tuple | np.ndarray):
         raise ModelFileError(f"{name!r} must be a list: it is damaged.")
     return value
 
 
-def reals(values: Any, name: str, n: int | None = None) -> np.ndarray:
+def reals(values: object, name: str, n: int | None = None) -> np.ndarray:
     """Return a list of numbers as float64, `n` of them."""
     array = np.array(as_list(values, name), np.float64)
     return _counted(array, name, n)
 
 
-def whole(values: Any, name: str, n: int | None = None) -> np.ndarray:
-    """Return a list of whole numbers or truth values as int64, `n` of them."""
+def whole(values: object, name: str, n: int | None = None) -> np.ndarray:
+    """Return a list of whole numbers or booleans as int64, `n` of them."""
     array = np.asarray(as_list(values, name))
     if array.size and array.dtype.kind not in "iub":
         raise ModelFileError(f"{name!r} must be whole numbers: it is damaged.")
@@ -126,8 +129,10 @@ def whole_number(value: Any, name: str, low: int, high: int) -> int:
     return number
 
 
-def names_or_none(names: Any, n_features: int, plain: str | None = None) -> tuple[str, ...] | None:
-    """Return feature names, or None where there are none, or only those of the form `plain`."""
+def names_or_none(
+    names: object, n_features: int, plain: str | None = None
+) -> tuple[str, ...] | None:
+    """Return feature names, or None if there are none, or only those of the form `plain`."""
     listed = [str(name) for name in as_list(names, "feature_names")]
     if not listed:
         return None
@@ -150,7 +155,7 @@ def _counted(array: np.ndarray, name: str, n: int | None) -> np.ndarray:
 
 
 def beside(values: np.ndarray, direction: float) -> np.ndarray:
-    """Return the float32 numbers next to some, towards minus or plus infinity."""
+    """Return the neighbouring float32 numbers, towards minus or plus infinity."""
     with np.errstate(over="ignore", under="ignore"):
         return np.nextafter(np.asarray(values, np.float32), np.float32(direction))
 
@@ -158,18 +163,21 @@ def beside(values: np.ndarray, direction: float) -> np.ndarray:
 # -- trees ----------------------------------------------------------------------------------------
 
 
+Numbers = Sequence[float] | np.ndarray  # also whole numbers and booleans
+
+
 def make_tree(
-    feature: Any,
+    feature: Numbers,
     threshold: np.ndarray,
-    left: Any,
-    right: Any,
-    missing_left: Any,
-    value: Any,
+    left: Numbers,
+    right: Numbers,
+    missing_left: Numbers,
+    value: Numbers,
     *,
-    gain: Any = None,
-    count: Any = None,
-    weight: Any = None,
-    mean: Any = None,
+    gain: Numbers | None = None,
+    count: Numbers | None = None,
+    weight: Numbers | None = None,
+    mean: Numbers | None = None,
 ) -> Tree:
     """Return a tree; statistics that are not given are unknown (nodes first, then leaves)."""
     n_nodes, n_places = len(feature), len(feature) + len(value)
@@ -187,16 +195,16 @@ def make_tree(
     )
 
 
-def _counts(values: Any) -> np.ndarray:
-    """Return numbers of rows; what cannot be one is unknown."""
+def _counts(values: Numbers) -> np.ndarray:
+    """Return numbers of rows; impossible ones count as unknown."""
     numbers = np.array(values, np.float64)
     return np.where((numbers >= 0) & (numbers < 2.0**53), numbers, -1.0).astype(np.int64)
 
 
 class TreeParts:
-    """A tree in the making: parents come before their children.
+    """A tree that is being built: parents come before their children.
 
-    A place is where a node or a leaf hangs: (node, is it the left child), or None for the root.
+    The place of a node or leaf is (parent, whether it is the left child), or None for the root.
     """
 
     def __init__(self) -> None:
@@ -216,7 +224,7 @@ class TreeParts:
         missing_left: bool,
         **known: float,
     ) -> int:
-        """Hang a node somewhere; return its number."""
+        """Add a node at a place; return its number."""
         number = len(self.feature)
         self._hang(place, number)
         self.feature.append(feature)
@@ -227,13 +235,13 @@ class TreeParts:
         return number
 
     def leaf(self, place: tuple[int, bool] | None, value: float, **known: float) -> None:
-        """Hang a leaf somewhere."""
+        """Add a leaf at a place."""
         self._hang(place, ~len(self.value))
         self.value.append(value)
         self.of_leaves.append(known)
 
-    def tree(self, dtype: Any = np.float64) -> Tree:
-        """Return the tree, its thresholds as numbers of a type."""
+    def tree(self, dtype: DTypeLike = np.float64) -> Tree:
+        """Return the tree, with thresholds of a type."""
         unknown = {"count": -1.0, "weight": np.nan, "mean": np.nan}
         places = [*self.of_nodes, *self.of_leaves]
         return make_tree(
@@ -244,7 +252,7 @@ class TreeParts:
             self.missing_left,
             self.value,
             gain=[known.get("gain", 0.0) for known in self.of_nodes],
-            **{name: [one.get(name, value) for one in places] for name, value in unknown.items()},
+            **{name: [place.get(name, none) for place in places] for name, none in unknown.items()},
         )
 
     def _hang(self, place: tuple[int, bool] | None, number: int) -> None:
@@ -255,7 +263,7 @@ class TreeParts:
 def joined(
     trees: Sequence[Tree], n_features: int, base: float = 0.0, n_columns: int = 1, *, single: bool
 ) -> Ensemble:
-    """Return the ensemble of trees that were read, all of it checked."""
+    """Return the ensemble of trees that were read, after checking it."""
     ensemble = Ensemble.from_trees(trees, n_features, base, n_columns, single)
     try:
         ensemble.check()

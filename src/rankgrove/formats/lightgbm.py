@@ -1,10 +1,11 @@
-"""LightGBM's models: its text files (versions 2 to 4) and dumped JSON in, its text out.
+"""LightGBM: reads its text files (versions 2 to 4) and dumped JSON, writes its text.
 
-A value goes left where x <= threshold, in double; a child that is a leaf is written as ``~leaf``.
-Values of at most 1e-35 in size are 0 (see zero_missing).
-Where a missing value (NaN) goes depends on the split's type: "NaN": to the default side; "None":
-where 0 goes; "Zero": zeros are missing too. Scores are added in double, in the order of the trees;
-what the library adds at the start is in the first tree's leaves. A random forest's (boosting=rf)
+A value goes left if x <= threshold, in double; a child that is a leaf is written as ``~leaf``.
+Values with an absolute value of at most 1e-35 count as 0 (see zero_missing).
+
+Where a missing value (NaN) goes depends on the type of the split: "NaN": to the default side;
+"None": where 0 goes; "Zero": zeros are missing too. Scores are added in double, in the order of the
+trees; the start value is in the leaves of the first tree. Those of a random forest (boosting=rf)
 are divided by the number of rounds at the end.
 """
 
@@ -36,18 +37,21 @@ from rankgrove.formats.zero_missing import room_for, without_zero_rule
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
-CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing type follows them
+CATEGORICAL, DEFAULT_LEFT = (
+    1,
+    2,
+)  # bits of the decision_type of a split; the missing type follows them
 MISSING = ("None", "Zero", "NaN")
 MOST_COLUMNS = 1 << 16
 PLAIN = "Column_{}"  # the name of a feature that has none
-JSON_INFINITY = 1e300  # what dump_model writes for infinity
+JSON_INFINITY = 1e300  # written by dump_model for infinity
 
 
 # -- reading --------------------------------------------------------------------------------------
 
 
 def read_text(text: str) -> Foreign:
-    """Read a model file of LightGBM, what ``Booster.save_model`` writes."""
+    """Read a model file of LightGBM, as written by ``Booster.save_model``."""
     trees_end = re.search(r"^(end of trees|feature[ _]importances:)", text, flags=re.MULTILINE)
     before = text[: trees_end.start()] if trees_end else text
     head, *parts = re.split(r"^Tree=.*$", before, flags=re.MULTILINE)
@@ -85,28 +89,28 @@ def _check_number(header: Mapping[str, str], n_trees: int, has_end: bool) -> Non
 
 
 def read_json(document: Any) -> Foreign:
-    """Read what ``Booster.dump_model`` gives; version 2's does not say whether it is a forest."""
+    """Read the result of ``Booster.dump_model``; version 2 does not say whether it is a forest."""
     trees = as_list(inside(document, "tree_info"), "tree_info")
     return _assembled(document, [_tree_of_json(t, tree) for t, tree in enumerate(trees)])
 
 
 def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]]) -> Foreign:
-    """Put trees, each with which of its splits take zero for missing, together."""
+    """Return the model of trees, each with a mask of the splits for which zero is missing."""
     n_features = 1 + whole_number(
         inside(about, "max_feature_idx"), "max_feature_idx", 0, MOST_FEATURES
     )
     n_columns = whole_number(
         inside(about, "num_tree_per_iteration"), "num_tree_per_iteration", 1, MOST_COLUMNS
     )
-    made: list[Tree] = []
+    plain: list[Tree] = []
     room = room_for(tree for tree, _ in trees)
-    # checked before anything is walked
+    # check before any tree is traversed
     joined([tree for tree, _ in trees], n_features, 0.0, n_columns, single=False)
     for tree, is_zero in trees:
-        made.append(without_zero_rule(tree, is_zero, room))
-        room -= made[-1].n_leaves if is_zero.any() else 0
+        plain.append(without_zero_rule(tree, is_zero, room))
+        room -= plain[-1].n_leaves if is_zero.any() else 0
     objective = str(about.get("objective") or "") or None
-    ensemble = joined(made, n_features, 0.0, n_columns, single=False)
+    ensemble = joined(plain, n_features, 0.0, n_columns, single=False)
     averaged = None
     if about.get("average_output") and ensemble.n_trees:
         averaged = Averaged(ensemble, ensemble.n_rounds)
@@ -121,7 +125,7 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
 
 
 def _lines(text: str) -> dict[str, str]:
-    """Return the values of ``key=value`` lines; of others the key alone."""
+    """Return the values of ``key=value`` lines by key; other lines are keys with an empty value."""
     pairs = (line.partition("=") for line in text.splitlines() if line.strip())
     return {key.strip(): value for key, _, value in pairs}
 
@@ -177,7 +181,7 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
     if document.get("num_cat"):
         _refuse_categories(number)
     rate = float(document.get("shrinkage", 1.0)) or 1.0
-    made, is_zero = TreeParts(), []
+    parts, is_zero = TreeParts(), []
     while todo:
         node, place = todo.pop()
         if not isinstance(node, Mapping):
@@ -186,11 +190,11 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
             if "leaf_coeff" in node:
                 _refuse_linear(number)
             value = float(node["leaf_value"])
-            made.leaf(place, value, **_known(node, "leaf", value / rate))
+            parts.leaf(place, value, **_known(node, "leaf", value / rate))
             continue
         if inside(node, "decision_type") not in ("<=", "no_greater"):
             _refuse_categories(number)
-        # the first of version 2 know no type: NaN is 0
+        # early files of version 2 have no type: NaN counts as 0
         kind, threshold = node.get("missing_type", "None"), float(inside(node, "threshold"))
         if abs(threshold) >= JSON_INFINITY:
             threshold = math.copysign(math.inf, threshold)
@@ -199,7 +203,7 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
         default_left = bool(node.get("default_left", True))
         is_zero.append(kind == "Zero")
         mean = float(node.get("internal_value", np.nan)) / rate
-        at = made.split(
+        at = parts.split(
             place,
             whole_number(inside(node, "split_feature"), "split_feature", 0, MOST_FEATURES),
             threshold,
@@ -209,12 +213,12 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
         )
         todo.append((inside(node, "right_child"), (at, False)))
         todo.append((inside(node, "left_child"), (at, True)))
-    return made.tree(), np.array(is_zero, np.bool_)
+    return parts.tree(), np.array(is_zero, np.bool_)
 
 
 def _known(node: Mapping[str, Any], of: str, mean: float) -> dict[str, float]:
-    found = {name: node.get(f"{of}_{name}") for name in ("count", "weight")}
-    return {name: float(v) for name, v in found.items() if v is not None} | {"mean": mean}
+    statistics = {name: node.get(f"{of}_{name}") for name in ("count", "weight")}
+    return {name: float(v) for name, v in statistics.items() if v is not None} | {"mean": mean}
 
 
 def _features(numbers: np.ndarray) -> np.ndarray:
@@ -248,7 +252,7 @@ def write_text(ensemble: Ensemble, names: Sequence[str] | None) -> str:
     trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
     if not trees:
         trees = [make_tree([], np.empty(0), [], [], [], [0.0]) for _ in range(k)]
-    # the base stands in the leaves of every column's first tree, where LightGBM has it too
+    # the base is in the leaves of the first tree of every column, as in LightGBM
     base = [ensemble.base if t < k else 0.0 for t in range(len(trees))]
     parts = [f"Tree={t}\n{_tree_lines(tree, base[t])}\n\n" for t, tree in enumerate(trees)]
     objective = "lambdarank" if k == 1 else f"multiclass num_class:{k}"
@@ -302,7 +306,7 @@ def _tree_lines(tree: Tree, base: float) -> str:
 
 
 def _rate(tree: Tree) -> float:
-    """Return what the leaves' values are of their responses, 1 where that is unknown."""
+    """Return the ratio of the values of leaves to their responses; 1 if that is unknown."""
     mean = tree.mean[tree.n_nodes :]
     at = int(np.argmax(np.abs(np.nan_to_num(mean))))
     rate = tree.value[at] / mean[at] if mean[at] else np.nan

@@ -66,7 +66,7 @@ def write_trees(ensemble: Ensemble, name: str) -> bytes:
 
 
 def write_linear(model: Linear, name: str) -> bytes:
-    """Return the weighted sum of the features; a missing one counts as its shift."""
+    """Return the model of a weighted sum of the features; a missing value counts as its shift."""
     weight, base = model.raw_weights()
     tensors = {"weights": weight[:, None], "base": np.array([base])}
     steps = [("MatMul", ["filled", "weights"], "sum"), ("Add", ["sum", "base"], "double")]
@@ -74,7 +74,7 @@ def write_linear(model: Linear, name: str) -> bytes:
 
 
 def write_net(net: Network, name: str) -> bytes:
-    """Return the net's layers, scaling of inputs included."""
+    """Return the model of a net, including the scaling of inputs."""
     tensors = {"mean": net.mean, "scale": net.scale}
     steps = [("Sub", ["filled", "mean"], "shifted"), ("Mul", ["shifted", "scale"], "layer0")]
     kind = {"tanh": "Tanh", "relu": "Relu"}[net.activation]
@@ -97,14 +97,14 @@ def _layers(
     n_features: int,
     name: str,
 ) -> bytes:
-    """Return steps in double, from ``filled``, the features without gaps, to ``double``."""
+    """Return a model that runs `steps` in double, from ``filled`` (no NaN) to ``double``."""
     onnx = _onnx()
     make = onnx.helper.make_node
     nodes = [
         make("IsNaN", [IN], ["missing"]),
         make("Cast", [IN], ["wide"], to=onnx.TensorProto.DOUBLE),
         make("Where", ["missing", "fill", "wide"], ["filled"]),
-        *(make(kind, given, [out]) for kind, given, out in steps),
+        *(make(kind, inputs, [out]) for kind, inputs, out in steps),
         make("Cast", ["double"], [OUT], to=onnx.TensorProto.FLOAT),
     ]
     constants = [

@@ -1,15 +1,15 @@
-"""RankLib's models: its trees, forests, weights and stumps in, its LambdaMART out; QuickRank's in.
+"""RankLib: reads its trees, forests, weights and stumps, writes LambdaMART; reads QuickRank.
 
-Lines that begin with ``##`` come first. Features count from 1, are float32, and a missing one
+Lines that begin with ``##`` come first. Features count from 1 and are float32; a missing value
 counts as 0.
 
-- LambdaMART, MART: XML. A value goes left where x <= threshold. The sum is float32, to which every
-  tree adds its weight times its output, a product that is not rounded before.
+- LambdaMART, MART: XML. A value goes left if x <= threshold. The sum is float32, to which every
+  tree adds its weight times its output; the product is not rounded first.
 - Random Forests: several such ensembles; their sums are added in float64 and divided by their
   number.
 - Coordinate Ascent, AdaRank, Linear Regression: a line of ``feature:weight``, added in float64 in
-  their order; feature 0 is what the sum begins with.
-- RankBoost: a line of ``feature:threshold:weight``; a weight is added where x > threshold.
+  their order; feature 0 is the start value of the sum.
+- RankBoost: a line of ``feature:threshold:weight``; a weight is added if x > threshold.
 
 QuickRank has the XML of an ensemble in a ``<ranker>``; outputs, weights and sums are float64.
 """
@@ -40,8 +40,8 @@ TREES = ("LambdaMART", "MART")
 WEIGHTS = ("Coordinate Ascent", "AdaRank", "Linear Regression")
 FOREST, STUMPS = "Random Forests", "RankBoost"
 NETS = ("RankNet", "LambdaRank", "ListNet")
-MOST_WEIGHTS = 1 << 20  # of a linear model; more, and the number itself is the damage
-# Which elements may stand in which.
+MOST_WEIGHTS = 1 << 20  # of a linear model; a higher number is taken for damage
+# The elements that an element may contain.
 _INSIDE = {
     "bags": ("",),
     "ranker": ("",),
@@ -59,9 +59,9 @@ _INSIDE = {
 
 
 def model_name(line: str) -> str | None:
-    """Return which of RankLib's models a file is of, by its first line; None: none of them."""
+    """Return the name of the RankLib model in a file, given its first line; None: no such model."""
     name = line.strip("# \t").casefold()
-    known = {one.casefold(): one for one in (*TREES, FOREST, *WEIGHTS, STUMPS, *NETS)}
+    known = {model.casefold(): model for model in (*TREES, FOREST, *WEIGHTS, STUMPS, *NETS)}
     return known.get(name)
 
 
@@ -104,11 +104,11 @@ def _ensemble(trees: Sequence[Tree], n_columns: int = 1, *, single: bool) -> Ens
 
 
 def _forest(body: str) -> Foreign:
-    """Read several ensembles: a column is one bag's sum."""
+    """Read several ensembles: a column is the sum of one bag."""
     bags = _Parser().parse(f"<bags>{body}</bags>")
     if not any(bags):
         raise ModelFileError("it is a random forest without trees: it is damaged.")
-    # bags of fewer trees are filled up by trees that add nothing
+    # bags with fewer trees are padded with trees that add 0
     rounds = zip_longest(*bags, fillvalue=Tree.constant(0.0))
     sums = _ensemble([tree for trees in rounds for tree in trees], len(bags), single=True)
     averaged = Averaged(sums, len(bags), bags=True)
@@ -116,7 +116,7 @@ def _forest(body: str) -> Foreign:
 
 
 def _terms(body: str, kind: str, n_parts: int) -> list[list[str]]:
-    """Return the terms of the first line, each cut at its colons."""
+    """Return the terms of the first line, each split at its colons."""
     line = body.partition("\n")[0].rpartition("#")
     terms = [word.split(":") for word in (line[0] if line[1] else line[2]).split()]
     if not terms or any(len(term) != n_parts for term in terms):
@@ -168,7 +168,7 @@ class _Open:
     def __init__(self, name: str, attributes: Mapping[str, str], place: Any) -> None:
         self.name = name
         self.attributes = attributes
-        self.place = place  # of a split: where in the tree it hangs
+        self.place = place  # of a split: its place in the tree
         self.text: list[str] = []
         self.values: dict[str, float] = {}
         self.node: int | None = None
@@ -204,7 +204,7 @@ class _Parser:
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
         above = self.open[-1] if self.open else None
-        if any(one.name == "info" for one in self.open):  # what it was trained with
+        if any(element.name == "info" for element in self.open):  # the parameters of training
             self.open.append(_Open(name, attributes, None))
             return
         if above and above.name == "ranker" and name not in ("info", "ensemble"):
@@ -225,7 +225,7 @@ class _Parser:
         self.open.append(_Open(name, attributes, self._place(name, above, attributes)))
 
     def _place(self, name: str, above: _Open | None, attributes: Mapping[str, str]) -> Any:
-        """Return where in the tree a split hangs."""
+        """Return the place of a split in the tree."""
         if name != "split" or above is None:
             return None
         above.n_children += 1
@@ -255,7 +255,7 @@ class _Parser:
     def end(self, name: str) -> None:
         done = self.open.pop()
         text = "".join(done.text).strip()
-        if any(one.name == "info" for one in self.open):
+        if any(element.name == "info" for element in self.open):
             self.kind = text if name == "type" else self.kind
         elif name == "feature":
             self.open[-1].values[name] = whole_number(text, "feature", 1, MOST_FEATURES)
@@ -283,8 +283,8 @@ def _refuse_doctype(*_: Any) -> None:
 def write_text(ensemble: Ensemble) -> str:
     """Return the text of a LambdaMART model that RankLib loads.
 
-    Missing values go where 0 goes, whatever the ensemble says. Thresholds and outputs are float32;
-    the base is a tree of one leaf.
+    Missing values go where 0 goes, also if the ensemble sends them elsewhere. Thresholds and
+    outputs are float32; the base is a tree with a single leaf.
     """
     single = ensemble.for_float32()
     trees = [single.tree(t) for t in range(single.n_trees)]
@@ -306,7 +306,7 @@ def write_text(ensemble: Ensemble) -> str:
 
 
 def _split_lines(tree: Tree) -> list[str]:
-    """Return the lines of a tree, by a walk without recursion."""
+    """Return the lines of a tree, without recursion."""
     lines: list[str] = []
     # (node, its element, depth); an element of None: the end of the element at that depth
     todo: list[tuple[int, str | None, int]] = [(0 if tree.n_nodes else -1, "<split>", 2)]
@@ -328,7 +328,7 @@ def _split_lines(tree: Tree) -> list[str]:
     return lines
 
 
-def java_float(value: Any) -> str:
-    """Return the shortest text of a float32, in words that Java reads too."""
+def java_float(value: float | np.floating[Any]) -> str:
+    """Return the shortest text of a float32, in a form that Java reads too."""
     text = str(np.float32(value))
     return {"inf": "Infinity", "-inf": "-Infinity"}.get(text, text)

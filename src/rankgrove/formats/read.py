@@ -1,4 +1,4 @@
-"""Reading models of other libraries: which one a file is of is seen by its content."""
+"""Reading models of other libraries; the library is recognised by the content of the file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rankgrove.errors import ModelFileError
 from rankgrove.files import told_errors, why
 from rankgrove.formats.foreign import Foreign, ForeignWeights
 
-HEAD = 4096  # bytes that tell what a file is
-# What a damaged document may raise in a reader, ModelFileError apart.
+HEAD = 4096  # bytes by which a file is recognised
+# What a damaged document may raise in a reader, besides ModelFileError.
 _DAMAGE = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
     UnicodeError, ValueError,
 )  # fmt: skip
 DUMP = "xgboost dump"
-# Files that are known by their content, and not read: what they are, and what to do.
+# Files that are recognised by their content, but not read: what they are, and what to do.
 _NAMED = {
     "xgboost binary": "it is of XGBoost's old binary format, which is not read (XGBoost 3.1 and "
     "later do not read it either). With an XGBoost up to 3.0, xgboost.Booster(model_file=path)"
@@ -36,7 +36,7 @@ _NAMED = {
 
 
 def kind_of(path: str | Path) -> str | None:
-    """Return what model a file seems to hold: ``"rankgrove"``, or the name of a reader, or None."""
+    """Return the kind of model in a file: ``"rankgrove"``, the name of a reader, or None."""
     with told_errors(path, kind=ModelFileError), Path(path).open("rb") as file:
         head = file.read(HEAD)
     if head.startswith(b"PK\x03\x04"):
@@ -55,7 +55,7 @@ def kind_of(path: str | Path) -> str | None:
 
 
 def _named(head: bytes, begin: bytes) -> str | None:
-    """Return which file it is of those that are not read."""
+    """Return which of the kinds that are not read a file is."""
     if re.search(rb"[\4-\10]\0{7}(gbtree|gblinear|dart)", head) or head.startswith(b"bs64\t"):
         return "xgboost binary"
     if re.match(rb"booster(\[0\])?:\s", begin):
@@ -88,14 +88,14 @@ def read_foreign(
 ) -> Foreign | ForeignWeights:
     """Read a model of another library; `kind` is what :func:`kind_of` says.
 
-    `features` and `base_score` are what a dump of XGBoost lacks.
+    `features` and `base_score` are missing from a dump of XGBoost, and given by the caller.
     """
     target = Path(path)
     try:
         if kind in _NAMED:
             raise ModelFileError(_NAMED[kind])
         data = target.read_bytes()
-        with np.errstate(all="ignore"):  # numbers out of bounds are seen in what they become
+        with np.errstate(all="ignore"):  # numbers out of bounds are found in the result
             if kind == DUMP:
                 from rankgrove.formats.xgboost_dump import read_dump
 
@@ -111,7 +111,7 @@ def read_foreign(
 
 
 def _what(error: Exception) -> str:
-    """Say what is wrong with a document that a reader failed at."""
+    """Return a message about a document on which a reader failed."""
     if isinstance(error, json.JSONDecodeError):
         return f"its JSON breaks off or is wrong at line {error.lineno}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):

@@ -1,8 +1,8 @@
-"""Models for Solr's model store as JSON: trees, linear models and nets out, trees in.
+"""Solr's model store as JSON: writes trees, linear models and nets, reads trees.
 
-A tree's value goes left where x <= t + 1e-6, both float32 and their sum too; so the threshold that
-is written is one whose sum with 1e-6 is ours. A feature that a document lacks is 0. Weights,
-values, their products and the sum are float32.
+A value goes left if x <= t + 1e-6, computed in float32; so the threshold that is written is one
+whose sum with 1e-6 is ours. A feature that a document lacks is 0. Weights, values, their products
+and the sum are float32.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TREES = "MultipleAdditiveTreesModel"
 
 
 def read_document(document: Any) -> Foreign:
-    """Read a MultipleAdditiveTreesModel; its features are the columns, in the order of its list."""
+    """Read a MultipleAdditiveTreesModel; the columns are its features, in the order of its list."""
     kind = str(inside(document, "class")).rpartition(".")[2]
     if kind != TREES:
         raise ModelFileError(
@@ -37,9 +37,9 @@ def read_document(document: Any) -> Foreign:
             "made from."
         )
     names = []
-    for one in as_list(inside(document, "features"), "features"):
-        names.append(str(inside(one, "name")))
-        norm = one.get("norm")
+    for feature in as_list(inside(document, "features"), "features"):
+        names.append(str(inside(feature, "name")))
+        norm = feature.get("norm")
         if norm and "IdentityNormalizer" not in str(inside(norm, "class")):
             raise ModelFileError(
                 f"its feature {names[-1]!r} is normalised by Solr, which is not done here. Take "
@@ -65,32 +65,32 @@ def read_document(document: Any) -> Foreign:
 
 def _read_tree(number: int, tree: Any, place: Mapping[str, int], zero: bool) -> Tree:
     """Read one tree of nested nodes, without recursion; `zero`: a missing value counts as 0."""
-    weight, made = _number(inside(tree, "weight"), number), TreeParts()
+    weight, parts = _number(inside(tree, "weight"), number), TreeParts()
     todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(tree, "root"), None)]
     while todo:
         node, hangs = todo.pop()
         if not isinstance(node, Mapping):
             raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
         if "value" in node:
-            made.leaf(hangs, float(weight * _number(node["value"], number)))
+            parts.leaf(hangs, float(weight * _number(node["value"], number)))
             continue
         feature, at = (
             inside(node, "feature"),
             reached(np.array(_number(inside(node, "threshold"), number))),
         )
         left, right = inside(node, "left"), inside(node, "right")
-        if feature not in place:  # where Solr ends, with 0
-            made.leaf(hangs, 0.0)
+        if feature not in place:  # Solr stops here, with 0
+            parts.leaf(hangs, 0.0)
             continue
         to_left = bool(at >= 0) if zero else node.get("missing") == "left"
-        split = made.split(hangs, place[feature], float(at), to_left)
+        split = parts.split(hangs, place[feature], float(at), to_left)
         todo.append((right, (split, False)))
         todo.append((left, (split, True)))
-    return made.tree(np.float32)
+    return parts.tree(np.float32)
 
 
-def _number(value: Any, number: int) -> np.float32:
-    """Return a float32 that may be written as Java's text, ``"0.5f"``."""
+def _number(value: object, number: int) -> np.float32:
+    """Return a float32, which may be written in Java's form, ``"0.5f"``."""
     text = str(value).strip()
     bare = text[:-1] if text[-1:] in ("f", "F", "d", "D") else text
     try:
@@ -121,7 +121,7 @@ def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[st
 
 
 def write_linear(model: Linear, names: Sequence[str], name: str) -> str:
-    """Return a LinearModel; there is no intercept, which would lift all documents alike."""
+    """Return a LinearModel without intercept, which would add the same number to all documents."""
     weight, _ = model.raw_weights()
     used = np.flatnonzero(weight)
     params = {"weights": {names[j]: weight[j] for j in used.tolist()}}
@@ -129,7 +129,7 @@ def write_linear(model: Linear, names: Sequence[str], name: str) -> str:
 
 
 def write_net(net: Network, names: Sequence[str], name: str) -> str:
-    """Return a NeuralNetworkModel; the scaling of inputs stands in the first layer's weights."""
+    """Return a NeuralNetworkModel; the weights of its first layer include the scaling of inputs."""
     layers: list[Node] = []
     weights = [*net.layers, (net.output[:, None], np.zeros(1))]
     for number, (matrix, bias) in enumerate(weights):
@@ -157,13 +157,13 @@ def written(threshold: np.ndarray) -> np.ndarray:
 
 
 def gap(number: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-    """Return how far what Solr makes of numbers is from some thresholds."""
+    """Return the distances between the thresholds that Solr computes and the wanted ones."""
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(np.abs(reached(number).astype(np.float64) - threshold), posinf=np.inf)
 
 
 def reached(number: np.ndarray) -> np.ndarray:
-    """Return what Solr makes of a threshold."""
+    """Return the value with which Solr compares, for a threshold in the file."""
     return np.asarray(number, np.float32) + SLACK
 
 
@@ -184,5 +184,5 @@ def _java(value: Any) -> str:
 
 
 def _document(kind: str, name: str, used: Sequence[str], params: dict[str, Any]) -> str:
-    features = [{"name": one} for one in used]
+    features = [{"name": feature} for feature in used]
     return dumped({"class": PACKAGE + kind, "name": name, "features": features, "params": params})

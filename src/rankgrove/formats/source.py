@@ -1,7 +1,7 @@
 """Trees as source code without dependencies: a Python file or a C file.
 
-Both hold the trees as tables and add in the same arithmetic as ours: float64 in the order of the
-trees, or float32 where the model does. Features are rounded to float32 first.
+Both hold the trees as tables and add with our arithmetic: float64 in the order of the trees, or
+float32 if the model does. Features are rounded to float32 first.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def write_c(ensemble: Ensemble, name: str) -> str:
         numbers = _numbers(array)
         if key == "threshold":
             numbers = [_c_float(v) for v in array]
-        tables[key] = _wrapped(numbers or ["0"])  # no table of C is empty
+        tables[key] = _wrapped(numbers or ["0"])  # C has no empty arrays
     return _C.format(
         about=_about(ensemble, name),
         n_features=ensemble.n_features,
@@ -133,7 +133,7 @@ _CODES = {
 
 
 def _tables(ensemble: Ensemble) -> dict[str, np.ndarray]:
-    """Return the trees with nodes and leaves numbered through all of them."""
+    """Return the trees, with nodes and leaves numbered over all of them."""
     trees = ensemble.for_float32()
     of_node = np.repeat(np.arange(trees.n_trees), np.diff(trees.node_ptr))
 
@@ -159,7 +159,7 @@ def _numbers(array: np.ndarray) -> list[str]:
     return [repr(v) for v in wide.tolist()]
 
 
-def _c_float(value: Any) -> str:
+def _c_float(value: float | np.floating[Any]) -> str:
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     text = str(np.float32(value))

@@ -1,6 +1,6 @@
-"""UBJSON, the binary JSON that XGBoost writes: a decoder that a hostile file cannot mislead.
+"""UBJSON, the binary JSON that XGBoost writes: a decoder that is safe against hostile files.
 
-Every length is checked against what is left of the file before anything is made of it.
+Every length is checked against the rest of the file before it is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LENGTHS = "iUIlL"
 
 
 def decode(data: bytes) -> Any:
-    """Return the value that some bytes stand for; lists of one kind of numbers are arrays."""
+    """Return the decoded value; lists of numbers of one type become arrays."""
     decoder = _Decoder(data)
     value = decoder.value(decoder.marker(), 0)
     if decoder.at != len(data):
@@ -39,10 +39,10 @@ class _Decoder:
         return self.data[self.at - n : self.at]
 
     def marker(self) -> str:
-        found = "N"
-        while found == "N":  # no operation
-            found = chr(self.take(1)[0])
-        return found
+        marker = "N"
+        while marker == "N":  # no operation
+            marker = chr(self.take(1)[0])
+        return marker
 
     def peek(self) -> str:
         return chr(self.data[self.at]) if self.at < len(self.data) else ""
@@ -53,7 +53,7 @@ class _Decoder:
             raise ModelFileError(f"a length has the type {marker!r}: it is damaged.")
         return int(self.number(marker))
 
-    def number(self, marker: str) -> Any:
+    def number(self, marker: str) -> float:
         form = np.dtype(_NUMBERS[marker])
         return np.frombuffer(self.take(form.itemsize), form)[0].item()
 
@@ -80,7 +80,7 @@ class _Decoder:
         raise ModelFileError(f"there is no type {marker!r}: it is damaged.")
 
     def container(self) -> tuple[str | None, int | None]:
-        """Return the type of all values of a list or object, and their number, where given."""
+        """Return the type of all values of a list or object, and their number, if given."""
         kind = None
         if self.peek() == "$":
             self.take(1)
@@ -91,12 +91,12 @@ class _Decoder:
             return kind, None
         self.take(1)
         n = self.length()
-        # values of no bytes of their own (true, null) may not be counted up without end
+        # values without bytes (true, null) must not be repeated without end
         if n < 0 or n > len(self.data):
             raise ModelFileError("it is damaged or cut short. Copy it again.")
         return kind, n
 
-    def array(self, depth: int) -> Any:
+    def array(self, depth: int) -> np.ndarray | list[Any]:
         kind, n = self.container()
         if kind in _NUMBERS and n is not None:
             form = np.dtype(_NUMBERS[kind])

@@ -1,4 +1,4 @@
-"""Writing models for other programs: what every format can hold, and what is refused."""
+"""Writing models for other programs: what each format can hold, and what is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Written = str | bytes | tuple[str, list[str]]
 
 @dataclass(frozen=True)
 class Labels:
-    """What a model is called, and its features; `given`: whether those are somebody's words."""
+    """The names of a model and its features; `given`: whether a user named the features."""
 
     name: str
     features: Sequence[str]
@@ -33,12 +33,12 @@ class Format:
 
     Attributes
     ----------
-    program : whose it is
-    ending : of its files; "" where others have the same
-    trees, linear, net : how such a model is written; None: it cannot be
-    columns : whether trees may give several scores a row
-    zero : whether a missing value counts as 0 there
-    positive : whether scores below 0 are refused there
+    program : the program that reads it
+    ending : of its files; "" if other formats have the same
+    trees, linear, net : the functions that write such models; None: they cannot be written
+    columns : whether trees may give several scores per row
+    zero : whether the program takes a missing value for 0
+    positive : whether the program refuses scores below 0
     """
 
     program: str
@@ -103,17 +103,17 @@ def encode(
     shift: bool | None = None,
     learned_missing: bool = True,
 ) -> tuple[bytes, list[str]]:
-    """Return a model in a format, and notes on what is not exactly the same there.
+    """Return a model in a format, and notes on what is not exactly preserved.
 
     Parameters
     ----------
-    model : what to write
+    model : the model to write
     to : one of FORMATS
     labels : names of the model and its features
-    zero : take 0 for a missing value, where the format does
-    shift : add a constant so that no score of trees is negative; None: where the format needs it
-    learned_missing : whether what the model does with missing values was learned, or may have been;
-        what was not is given up, and said
+    zero : let missing values count as 0, if the format requires it
+    shift : add a constant so that no score of trees is negative; None: if the format needs it
+    learned_missing : whether the model's treatment of missing values was learned, or may have been;
+        one that was not learned is given up, with a note
     """
     form = FORMATS[to]
     writer = _writer(form, model)
@@ -176,7 +176,7 @@ def _others(able: Callable[[Format], bool]) -> str:
 def _with_zero_for_missing(
     model: Model, form: Format, zero: bool, learned: bool
 ) -> tuple[Model, list[str]]:
-    """Return a model whose missing values count as 0; refuse to change what was learned unasked."""
+    """Return a model whose missing values count as 0; refuse to change learned ones unasked."""
     if isinstance(model, Ensemble):
         as_zero = model.threshold >= 0.0
         n = int(np.count_nonzero(model.missing_left != as_zero))
@@ -200,14 +200,14 @@ def _with_zero_for_missing(
 
 
 def _shifted(ensemble: Ensemble) -> tuple[Ensemble, str]:
-    """Return the ensemble with a base that leaves no score below 0, and what was added."""
+    """Return the ensemble with a base that makes no score negative, and a note."""
     least, size = ensemble.base, abs(ensemble.base)
     if ensemble.n_trees:
         starts = ensemble.leaf_ptr[:-1]
         lowest = np.minimum.reduceat(ensemble.value, starts)
         least += float(lowest.sum())
         size += float(np.maximum.reduceat(np.abs(ensemble.value), starts).sum())
-    # sums in float32 may come out lower by a rounding a tree
+    # sums in float32 may be lower, by one rounding per tree
     least -= size * (ensemble.n_trees + 2) * float(np.finfo(np.float32).eps)
-    made = replace(ensemble, base=ensemble.base - least)
-    return made, f"All scores are higher by {-least:.9g}, so that none is below 0."
+    shifted = replace(ensemble, base=ensemble.base - least)
+    return shifted, f"All scores are higher by {-least:.9g}, so that none is below 0."

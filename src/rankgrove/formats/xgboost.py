@@ -1,9 +1,9 @@
-"""XGBoost's models: its JSON and UBJSON files in, JSON out.
+"""XGBoost: reads its JSON and UBJSON files, writes JSON.
 
-A value goes left where x < threshold, in float32, a missing one to the default side; a leaf's value
-stands among the thresholds. Scores are float32: the base score, then every tree, in their order.
-The base score is a prediction; what is added up is its margin. All of this was found by comparing
-with versions 1.7, 2.1, 3.0 and 3.2.
+A value goes left if x < threshold, in float32, a missing value to the default side; the values of
+leaves are stored among the thresholds. Scores are float32: the base score, then every tree, in
+their order. The base score is a prediction; its margin is what is added. All of this was found by
+comparing with versions 1.7, 2.1, 3.0 and 3.2.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ctypes
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,10 @@ from rankgrove.formats.foreign import (
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
-# Objectives whose base score is a probability or a mean; of the others it is a margin.
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+# Objectives whose base score is a probability or a mean; for the others it is a margin.
 LOGISTIC = ("binary:logistic", "reg:logistic")
 LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
 IDENTICAL = (
@@ -41,9 +44,9 @@ IDENTICAL = (
     "rank:pairwise", "reg:absoluteerror", "reg:linear", "reg:pseudohubererror", "reg:squarederror",
     "reg:squaredlogerror",
 )  # fmt: skip
-LEAST_PROBABILITY = np.float32(1e-6)  # a base score of 0 or 1 is moved by so much
+LEAST_PROBABILITY = np.float32(1e-6)  # a base score of 0 or 1 is moved by this
 MOST_CLASSES = 1 << 16
-_VERSION = [2, 1, 0]  # of the form that is written: 1.7 to 3.2 were seen to read it
+_VERSION = [2, 1, 0]  # of the form that is written; 1.7 to 3.2 were tested to read it
 _ROOT = 2147483647  # the parent of the root
 
 
@@ -51,7 +54,7 @@ _ROOT = 2147483647  # the parent of the root
 
 
 def read_document(document: Any) -> Foreign:
-    """Read the content of a JSON or UBJSON file, what ``Booster.save_model`` writes."""
+    """Read the content of a JSON or UBJSON file, as written by ``Booster.save_model``."""
     learner = inside(document, "learner")
     params = inside(learner, "learner_model_param")
     objective = str(inside(learner, "objective", "name"))
@@ -74,14 +77,14 @@ def read_document(document: Any) -> Foreign:
     # the hessian of a squared error is 1: the sum of hessians is the number of rows
     counts = objective == "reg:squarederror"
     trees = [
-        _tree(t, one, np.float32(w), counts)
-        for t, (one, w) in enumerate(zip(listed, factor, strict=True))
+        _tree(t, tree, np.float32(w), counts)
+        for t, (tree, w) in enumerate(zip(listed, factor, strict=True))
     ]
     column = whole(inside(model, "tree_info"), "tree_info", len(trees))
     margins = _margins(inside(params, "base_score"), objective, n_columns)
     ordered = _by_round(trees, column, n_columns)
     base = float(margins[0])
-    if np.any(margins != margins[0]):  # one a class: a first round of constants
+    if np.any(margins != margins[0]):  # one per class: a first round of constants
         base = 0.0
         ordered = [*(_constant(float(margin)) for margin in margins), *ordered]
     names = learner.get("feature_names", []) if isinstance(learner, dict) else []
@@ -119,8 +122,8 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
     if inner.size and not 0 <= feature[inner].min() <= feature[inner].max() <= MOST_FEATURES:
         raise ModelFileError(f"tree {number} splits on an unknown feature: it is damaged.")
     at = condition[inner]
-    # x < t is x <= the float32 before t. Nothing is below minus infinity: that split tells missing
-    # values from all others, and is turned round.
+    # x < t is x <= the float32 before t. Nothing is below minus infinity: such a split separates
+    # missing values from all others, and is reversed.
     turned = at == -np.inf
     threshold = np.where(turned, np.float32(np.inf), beside(at, -np.inf))
     left, right = np.where(turned, right, left), np.where(turned, left, right)
@@ -128,7 +131,7 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
     weight = reals(document.get("sum_hessian", [math.nan] * n), "sum_hessian", n)
     response = reals(document.get("base_weights", [math.nan] * n), "base_weights", n)
     if np.array_equal(response[leaves].astype(np.float32), condition[leaves]):
-        response[leaves] = np.nan  # with the learning rate in them, which is not known
+        response[leaves] = np.nan  # they include the learning rate, which is not known
     order = np.concatenate([inner, leaves])
     is_count = counts and np.array_equal(weight, np.round(weight))
     return make_tree(
@@ -148,7 +151,7 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
 def _by_level(
     number: int, left: np.ndarray, right: np.ndarray, is_leaf: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nodes and the leaves below the root, parents first, and the nodes' children."""
+    """Return the nodes and the leaves below the root, parents first, and the children of nodes."""
     levels, seen = [np.zeros(min(1, left.size), np.int64)], 0
     while levels[-1].size:
         here = levels[-1]
@@ -168,32 +171,36 @@ def _by_level(
 
 
 def _by_round(trees: Sequence[Tree], column: np.ndarray, n_columns: int) -> list[Tree]:
-    """Return the trees so that tree t adds to column t modulo their number; order is kept."""
+    """Return the trees in an order in which tree t adds to column t modulo `n_columns`."""
     of_column = [[trees[t] for t in np.flatnonzero(column == c).tolist()] for c in range(n_columns)]
-    if len({len(own) for own in of_column}) > 1 or sum(map(len, of_column)) != len(trees):
+    if len({len(trees_of_column) for trees_of_column in of_column}) > 1 or sum(
+        map(len, of_column)
+    ) != len(trees):
         raise ModelFileError("its classes have unequal numbers of trees: it is damaged.")
     return [tree for trees_of_round in zip(*of_column, strict=True) for tree in trees_of_round]
 
 
-def _margins(given: Any, objective: str, n_columns: int) -> np.ndarray:
-    """Return what the scores of every class begin with, as float32."""
-    listed = json.loads(given) if isinstance(given, str) else given
+def _margins(base_score: object, objective: str, n_columns: int) -> np.ndarray:
+    """Return the start values of the scores of every class, as float32."""
+    listed = json.loads(base_score) if isinstance(base_score, str) else base_score
     scores = _single(listed if isinstance(listed, list) else [listed], "base_score")
     if scores.size == 1:
         scores = np.repeat(scores, n_columns)
     if scores.size != n_columns or not np.isfinite(scores).all():
-        raise ModelFileError(f"its base_score is {given!r}: it is damaged.")
-    one = np.float32(1.0)
+        raise ModelFileError(f"its base_score is {base_score!r}: it is damaged.")
+    unit = np.float32(1.0)
     if objective in LOGISTIC:
         if not np.all((scores >= 0) & (scores <= 1)):
-            raise ModelFileError(f"its base_score is {given!r}, no probability: it is damaged.")
-        scores = np.clip(scores, LEAST_PROBABILITY, one - LEAST_PROBABILITY)
-        return np.array([-_log(one / p - one) for p in scores], np.float32)
+            raise ModelFileError(
+                f"its base_score is {base_score!r}, no probability: it is damaged."
+            )
+        scores = np.clip(scores, LEAST_PROBABILITY, unit - LEAST_PROBABILITY)
+        return np.array([-_log(unit / p - unit) for p in scores], np.float32)
     if objective in LOGARITHMIC:
         if not np.all(scores > 0):
             raise ModelFileError(
-                f"its base_score is {given!r}, of which {objective} takes the logarithm: it has no "
-                "scores, in XGBoost neither. Train it with a base_score above 0."
+                f"its base_score is {base_score!r}, of which {objective} takes the logarithm: it "
+                "has no scores, in XGBoost neither. Train it with a base_score above 0."
             )
         return np.array([_log(p) for p in scores], np.float32)
     if objective not in IDENTICAL and np.any(scores != 0):
@@ -205,17 +212,17 @@ def _margins(given: Any, objective: str, n_columns: int) -> np.ndarray:
 
 
 def _log(value: np.float32) -> float:
-    """Return the C library's logf, which XGBoost calls: it is not always the nearest float32."""
+    """Return logf of the C library, as XGBoost does: it is not always the nearest float32."""
     try:
         logf = ctypes.CDLL(None).logf
         logf.restype, logf.argtypes = ctypes.c_float, [ctypes.c_float]
         return float(logf(float(value)))
-    except (OSError, AttributeError, TypeError):  # not to be had: the nearest float32
+    except (OSError, AttributeError, TypeError):  # not available: the nearest float32
         return math.log(value)
 
 
-def _single(values: Any, name: str, n: int | None = None) -> np.ndarray:
-    """Return a list of numbers as float32: the text of each is of the nearest float32."""
+def _single(values: object, name: str, n: int | None = None) -> np.ndarray:
+    """Return a list of numbers as float32, of which they are the shortest texts."""
     with np.errstate(over="ignore"):
         return reals(values, name, n).astype(np.float32)
 
@@ -230,13 +237,13 @@ def _constant(value: float) -> Tree:
 def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
     """Return the JSON of a model that ``xgboost.Booster(model_file=...)`` loads.
 
-    Thresholds and leaves become float32. The model is for ``rank:pairwise``, which leaves scores as
-    they are; of classes ``multi:softprob``.
+    Thresholds and leaves become float32. The objective is ``rank:pairwise``, which does not
+    transform scores; for classes it is ``multi:softprob``.
     """
     k, single = ensemble.n_columns, ensemble.for_float32()
     trees = [_tree_document(single.tree(t), t, single.n_features) for t in range(single.n_trees)]
     n_trees = len(trees)
-    # the parameters' name of version 2, and that of version 1
+    # the name of the parameters in version 2, and in version 1
     params: dict[str, Any] = {"lambdarank_param": {}, "lambda_rank_param": {}}
     objective = {"name": "rank:pairwise", **params}
     if k > 1:
@@ -271,9 +278,9 @@ def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
 
 
 def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
-    """Return a tree; its places, nodes and leaves, are numbered so that siblings are neighbours.
+    """Return a tree, with nodes and leaves numbered so that siblings are neighbours.
 
-    XGBoost takes the place after the left child for the right one.
+    XGBoost expects the right child directly after the left one.
     """
     n, n_all = tree.n_nodes, tree.n_nodes + tree.n_leaves
     place = np.zeros(n_all, np.int64)  # of our nodes, and then of our leaves
@@ -281,8 +288,8 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
     place[left], place[right] = 2 * np.arange(n) + 1, 2 * np.arange(n) + 2
     inner = place[:n]
 
-    def spread(of_nodes: Any, rest: Any, kind: Any = np.int64) -> np.ndarray:
-        """Return numbers of nodes, and of leaves, in the order of places."""
+    def spread(of_nodes: np.ndarray, rest: ArrayLike, kind: DTypeLike = np.int64) -> np.ndarray:
+        """Return the numbers of nodes and of leaves in the order of places."""
         values = np.full(n_all, rest, kind) if np.ndim(rest) == 0 else np.empty(n_all, kind)
         values[inner] = of_nodes
         if np.ndim(rest):
@@ -297,7 +304,7 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
     with np.errstate(over="ignore"):
         value = tree.value.astype(single)
     return {
-        # of leaves with the learning rate in them, as XGBoost has them
+        # those of leaves include the learning rate, as in XGBoost
         "base_weights": _floats(spread(mean, value, single)),
         "categories": [],
         "categories_nodes": [],

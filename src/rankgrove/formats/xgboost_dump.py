@@ -1,8 +1,8 @@
 """XGBoost's dumps: the JSON of ``Booster.get_dump`` and ``dump_model``.
 
-A dump is a list of nested trees: a value goes to "yes" where x < split_condition, in float32, a
-missing one to "missing". It lacks the base score, the number of classes and of features, and the
-weights of dart; features have names, ``f0``, ``f1``, ... where there were none.
+A dump is a list of nested trees: a value goes to "yes" if x < split_condition, in float32, a
+missing value to "missing". It lacks the base score, the numbers of classes and features, and the
+weights of dart; features have names, by default ``f0``, ``f1``, ...
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NO_BASE = (
 
 
 def read_dump(document: Any, features: Sequence[str] | None, base_score: float | None) -> Foreign:
-    """Read a dump; `features` are the names of all columns in their order."""
+    """Read a dump; `features` are the names of all columns, in order."""
     listed = [
         json.loads(tree) if isinstance(tree, str) else tree for tree in as_list(document, "dump")
     ]
@@ -62,7 +62,7 @@ class _Columns:
         self.given = features is not None
         self.highest = 0
 
-    def of(self, name: Any, number: int) -> int:
+    def of(self, name: object, number: int) -> int:
         plain = _PLAIN.fullmatch(name) if isinstance(name, str) else None
         if isinstance(name, str) and name in self.place:
             column = self.place[name]
@@ -87,14 +87,14 @@ class _Columns:
 
 def _tree(number: int, root: Any, columns: _Columns) -> Tree:
     """Read one tree of nested nodes, without recursion."""
-    made = TreeParts()
+    parts = TreeParts()
     todo: list[tuple[Any, tuple[int, bool] | None]] = [(root, None)]
     while todo:
         node, place = todo.pop()
         if not isinstance(node, Mapping):
             raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
         if "leaf" in node:
-            made.leaf(place, _single(node["leaf"], number), **_known(node))
+            parts.leaf(place, _single(node["leaf"], number), **_known(node))
             continue
         name = inside(node, "split")
         if "split_condition" not in node or isinstance(node["split_condition"], list):
@@ -116,10 +116,10 @@ def _tree(number: int, root: Any, columns: _Columns) -> Tree:
             )
         # x < t is x <= the float32 before t
         at = float(beside(np.array(_single(node["split_condition"], number)), -math.inf))
-        at_node = made.split(place, column, at, missing == yes, **_known(node))
+        at_node = parts.split(place, column, at, missing == yes, **_known(node))
         todo.append((children[no], (at_node, False)))
         todo.append((children[yes], (at_node, True)))
-    return made.tree(np.float32)
+    return parts.tree(np.float32)
 
 
 def _known(node: Mapping[str, Any]) -> dict[str, float]:
@@ -128,7 +128,7 @@ def _known(node: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(node[word]) for name, word in named.items() if word in node}
 
 
-def _single(value: Any, number: int) -> float:
+def _single(value: object, number: int) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ModelFileError(f"tree {number} has {value!r} in place of a number: it is damaged.")
     with np.errstate(over="ignore"):

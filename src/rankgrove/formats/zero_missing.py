@@ -1,13 +1,13 @@
-"""What LightGBM takes for zero, as plain thresholds.
+"""LightGBM's rule for zeros, expressed by plain thresholds.
 
-Values of at most `ZERO` in size are 0 to it: they stand all on the side of 0, and a threshold among
-them is moved to their end. Where zero stands for missing, a split sends them to one side, whatever
-the threshold says::
+LightGBM takes values with an absolute value of at most `ZERO` for 0: they all go to the side of 0,
+and a threshold among them is moved to their end. If zero stands for missing, a split sends them to
+its default side, whatever the threshold::
 
     x <= t: left        -ZERO <= x <= ZERO: the default side        else: right
 
-Where the default side is not that of the threshold, a node becomes up to three in a row, and what
-hangs below it hangs below each of them.
+If the default side is not that of the threshold, a node becomes a chain of up to three nodes, and
+its subtrees are repeated below each of them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from rankgrove.model.tree import Tree
 
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold
 BELOW = math.nextafter(-ZERO, -math.inf)  # the highest number that is below every zero
-LEAST_ROOM, MOST_TIMES = 1 << 17, 8  # leaves that all trees together may become
+LEAST_ROOM, MOST_TIMES = 1 << 17, 8  # limit of the growth of the number of leaves
 
 
 def room_for(trees: Iterable[Tree]) -> int:
-    """Return how many leaves some trees may become."""
+    """Return the number of leaves that some trees may have after the conversion."""
     return max(LEAST_ROOM, MOST_TIMES * sum(tree.n_leaves for tree in trees))
 
 
 def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
-    """Return a tree of plain splits; `is_zero` says which have the rule, their `missing_left` is
-    the default side. `room` is how many leaves it may have at the most."""
+    """Return a tree of plain splits.
+
+    `is_zero` says which splits have the rule; their `missing_left` is the default side. `room` is
+    the maximum number of leaves.
+    """
     tree = _with_zeros_together(tree)
     if not is_zero.any():
         return tree
@@ -51,7 +54,7 @@ def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
 
 
 def _with_zeros_together(tree: Tree) -> Tree:
-    """Return the tree with all values that are 0 to LightGBM on the side of 0."""
+    """Return the tree with all values that LightGBM takes for 0 on the side of 0."""
     threshold = np.array(tree.threshold, np.float64)
     threshold[(threshold >= 0.0) & (threshold < ZERO)] = ZERO
     threshold[(threshold < 0.0) & (threshold > BELOW)] = BELOW
@@ -59,9 +62,9 @@ def _with_zeros_together(tree: Tree) -> Tree:
 
 
 def _chain(threshold: float, default_left: bool) -> list[tuple[float, bool]]:
-    """Return (threshold, does the left child lead left) of the nodes that a split becomes.
+    """Return (threshold, whether the left child leads left) of the nodes of a split's chain.
 
-    The right child of each is the next one; of the last, it is the other side than its left.
+    The right child of each is the next node; that of the last leads to the side opposite its left.
     """
     if default_left:
         if threshold >= ZERO:
@@ -77,14 +80,14 @@ def _chain(threshold: float, default_left: bool) -> list[tuple[float, bool]]:
 
 
 def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) -> Tree:
-    """Return the tree with chains in the place of nodes; its statistics are unknown."""
-    made = TreeParts()
+    """Return the tree with nodes replaced by chains; its statistics are unknown."""
+    parts = TreeParts()
     todo: list[tuple[int, tuple[int, bool] | None]] = [(0, None)]
     while todo:
         child, place = todo.pop()
         if child < 0:
-            made.leaf(place, float(tree.value[~child]))
-            if len(made.value) > room:
+            parts.leaf(place, float(tree.value[~child]))
+            if len(parts.value) > room:
                 raise ModelFileError(
                     "it was trained with zero_as_missing, and as plain thresholds its trees would "
                     f"have more than {MOST_TIMES} times as many leaves. Train it with NaN for "
@@ -97,9 +100,9 @@ def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) 
         for at, (threshold, leads_left) in enumerate(chain):
             # a missing value leaves the chain at the first node that leads to its side
             to_left = leads_left == default_left
-            node = made.split(place, int(tree.feature[child]), threshold, to_left)
+            node = parts.split(place, int(tree.feature[child]), threshold, to_left)
             todo.append((sides[leads_left], (node, True)))
             place = (node, False)
             if at == len(chain) - 1:
                 todo.append((sides[not leads_left], place))
-    return made.tree()
+    return parts.tree()

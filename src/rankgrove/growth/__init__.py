@@ -1,1 +1,1 @@
-"""Growing one regression tree on binned rows from a gradient and a hessian a row."""
+"""Growing one regression tree on binned rows from a gradient and a hessian per row."""

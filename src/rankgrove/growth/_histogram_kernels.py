@@ -1,19 +1,19 @@
-"""Kernels of histograms: add rows' packed sums to the bins they fall into.
+"""Kernels of histograms: add the packed sums of rows to their bins.
 
 Rows are taken ROWS_AT_ONCE at a time. Their words are gathered block by block, so that the adding
-loop reads straight on and the 8 x 256 sums of a block stay in the first-level cache::
+loop reads consecutive memory and the 8 x 256 sums of a block stay in the first-level cache::
 
     words (by row)              buffer (by block of 8 features)
     r4:  w0 w1 w2               b0:  r4.w0  r9.w0  r17.w0 ...  --+
     r9:  w0 w1 w2       ->      b1:  r4.w1  r9.w1  r17.w1 ...    +->  hist[0, b]: 8 x 256 int64
     r17: w0 w1 w2               b2:  r4.w2  r9.w2  r17.w2 ...
 
-A line of the buffer is PADDING words longer than it need be: lines exactly 4 KiB apart would all
-fall into the same few places of the cache, which makes the whole 1.7 times slower.
+A line of the buffer is PADDING words longer than necessary: lines exactly 4 KiB apart would share
+the same few lines of the cache, which makes the whole 1.7 times slower.
 
-Features that have one value in most rows stand together in blocks, so that all eight have it in
-many rows: such a row is not added eight times; what all of them add is known from the total. The
-last block may have few features: then only these are added.
+Features with one dominant value are in the same blocks, so that in many rows all eight features of
+a block have their dominant value. Such rows are not added eight times: their sum is known from the
+total. The last block may have few features; then only these are added.
 """
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
@@ -26,10 +26,10 @@ from rankgrove.growth._kernel_tools import bounds, prefetch, unsigned
 
 ROWS_AT_ONCE = 512
 PADDING = 24
-AHEAD = 16  # rows asked for before they are read
+AHEAD = 16  # rows between prefetching and reading
 LINE = 8  # words of a cache line
-SKIP = -1  # how to add a block: rows with the common word all at once
-FEW = 4  # up to so many features are added one by one
+SKIP = -1  # a way to add a block: all rows with the common word at once
+FEW = 4  # up to this number, features are added one by one
 
 
 @njit(cache=True)
@@ -81,7 +81,7 @@ def _add_few(hist, words, sums, m, n_features):
 def accumulate(words, common, how, packed, rows, hist):
     """Set hist (planes, blocks, 2048) to the sums of ``packed[:, rows]`` in every bin.
 
-    ``how[b]`` is SKIP where rows whose word of block b is ``common[b]`` are passed over, else the
+    ``how[b]`` is SKIP if rows whose word of block b is ``common[b]`` are skipped, otherwise the
     number of features of the block.
     """
     n = rows.size

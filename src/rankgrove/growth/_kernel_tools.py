@@ -1,13 +1,14 @@
-"""What several kernels of growth need: parts of a range, asking memory for rows ahead.
+"""Tools of several kernels of growth: parts of a range, prefetching of rows.
 
-Kernels that go over rows come in twos: one does a part of the rows, ``..., part, n_parts)``, the
-other all parts in parallel, ``..., n_parts)``. :func:`run_parts` calls the right one: with a single
-part no parallel region is entered.
+Kernels over rows come in pairs: one does a part of the rows, ``..., part, n_parts)``, the other all
+parts in parallel, ``..., n_parts)``. :func:`run_parts` calls the right one: with a single part no
+parallel region is entered.
 """
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numba.extending import intrinsic
 
 @njit(cache=True, inline="always")
 def unsigned(row):
-    """Return a row number as an index that is never tested for being negative: twice as fast."""
+    """Return a row number as an index without a test for negative numbers: twice as fast."""
     return np.uint64(np.uint32(row))
 
 
@@ -48,9 +49,14 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return signature, generate
 
 
-def run_parts(one: Any, all_parallel: Any, n_parts: int, *arguments: Any) -> None:
+def run_parts(
+    one_part: Callable[..., None],
+    all_parallel: Callable[..., None],
+    n_parts: int,
+    *arguments: object,
+) -> None:
     """Run a kernel over its rows in `n_parts` parts; see the module."""
     if n_parts == 1:
-        one(*arguments, 0, 1)
+        one_part(*arguments, 0, 1)
     else:
         all_parallel(*arguments, n_parts)

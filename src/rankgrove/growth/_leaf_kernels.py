@@ -1,4 +1,4 @@
-"""Kernels of leaf sums: fixed-point sums in two whole numbers a leaf."""
+"""Kernels of leaf sums: fixed-point sums in two whole numbers per leaf."""
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
@@ -13,8 +13,8 @@ from rankgrove.growth._kernel_tools import bounds, unsigned
 def leaf_sums_part(values, rows, leaf_of, scale, fraction, out, part, n_parts):
     """Add to ``out[part, leaf]`` the row count, the sum of whole parts and that of fractions.
 
-    A value times `scale` is split into a whole part and `fraction` times the rest, cut off; both
-    scales are powers of two, so that nothing but the last cut rounds.
+    A value times `scale` is split into a whole part and `fraction` times the rest, truncated. Both
+    scales are powers of two, so that only this truncation rounds.
     """
     low, high = bounds(0, rows.size, part, n_parts)
     sums = out[part]

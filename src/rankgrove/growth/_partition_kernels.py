@@ -1,7 +1,7 @@
 """Kernels of partition: the rows of a leaf divided among its children, in order.
 
 ``order`` lists the rows leaf by leaf. A part of a leaf's rows is divided into two work arrays
-without a branch (every row is written to both, and one of the two ends moves on)::
+without a branch (every row is written to both, and one of the two ends advances)::
 
     order    | . . . part 0 . . . | . . . part 1 . . . |
     lefts    | a c d              | g h                |      then copied to  a c d g h | b e f i
@@ -18,15 +18,15 @@ from numba import njit, prange
 
 from rankgrove.growth._kernel_tools import bounds, unsigned
 
-ROWS_AT_ONCE = 2048  # whose codes are routed down a tree while they stay in the cache
+ROWS_AT_ONCE = 2048  # rows that are routed down a tree while their codes stay in the cache
 
 
 @njit(cache=True)
 def divide(column, bin, missing_left, order, start, end, lefts, rights):
     """Divide rows ``order[start:end]`` into lefts and rights from `start` on; count the left.
 
-    Where missing values go left, codes are turned by one, so that one comparison does: their code,
-    the highest, becomes 0.
+    If missing values go left, 1 is added to all codes modulo 256: theirs, the highest, becomes 0,
+    so that one comparison is enough.
     """
     turn = np.uint8(1 if missing_left else 0)
     limit = np.uint8(np.uint8(bin) + turn)
@@ -44,7 +44,7 @@ def divide(column, bin, missing_left, order, start, end, lefts, rights):
 def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of):
     """Set ``leaf_of[row]`` of a few rows by dividing them down a tree, in one thread.
 
-    Children have higher numbers than their parent, so one pass over the nodes does it.
+    Children have higher numbers than their parent, so one pass over the nodes is enough.
     """
     n_nodes = position.size
     order = rows.copy()
@@ -82,7 +82,7 @@ def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of)
 
 @njit(cache=True, parallel=True)
 def route(codes, rows, position, bins, missing_left, left, right, leaf_of):
-    """Set ``leaf_of[row]`` of all `rows`, some at a time."""
+    """Set ``leaf_of[row]`` of all `rows`, chunk by chunk."""
     n = rows.size
     for chunk in prange((n + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
         some = rows[chunk * ROWS_AT_ONCE : min((chunk + 1) * ROWS_AT_ONCE, n)]

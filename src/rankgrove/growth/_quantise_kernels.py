@@ -1,4 +1,4 @@
-"""Kernels of quantising: the range of some numbers, and their stochastic rounding."""
+"""Kernels of quantising: the range of numbers, and their stochastic rounding."""
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rankgrove.growth._kernel_tools import bounds, unsigned
 
 @njit(cache=True)
 def largest_part(values, rows, out, part, n_parts):
-    """Set ``out[part]`` to the largest magnitude; infinite where one is not a number."""
+    """Set ``out[part]`` to the largest magnitude; infinite if there is a NaN."""
     low, high = bounds(0, rows.size, part, n_parts)
     most = 0.0
     for i in range(low, high):

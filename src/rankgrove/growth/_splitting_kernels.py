@@ -11,6 +11,8 @@ that gains nothing gains exactly 0.
 # mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -18,8 +20,33 @@ MISSING = 255
 _COUNT = np.int64(0xFFFFFFFF)
 NOTHING = -1.0  # the gain of a candidate that is not allowed
 FEATURES_A_BLOCK = 8
-# What is found: feature, bin, missing left, any missing, packed sum and hessian of the left.
+# Of a split: feature, bin, missing left, any missing, packed sum and hessian of the left child.
 OUT_FIELDS = 6
+
+
+class SearchRules(NamedTuple):
+    """What the search for the best splits of one or two leaves depends on.
+
+    Attributes
+    ----------
+    n_bins, columns : one per feature
+    allowed : leaves x features: which features a leaf may use
+    totals, weights : of every leaf, the packed sum and the quantised hessian
+    step : the value of one unit of a quantised hessian
+    l2, min_leaf : as in :class:`~rankgrove.growth.splitting.SplitRules`
+    count_bits, hessian_bits : of a packed sum; 0 hessian bits: it has none
+    """
+
+    n_bins: np.ndarray
+    columns: np.ndarray
+    allowed: np.ndarray
+    totals: np.ndarray
+    weights: np.ndarray
+    step: float
+    l2: float
+    min_leaf: int
+    count_bits: int
+    hessian_bits: int
 
 
 @njit(cache=True)
@@ -50,7 +77,7 @@ def _score(gradient, hessian):
 
 @njit(cache=True, error_model="numpy")
 def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
-    """As for least squares; `weights` are the hessians' prefix sums in units of `step`."""
+    """As for least squares; `weights` are the prefix sums of hessians, in units of `step`."""
     sum_all = np.float64(total >> np.int64(32))
     count_all = total & _COUNT
     before = _score(sum_all, np.float64(weight) * step + l2)
@@ -66,9 +93,9 @@ def _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains):
 
 
 @njit(cache=True)
-def _unpack(prefix, weights, fields, n):
-    """Bring sums of three fields into the form of two planes: gradient and count, and hessian."""
-    count_bits, hessian_bits = fields
+def _unpack(prefix, weights, count_bits, hessian_bits, n):
+    """Bring sums of three fields into the form of two: gradient and count, and hessian."""
+
     for b in range(n):
         both = prefix[b] & ((np.int64(1) << (count_bits + hessian_bits)) - np.int64(1))
         weights[b] = both >> count_bits
@@ -78,45 +105,29 @@ def _unpack(prefix, weights, fields, n):
 
 
 @njit(cache=True)
-def _scan_side(
-    hist,
-    block,
-    start,
-    missing_left,
-    n,
-    total,
-    weight,
-    step,
-    l2,
-    min_leaf,
-    fields,
-    prefix,
-    weights,
-    gains,
-):
+def _scan_side(hist, block, start, missing_left, n, child, rules, prefix, weights, gains):
     """Fill the gains of a feature's n candidates with missing values on one side."""
+    total, min_leaf = rules.totals[child], rules.min_leaf
     missing = hist[0, block, start + MISSING] if missing_left else np.int64(0)
     _prefix(hist[0, block], start, missing, n, prefix)
     if hist.shape[0] == 2:
         missing = hist[1, block, start + MISSING] if missing_left else np.int64(0)
         _prefix(hist[1, block], start, missing, n, weights)
-    elif fields[1] > 0:
-        _unpack(prefix, weights, fields, n)
+    elif rules.hessian_bits > 0:
+        _unpack(prefix, weights, rules.count_bits, rules.hessian_bits, n)
     else:
         _mse_gains(prefix, total, min_leaf, n, gains)
         return
-    _newton_gains(prefix, total, weights, weight, step, l2, min_leaf, n, gains)
+    weight = rules.weights[child]
+    _newton_gains(prefix, total, weights, weight, rules.step, rules.l2, min_leaf, n, gains)
 
 
 @njit(cache=True)
-def scan_block(
-    hist, block, n_bins, columns, allowed, total, weight, step, l2, min_leaf, fields, out_gain, out
-):
+def scan_block(hist, block, child, rules, out_gain, out):
     """Find the best split among the eight features of a block of a leaf's histogram.
 
-    In: hist (planes, blocks, 2048); n_bins, columns and allowed, one a feature; total packed and
-    weight (quantised hessian) of the leaf; fields, the bits of count and hessian in a sum.
-    Out: out_gain[block] and out[block] (OUT_FIELDS).
+    In: hist (planes, blocks, 2048); child, the number of the leaf in rules (SearchRules).
+    Out: out_gain[child, block] and out[child, block] (OUT_FIELDS).
     """
     prefix = np.empty(256, np.int64)
     weights = np.zeros(256, np.int64)
@@ -124,20 +135,19 @@ def scan_block(
     best = NOTHING
     best_column = -1
     first = block * FEATURES_A_BLOCK
-    count_mask = (np.int64(1) << fields[0]) - np.int64(1)
+    n_bins, columns, allowed = rules.n_bins, rules.columns, rules.allowed[child]
+    best_split = out[child, block]
+    count_mask = (np.int64(1) << rules.count_bits) - np.int64(1)
     for feature in range(first, min(first + FEATURES_A_BLOCK, n_bins.size)):
         if not allowed[feature]:
             continue
         start = (feature - first) * 256
         n_missing = hist[0, block, start + MISSING] & count_mask
-        best_bin = -1  # of this feature, as far as it is the best of all
+        best_bin = -1  # of this feature, if it has the best split so far
         for missing_left in range(2 if n_missing else 1):
-            # All values left of the missing ones is a split; left together with them is none.
+            # Separating all values from the missing ones is a split; sending all left is none.
             n = n_bins[feature] - (0 if n_missing and not missing_left else 1)
-            _scan_side(
-                hist, block, start, missing_left, n, total, weight, step, l2, min_leaf, fields,
-                prefix, weights, gains,
-            )  # fmt: skip
+            _scan_side(hist, block, start, missing_left, n, child, rules, prefix, weights, gains)
             for b in range(n):
                 if gains[b] < best or gains[b] == NOTHING:
                     continue
@@ -148,10 +158,10 @@ def scan_block(
                 best = gains[b]
                 best_bin = b
                 best_column = columns[feature]
-                out[block, 0] = feature
-                out[block, 1] = b
-                out[block, 2] = missing_left
-                out[block, 3] = n_missing
-                out[block, 4] = prefix[b]
-                out[block, 5] = weights[b]
-    out_gain[block] = best
+                best_split[0] = feature
+                best_split[1] = b
+                best_split[2] = missing_left
+                best_split[3] = n_missing
+                best_split[4] = prefix[b]
+                best_split[5] = weights[b]
+    out_gain[child, block] = best

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What the search for a stump counts: whole numbers by bin."""
+"""The counts for the search of a stump: sums of whole numbers by bin."""
 
 from __future__ import annotations
 

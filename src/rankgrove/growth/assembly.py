@@ -1,4 +1,4 @@
-"""From the splits of a grown tree and the exact sums of its leaves to a flat tree."""
+"""Assembling a flat tree from the splits of a grown tree and the exact sums of its leaves."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def assemble(
     hessian: ExactSums | None,
     l2: float,
 ) -> Tree:
-    """Return the tree of `splits`, each the leaf it divides and how.
+    """Return the tree of `splits`, each with the leaf that it divides.
 
-    The left child keeps its parent's leaf number, the right one gets the next free number. Leaf
-    sums are those of the finished leaves; a node's are added up from them, from the last split to
-    the first. `hessian` None: all 1.
+    The left child keeps the leaf number of its parent, the right one gets the next free number. The
+    sums are those of the finished leaves; those of nodes are added up from them, from the last
+    split to the first. `hessian` None: all 1.
     """
     n_nodes = len(splits)
     left, right = np.empty((2, n_nodes), np.int32)

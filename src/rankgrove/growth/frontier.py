@@ -5,8 +5,8 @@ Rows are listed leaf by leaf; a leaf is a range of that list, and so are its chi
     order    | leaf 0 | leaf 2         | leaf 1      |
                       | left  | right  |
 
-Where the rows are is the business of a :class:`RowSource`: the frontier asks it for histograms.
-The parent's histogram becomes the larger child's when the smaller child's is subtracted from it.
+Where the rows are is known to a :class:`RowSource` alone: the frontier asks it for histograms. The
+histogram of the larger child is that of the parent minus that of the smaller child.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from rankgrove.data.binning import Binner
-from rankgrove.growth import _grower_kernels as kernels
-from rankgrove.growth._splitting_kernels import OUT_FIELDS
+from rankgrove.growth._grower_kernels import search_leaf
+from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.histogram import N_BINS, HistogramPool
 from rankgrove.growth.quantise import Layout
 from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
@@ -30,7 +30,7 @@ from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_spli
 class Leaf:
     """A leaf while the tree grows: rows ``order[start:end]``.
 
-    `number` is that of the leaf; a left child has its parent's. `birth` numbers all nodes ever.
+    A left child has the `number` of its parent. `birth` numbers all nodes, in order of creation.
     """
 
     number: int
@@ -45,42 +45,27 @@ class Leaf:
 
     @property
     def count(self) -> int:
-        """Rows of the leaf."""
+        """Number of rows of the leaf."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """What one unit of a quantised gain, and of a quantised hessian, is worth."""
+    """The values of one unit of a quantised gain and of a quantised hessian."""
 
     gain: float
     weight: float
 
 
-# bins, columns, allowed features, totals, weights, worth of a hessian, l2, min_leaf, fields
-SearchRules = tuple[
-    np.ndarray,
-    np.ndarray,
-    np.ndarray,
-    np.ndarray,
-    np.ndarray,
-    float,
-    float,
-    int,
-    tuple[np.int64, np.int64],
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What the kernels need to search the smaller and the larger child, and where they write.
+class Search(NamedTuple):
+    """The search of the smaller (0) and the larger child (1): the last arguments of kernels.
 
     Attributes
     ----------
-    small, large : histograms; the larger child's is its parent's, from which the smaller one's is
-        still to be subtracted
-    scan : whether to search the smaller and the larger child; the latter is also to subtract
-    rules : what :func:`~rankgrove.growth._grower_kernels.search` takes, of both children
+    small, large : histograms; the larger child's is that of its parent, from which the smaller
+        child's is still to be subtracted
+    scan : which children to search; if the larger one, also whether to subtract
+    rules : the rules, for both children
     out_gain, out : the best splits, by child and block of features
     """
 
@@ -93,9 +78,9 @@ class Search:
 
 
 class RowSource(Protocol):
-    """What growing a tree asks of its rows, wherever they are.
+    """The rows of a growing tree, in this process or elsewhere.
 
-    A row has a gradient and, mostly, a hessian: lists are of these one or two.
+    A row has a gradient and, mostly, a hessian: lists have one entry for each.
     """
 
     n_chosen: int  # rows that the tree is grown on
@@ -107,7 +92,7 @@ class RowSource(Protocol):
         """Return the sums of magnitudes, in units of ``2**-exponent``."""
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
-        """Round all numbers, times ``2**exponent``; draw is (seed, round). A tree begins."""
+        """Start a tree: round all numbers times ``2**exponent``; `draw` is (seed, round)."""
 
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""
@@ -153,7 +138,7 @@ class Frontier:
         self._round = 0
 
     def grow(self, n_rows: int, scales: Scales, round: int) -> list[tuple[int, Split]]:
-        """Grow on so many rows; return the splits made, each with its leaf."""
+        """Grow a tree on `n_rows` rows; return its splits, each with its leaf."""
         self._pool.clear()
         self._scales = scales
         self._round = round
@@ -180,7 +165,7 @@ class Frontier:
         return splits
 
     def _enqueue(self, number: int) -> None:
-        """Queue a leaf that can be split; else its histogram is wanted no more."""
+        """Queue a leaf that can be split; the histogram of another one is not needed any more."""
         leaf = self.leaves[number]
         if leaf.split is not None:
             heapq.heappush(self._queue, (-leaf.split.gain, leaf.birth, number))
@@ -201,7 +186,7 @@ class Frontier:
         return left, right
 
     def _splittable(self, leaf: Leaf) -> bool:
-        """Whether a split of the leaf is worth looking for."""
+        """Return whether to search for a split of the leaf."""
         full = len(self.leaves) >= self.n_leaves
         deep = self.rules.max_depth is not None and leaf.depth >= self.rules.max_depth
         return not full and not deep and leaf.count >= 2 * self.rules.min_leaf
@@ -217,7 +202,7 @@ class Frontier:
         self._search(root)
 
     def _split(self, parent: Leaf, split: Split, left: Leaf, right: Leaf) -> None:
-        """Divide the rows of a leaf among its children and search these."""
+        """Divide the rows of a leaf among its children, and search them."""
         small, large = (left, right) if left.count <= right.count else (right, left)
         scan = [self._splittable(small), self._splittable(large)]
         direct = scan[1] and parent.slot < 0  # its histogram was dropped: count both children
@@ -242,34 +227,33 @@ class Frontier:
             self._search(large)
 
     def _search_of(self, small: Leaf, large: Leaf, wanted: bool, looked: list[bool]) -> Search:
-        rules: SearchRules = (
-            self._n_bins, self._column_numbers, self._allowed(small, large),
-            np.array([small.total, large.total]), np.array([small.weight, large.weight]),
-            self._scales.weight, self.rules.l2, self.rules.min_leaf, self._fields,
-        )  # fmt: skip
         return Search(
-            self._pool[small.slot] if wanted else self._spare,
-            self._pool[large.slot] if looked[1] else self._spare,
-            np.array(looked),
-            rules,
-            self._out_gain,
-            self._out,
+            small=self._pool[small.slot] if wanted else self._spare,
+            large=self._pool[large.slot] if looked[1] else self._spare,
+            scan=np.array(looked),
+            rules=self._rules_of(small, large),
+            out_gain=self._out_gain,
+            out=self._out,
         )
 
-    @property
-    def _fields(self) -> tuple[np.int64, np.int64]:
-        return np.int64(self.layout.count_bits), np.int64(self.layout.hessian_bits)
-
-    def _allowed(self, *leaves: Leaf) -> np.ndarray:
-        return np.stack([self.draw(self._round, leaf.birth) for leaf in leaves])
+    def _rules_of(self, *leaves: Leaf) -> SearchRules:
+        return SearchRules(
+            n_bins=self._n_bins,
+            columns=self._column_numbers,
+            allowed=np.stack([self.draw(self._round, leaf.birth) for leaf in leaves]),
+            totals=np.array([leaf.total for leaf in leaves]),
+            weights=np.array([leaf.weight for leaf in leaves]),
+            step=self._scales.weight,
+            l2=self.rules.l2,
+            min_leaf=self.rules.min_leaf,
+            count_bits=self.layout.count_bits,
+            hessian_bits=self.layout.hessian_bits,
+        )
 
     def _search(self, leaf: Leaf) -> None:
-        """Find the best split of a leaf whose histogram there is."""
-        kernels.search(
-            self._pool[leaf.slot], self._n_bins, self._column_numbers, self._allowed(leaf)[0],
-            leaf.total, leaf.weight, self._scales.weight, self.rules.l2, self.rules.min_leaf,
-            self._fields, self._out_gain[0], self._out[0],
-        )  # fmt: skip
+        """Find the best split of a leaf that has a histogram."""
+        rules = self._rules_of(leaf)
+        search_leaf(self._pool[leaf.slot], 0, rules, self._out_gain, self._out)
         leaf.split = self._found(0, leaf)
 
     def _found(self, child: int, leaf: Leaf) -> Split | None:
@@ -283,7 +267,7 @@ class Frontier:
         )
 
     def _take_slot(self) -> int:
-        """Return a slot of the pool; where it is full, of the queued leaf with the least gain."""
+        """Return a slot of the pool; if it is full, that of the queued leaf with the least gain."""
         slot = self._pool.take()
         if slot < 0:
             holders = [entry for entry in self._queue if self.leaves[entry[2]].slot >= 0]

@@ -1,7 +1,7 @@
-"""Leaf-wise growth: the leaf whose best split gains most is split next.
+"""Leaf-wise growth: the leaf whose best split has the highest gain is split next.
 
 The grower holds the binned rows and all work arrays; a call of :meth:`Grower.grow` makes one tree
-from a gradient and a hessian a row. Everything that decides the shape of the tree is integer
+from a gradient and a hessian per row. Everything that decides the shape of the tree is integer
 arithmetic on quantised gradients; the values of its leaves come from the full gradients. The tree
 depends neither on the number of threads nor on the order of the rows.
 """
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rankgrove.data.binning import BinnedMatrix, Binner, read_only
+from rankgrove.data.arrays import frozen
+from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.errors import DataError
 from rankgrove.growth.assembly import assemble
 from rankgrove.growth.frontier import Frontier, RowSource, Scales
@@ -42,10 +43,10 @@ class Grower:
     Parameters
     ----------
     binned : the rows
-    n_leaves : most leaves of a tree
-    row_keys : uint64, one a row: what the rounding of a row's gradient hangs on. None: its number
-    seed : of stochastic rounding and of drawn features
-    histogram_bytes : most memory of the histogram pool
+    n_leaves : maximum number of leaves of a tree
+    row_keys : uint64, one per row: the rounding of its gradient depends on it. None: row numbers
+    seed : seed of stochastic rounding and of drawn features
+    histogram_bytes : maximum memory of the histogram pool
     n_threads : None: all cores
     **rules : split, min_leaf, min_gain, max_depth, l2, feature_fraction: see
         :class:`~rankgrove.growth.splitting.SplitRules`
@@ -98,10 +99,10 @@ class Grower:
 
         Parameters
         ----------
-        gradient : one number a row, towards which the values go (the negative gradient of a loss)
-        hessian : one number a row; None: all 1
+        gradient : one number per row, which the tree approximates (the negative gradient of a loss)
+        hessian : one number per row; None: all 1
         round : number of the tree: rounding and drawn features differ from round to round
-        rows : ascending row numbers to grow on; None: all. The others are only routed
+        rows : ascending numbers of the rows to grow on; None: all. The others are only routed
         """
         n_rows = self.binned.n_rows
         gradient = _one_a_row("gradient", gradient, n_rows)
@@ -116,7 +117,7 @@ class Grower:
 
 
 def check_layout(split: str, n_rows: int) -> Layout:
-    """Return how the sums of so many rows are packed; refuse more rows than can be."""
+    """Return how the sums of `n_rows` rows are packed; refuse too many rows."""
     if n_rows >= MOST_ROWS:
         raise DataError(f"A tree can be grown on at most {MOST_ROWS - 1} rows. Got {n_rows}.")
     return Layout.of(split, n_rows)
@@ -139,38 +140,38 @@ def frontier_of(
 def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree:
     """Grow one tree on the rows of the frontier's source, wherever they are.
 
-    Integers decide and integers are added up, so the tree does not depend on how the rows are
-    shared out. `draw` is (seed, round).
+    All decisions and sums are those of integers, so the tree does not depend on how the rows are
+    distributed. `draw` is (seed, round).
     """
     source, n = frontier.source, frontier.source.n_chosen
     ranges = _measure(source)
     fields = [field for field in (frontier.layout.gradient, frontier.layout.hessian) if field]
-    totals = [*(one.total for one in ranges), float(n)][: len(fields)]  # hessians may be all 1
+    totals = [*(r.total for r in ranges), float(n)][: len(fields)]  # hessians may be all 1
     both = zip(totals, fields, strict=True)
     exponents = [scale_exponent(total, n, field.bits) for total, field in both]
     source.quantise(exponents, draw)
     worth = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
     splits = frontier.grow(n, Scales(math.ldexp(1.0, -2 * exponents[0]), worth), draw[1])
-    largest = [one.largest for one in ranges]
-    found = source.leaf_sums(frontier.leaves, largest)
-    sums = [ExactSums.of(one, n, most) for one, most in zip(found, largest, strict=True)]
+    largest = [r.largest for r in ranges]
+    parts = source.leaf_sums(frontier.leaves, largest)
+    sums = [ExactSums.of(part, n, most) for part, most in zip(parts, largest, strict=True)]
     return assemble(splits, binner, sums[0], sums[1] if len(sums) > 1 else None, frontier.rules.l2)
 
 
 def _measure(source: RowSource) -> list[Range]:
-    """Return the ranges of the gradients, and of the hessians where there are any."""
+    """Return the ranges of the gradients, and of the hessians if there are any."""
     named = zip(("gradient", "hessian"), source.largest(), strict=False)
     largest = [check_largest(name, most) for name, most in named]
     exponents = [magnitude_exponent(most, source.n_chosen) for most in largest]
     units = source.magnitudes(exponents)
-    return [range_of(*one) for one in zip(largest, units, exponents, strict=True)]
+    return [range_of(*measured) for measured in zip(largest, units, exponents, strict=True)]
 
 
 def _one_a_row(name: str, values: np.ndarray, n_rows: int) -> np.ndarray:
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.shape != (n_rows,):
         raise DataError(f"The {name} must be one number a row ({n_rows}). Got shape {array.shape}.")
-    return read_only(array)
+    return frozen(array)
 
 
 def _keys(row_keys: np.ndarray, n_rows: int) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Histograms of leaves, kept in a pool of bounded size.
 
-The histogram of a leaf is the sum of its rows' packed gradients in every bin of every feature. A
-parent's is the sum of its children's: only the smaller child is counted. Where the pool is full,
-the histogram least likely to be wanted is dropped, and counted anew if it is wanted after all.
+The histogram of a leaf has the sum of the packed gradients of its rows in every bin of every
+feature. That of a parent is the sum of those of its children, so only the smaller child is counted.
+If the pool is full, the histogram least likely to be needed is dropped, and counted again if it is.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rankgrove.growth import _histogram_kernels as kernels
 N_BINS = 256
 BLOCK_BINS = 8 * N_BINS
 SAMPLE_ROWS = 4096
-SKIP_SHARE = 0.3  # where fewer rows have the common word, looking for it costs more than it saves
+SKIP_SHARE = 0.3  # if fewer rows have the common word, testing for it costs more than it saves
 
 
 class HistogramPool:
-    """Room for some leaves' histograms, each (planes, blocks, 2048) int64."""
+    """Memory for the histograms of some leaves, each (planes, blocks, 2048) int64."""
 
     def __init__(self, n_blocks: int, planes: int, n_leaves: int, most_bytes: int) -> None:
         self.shape = (planes, n_blocks, BLOCK_BINS)
@@ -33,7 +33,7 @@ class HistogramPool:
         return self._slots[slot]
 
     def take(self) -> int:
-        """Return a free slot, or -1 where there is none."""
+        """Return a free slot, or -1 if there is none."""
         if self._free:
             return self._free.pop()
         if len(self._slots) < self.n_slots:
@@ -52,9 +52,9 @@ class HistogramPool:
 
 @dataclass(frozen=True)
 class CommonWords:
-    """The word that most rows have in every block, and how the block is best added.
+    """The most frequent word of every block, and the best way to add the block.
 
-    The result of counting does not depend on it; a sample of the rows is good enough.
+    The result of counting does not depend on it; a sample of the rows is sufficient.
     """
 
     words: np.ndarray
@@ -62,7 +62,7 @@ class CommonWords:
 
     @classmethod
     def of(cls, codes: np.ndarray, n_features: int) -> CommonWords:
-        """Look at some rows, evenly spread; columns beyond the features are only padding."""
+        """Choose by a sample of evenly spaced rows; columns beyond the features are padding."""
         sample = np.ascontiguousarray(codes[:: max(1, len(codes) // SAMPLE_ROWS)])
         modes = [np.bincount(column, minlength=1).argmax() for column in sample.T]
         common = np.array(modes, np.uint8).view(np.uint64)

@@ -1,8 +1,8 @@
 """Exact sums of the rows of every leaf.
 
 Values are summed as fixed-point whole numbers in two parts, so that a sum depends neither on the
-order of the rows nor on the number of threads. A value is kept down to 2**-84 of the largest (a
-little more or less with the number of rows), and the sum is rounded once, at the end.
+order of the rows nor on the number of threads. Values are exact to about 2**-84 of the largest one
+(this depends on the number of rows), and the sum is rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rankgrove.parallel import threads
 def add_leaf_values(
     scores: np.ndarray, values: np.ndarray, leaf_of: np.ndarray, *, n_threads: int | None = None
 ) -> None:
-    """Add ``values[leaf_of]`` to float64 `scores` in place: what a boosting loop does every round.
+    """Add ``values[leaf_of]`` to float64 `scores` in place, as a boosting loop does every round.
 
-    `values` are the (shrunken) values of a tree's leaves, so that a prediction that adds the same
-    numbers gives the same scores.
+    `values` are the values of a tree's leaves, times the learning rate, so that a prediction that
+    adds the same numbers gives the same scores.
     """
     with threads(n_threads) as most:
         n_parts = parts_for(scores.size, most)
@@ -31,7 +31,7 @@ def add_leaf_values(
 
 
 class ExactSums:
-    """One sum a leaf (and row counts), as Python integers in units of ``2**-exponent``."""
+    """One sum per leaf (and row counts), as Python integers in units of ``2**-exponent``."""
 
     def __init__(self, counts: list[int], units: list[int], exponent: int) -> None:
         self.counts = counts
@@ -40,11 +40,11 @@ class ExactSums:
 
     @classmethod
     def of(cls, sums: np.ndarray, n_rows: int, largest: float) -> ExactSums:
-        """Return what :func:`leaf_sums` found, of all rows together."""
+        """Return the sums from the parts that :func:`leaf_sums` returns for all rows."""
         bits, exponent = _units(n_rows, largest)
-        found = sums.tolist()
-        counts = [count for count, _, _ in found]
-        return cls(counts, [(whole << bits) + rest for _, whole, rest in found], exponent + bits)
+        parts = sums.tolist()
+        counts = [count for count, _, _ in parts]
+        return cls(counts, [(whole << bits) + rest for _, whole, rest in parts], exponent + bits)
 
     def join(self, left: int, right: int) -> tuple[int, int]:
         """Return (count, units) of two leaves together."""
@@ -66,9 +66,9 @@ def leaf_sums(
     largest: float,
     n_parts: int,
 ) -> np.ndarray:
-    """Return for every leaf the row count and the two parts of its sum, (n_leaves, 3) int64.
+    """Return the row count of every leaf and the two parts of its sum, (n_leaves, 3) int64.
 
-    `rows` may be some of the `n_rows` rows whose sums are added up later.
+    `rows` may be a part of the `n_rows` rows; the sums of parts are added up later.
     """
     bits, exponent = _units(n_rows, largest)
     parts = np.zeros((n_parts, n_leaves, 3), np.int64)

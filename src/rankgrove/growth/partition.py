@@ -1,4 +1,4 @@
-"""Rows routed down a finished tree on binned data, without looking at the features again."""
+"""Routing rows down a finished tree on binned data, without the features themselves."""
 
 from __future__ import annotations
 

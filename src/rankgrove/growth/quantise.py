@@ -1,8 +1,8 @@
 """Gradients as whole numbers, so that sums do not depend on the order of addition.
 
-A row's gradient is multiplied by a power of two and rounded at random, up with the probability of
-its fraction, so that sums keep their expectation. The random number is a hash of (seed, round, row
-key). The power is the largest for which no sum of any rows can leave its field::
+The gradient of a row is multiplied by a power of two and rounded at random, up with the probability
+of its fraction, so that sums keep their expectation. The random number is a hash of (seed, round,
+row key). The power is the largest for which no sum of rows can overflow its field::
 
     "mse"       | gradient, 32 bits signed  |  count, 32 bits |      one int64 addition, two sums
     "newton"    | gradient, 23 | hessian, 21 |  count, 20     |      three sums, up to 2**20 rows
@@ -27,14 +27,14 @@ from rankgrove.random import derive_seed
 GRADIENT_BITS = 31
 HESSIAN_BITS = 52  # a sum is still exact in a float64
 MOST_ROWS = 1 << 30
-MOST_ROWS_OF_ONE_PLANE = 1 << 20  # with three fields; rounding needs room for a unit a row
+MOST_ROWS_OF_ONE_PLANE = 1 << 20  # with three fields; rounding needs room for one unit per row
 LARGEST = 1e144  # its square, a gain, is still a float64
 LARGEST_EXPONENT = 500
 
 
 @dataclass(frozen=True)
 class Range:
-    """How large some numbers are: what fixed-point arithmetic needs to know.
+    """The magnitudes of some numbers, for fixed-point arithmetic.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Ra
 
 
 def largest_magnitude(values: np.ndarray, rows: np.ndarray, n_parts: int) -> float:
-    """Return the largest magnitude of ``values[rows]``; not finite where one is not."""
+    """Return the largest magnitude of ``values[rows]``; not finite if any value is not."""
     if rows.size == values.size:  # all rows: NumPy's vectors need no index and no thread
         return max(float(values.max()), -float(values.min()))
     most = np.zeros(n_parts)
@@ -63,7 +63,7 @@ def largest_magnitude(values: np.ndarray, rows: np.ndarray, n_parts: int) -> flo
 
 
 def check_largest(name: str, largest: float) -> float:
-    """Refuse numbers that fixed-point arithmetic cannot take."""
+    """Refuse numbers that are not finite or too large for fixed-point arithmetic."""
     if not math.isfinite(largest):
         raise DataError(f"Every {name} must be a finite number. Some are infinite or NaN.")
     if largest > LARGEST:
@@ -72,7 +72,7 @@ def check_largest(name: str, largest: float) -> float:
 
 
 def magnitude_exponent(largest: float, n_rows: int) -> int:
-    """Return k: the magnitudes of so many rows are added up in units of 2**-k."""
+    """Return k such that the magnitudes of `n_rows` rows are added up in units of 2**-k."""
     return _clip(62 - n_rows.bit_length() - math.frexp(largest)[1])
 
 
@@ -85,7 +85,7 @@ def magnitudes(values: np.ndarray, rows: np.ndarray, exponent: int, n_parts: int
 
 
 def range_of(largest: float, units: int, exponent: int) -> Range:
-    """Return the range of numbers whose magnitudes add up to so many units."""
+    """Return the range of numbers, given the sum of their magnitudes in units of 2**-exponent."""
     if largest == 0.0:
         return Range(0.0, 0.0)
     total = float(units) * (1 + 2.0**-50)  # float() may have rounded down
@@ -95,7 +95,7 @@ def range_of(largest: float, units: int, exponent: int) -> Range:
 def scale_exponent(total: float, n_rows: int, bits: int) -> int:
     """Return the largest k such that numbers of that total, times 2**k, sum to under 2**bits.
 
-    Rounding adds less than one a row.
+    Rounding adds less than one per row.
     """
     if total == 0.0:
         return 0
@@ -109,13 +109,13 @@ def scale_exponent(total: float, n_rows: int, bits: int) -> int:
 
 @dataclass(frozen=True)
 class Field:
-    """Where a quantised number stands in an int64: its bits, its place, what stands below it."""
+    """The field of a quantised number in an int64: its bits, its place, the content below it."""
 
     name: str
     bits: int
     shift: int
     low: int
-    keep: bool = False  # what is there already
+    keep: bool = False  # the content that is there already
 
 
 @dataclass(frozen=True)

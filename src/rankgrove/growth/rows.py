@@ -1,6 +1,6 @@
-"""The rows of a growing tree that this process holds: their order by leaf, and what is counted.
+"""The rows of a growing tree that this process holds: their order by leaf, and their histograms.
 
-``order`` lists the rows leaf by leaf. Dividing a leaf reorders its own range only::
+``order`` lists the rows leaf by leaf. Dividing a leaf reorders only its own range::
 
     order    | leaf 0 | leaf 2         | leaf 1      |
                       | left  | right  |
@@ -14,6 +14,7 @@ import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth import _grower_kernels as kernels
+from rankgrove.growth._grower_kernels import Content, Order
 from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
@@ -26,10 +27,10 @@ from rankgrove.growth.regions import parts_for, timed, worth_a_region
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
 
-# What the steps of a split cost, roughly: to weigh them against a region, no more.
-BYTE_NS = 0.5  # of a row, added to a histogram
-ROW_NS = 1.0  # divided, or copied to its place
-FEATURE_NS = 450.0  # of a child, searched
+# Rough costs of the steps of a split, to compare them with the cost of a parallel region.
+BYTE_NS = 0.5  # per byte of a row that is added to a histogram
+ROW_NS = 1.0  # per row that is divided, or copied to its place
+FEATURE_NS = 450.0  # per feature of a child that is searched
 
 
 class HeldRows:
@@ -39,8 +40,8 @@ class HeldRows:
     ----------
     binned : the rows
     layout : how gradients are packed
-    row_keys : uint64, one a row: what the rounding of a row's gradient hangs on
-    n_threads : the caller is inside :func:`rankgrove.parallel.threads` with so many
+    row_keys : uint64, one per row: the rounding of a row's gradient depends on it
+    n_threads : the number of threads; the caller is inside :func:`rankgrove.parallel.threads`
 
     Attributes
     ----------
@@ -61,19 +62,19 @@ class HeldRows:
         self._chosen = self._all_rows
         self._values: list[np.ndarray] = []
         self._packed = np.empty((layout.planes, n), np.int64)
-        self._order, self._lefts, self._rights = (np.empty(n, np.int32) for _ in range(3))
+        rows, lefts, rights = (np.empty(n, np.int32) for _ in range(3))
+        self._order = Order(rows, lefts, rights, n_left=np.zeros(n_threads, np.int64))
         self._columns = binned.by_column(n_threads)
         common = CommonWords.of(binned.codes, binned.binner.columns.size)
-        self._words = (binned.words, common.words, common.how)
+        self._content = Content(binned.words, common.words, common.how, self._packed)
         self._row_bytes = int(binned.codes.shape[1])
         self.histogram_shape = (layout.planes, binned.words.shape[1], BLOCK_BINS)
         self._parts = np.empty((n_threads, *self.histogram_shape), np.int64)
-        self._n_left = np.zeros(n_threads, np.int64)
 
     def take(
         self, gradient: np.ndarray, hessian: np.ndarray | None, rows: np.ndarray | None
     ) -> None:
-        """Say what the next tree is grown on; rows None: all."""
+        """Set the gradients and the rows (None: all) of the next tree."""
         self._values = [gradient] if hessian is None else [gradient, hessian]
         self._chosen = self._all_rows if rows is None else rows
         self.n_chosen = int(self._chosen.size)
@@ -97,7 +98,7 @@ class HeldRows:
         return timed(sums, self.n_chosen, self.n_threads, work)
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
-        """Fill the packed sums of the rows; all of them are in the root."""
+        """Fill the packed gradients of the rows, and put all rows into the root."""
         values = self._values
         if self.layout.hessian is not None and len(values) == 1:
             values = [*values, np.ones(self.binned.n_rows)]
@@ -107,7 +108,7 @@ class HeldRows:
             if field is not None:
                 rows, keys = self._chosen, self._keys
                 quantise(field, numbers, exponent, rows, keys, draw, out, self._n_parts)
-        self._order[: self.n_chosen] = self._chosen
+        self._order.rows[: self.n_chosen] = self._chosen
 
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""
@@ -115,11 +116,11 @@ class HeldRows:
 
     def count_range(self, start: int, end: int, out: np.ndarray) -> None:
         """Fill the histogram of the rows ``order[start:end]``."""
-        rows = self._order[start:end]
+        rows = self._order.rows[start:end]
         if not self._worth_a_region(self._count_ns(rows.size)):
-            accumulate(*self._words, self._packed, rows, out)
+            accumulate(*self._content, rows, out)
             return
-        accumulate_parts(*self._words, self._packed, rows, self._parts, self.n_threads)
+        accumulate_parts(*self._content, rows, self._parts, self.n_threads)
         np.sum(self._parts, axis=0, out=out)
 
     def split(
@@ -132,37 +133,28 @@ class HeldRows:
         self, start: int, end: int, split: Split, small_is_left: bool, wanted: bool, search: Search
     ) -> int:
         """Divide the rows ``order[start:end]``; return how many go left. Serial for few rows."""
-        subtract = bool(search.scan[1])
+        order, content, n_threads = self._order, self._content, self.n_threads
         column = self._columns[split.feature]
-        how = (column, split.bin, split.missing_left, self._order, start, end)
-        rows = (self._lefts, self._rights)
+        division = (column, split.bin, split.missing_left, order, start, end)
         n_counted = 0
         if wanted:
             n_left = min(split.left_count, end - start)
             n_counted = n_left if small_is_left else end - start - n_left
         work = ROW_NS * (end - start) + self._count_ns(n_counted)
         if not self._worth_a_region(work):
-            kernels.split_serial(
-                *how, *rows, small_is_left, wanted, *self._words, self._packed, search.small,
-                search.large, subtract, search.scan, *search.rules, self._n_left, search.out_gain,
-                search.out,
-            )  # fmt: skip
-            return int(self._n_left[0])
-        kernels.divide_and_count(
-            *how, *rows, small_is_left, wanted, *self._words, self._packed, self.n_threads,
-            self._parts, self._n_left,
-        )  # fmt: skip
+            kernels.split_serial(*division, small_is_left, wanted, content, *search)
+            return int(order.n_left[0])
+        kernels.divide_and_count(*division, small_is_left, wanted, content, n_threads, self._parts)
         n_searched = int(search.scan.sum())
         work = ROW_NS * (end - start) + FEATURE_NS * n_searched * self.binned.n_kept
         run_parts(
             kernels.place_and_search_part, kernels.place_and_search,
-            self.n_threads if self._worth_a_region(work) else 1, *how[3:], *rows, self._n_left,
-            self.n_threads, self._parts, search.small, search.large, subtract, search.scan,
-            *search.rules, search.out_gain, search.out,
+            n_threads if self._worth_a_region(work) else 1,
+            order, start, end, n_threads, self._parts, *search,
         )  # fmt: skip
         if wanted and not n_searched:
             np.sum(self._parts, axis=0, out=search.small)
-        return int(self._n_left.sum())
+        return int(order.n_left.sum())
 
     def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
         """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
@@ -172,17 +164,17 @@ class HeldRows:
     def range_sums(
         self, bounds: Sequence[tuple[int, int]], n_rows: int, largest: list[float]
     ) -> list[np.ndarray]:
-        """As :meth:`leaf_sums`, of ranges of the order; `n_rows` of all rows there are anywhere."""
+        """As :meth:`leaf_sums`, for ranges of the order; `n_rows` counts rows elsewhere too."""
         self.leaf_of = np.empty(self.binned.n_rows, leaf_dtype(len(bounds)))
         starts, ends = (np.array(side) for side in zip(*bounds, strict=True))
-        order, n_parts = self._order[: self.n_chosen], self._n_parts
+        order, n_parts = self._order.rows[: self.n_chosen], self._n_parts
         run_parts(label_leaves_part, label_leaves, n_parts, order, starts, ends, self.leaf_of)
         n, rows, leaf_of = len(bounds), self._chosen, self.leaf_of
         both = zip(self._values, largest, strict=True)
         return [leaf_sums(v, rows, leaf_of, n, n_rows, most, n_parts) for v, most in both]
 
     def route_others(self, tree: Tree) -> None:
-        """Bring the rows that the tree was not grown on to its leaves too."""
+        """Set the leaves of the rows that the tree was not grown on."""
         if self.n_chosen < self.binned.n_rows:
             left_out = np.ones(self.binned.n_rows, np.bool_)
             left_out[self._chosen] = False

@@ -1,4 +1,4 @@
-"""What a split is, which ones are allowed, and which features a leaf may look at."""
+"""Splits: which ones are allowed, how the best is chosen, and which features a leaf may use."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ COUNT_MASK = 0xFFFFFFFF  # the count in a packed sum
 
 @dataclass(frozen=True)
 class SplitRules:
-    """Which splits are allowed and how they are valued.
+    """Which splits are allowed, and how their gain is computed.
 
     Attributes
     ----------
-    split : "mse", the decrease of the squared error of the gradients (hessians are not looked at),
-        or "newton", the decrease of the quadratic model G²/(H + l2)
-    min_leaf : least number of rows of a leaf
-    min_gain : a split must gain more than this
-    max_depth : most splits between the root and a leaf; None: no limit
+    split : "mse", the decrease of the squared error of the gradients (hessians are not used), or
+        "newton", the decrease of the quadratic model G²/(H + l2)
+    min_leaf : minimum number of rows of a leaf
+    min_gain : the gain of a split must be higher than this
+    max_depth : maximum number of splits between the root and a leaf; None: no limit
     l2 : added to the hessian of a leaf
-    feature_fraction : share of the features a leaf may look at, drawn anew for every leaf
+    feature_fraction : share of the features that a leaf may use, redrawn for every leaf
     """
 
     split: str = "mse"
@@ -58,7 +58,7 @@ class Split:
 
     @property
     def left_count(self) -> int:
-        """Rows of the left child."""
+        """Number of rows of the left child."""
         return self.left_sum & COUNT_MASK
 
 
@@ -70,13 +70,13 @@ def best_split(
     step: float,
     min_gain: float,
 ) -> Split | None:
-    """Return the best of the blocks' best splits, of equals that of the lowest column.
+    """Return the best of the best splits of blocks; of equal ones, that of the lowest column.
 
-    None where none will do.
+    None if no gain is above `min_gain`.
 
-    In: gains in units of `step`, one a block, and what the kernels found there; the `columns` of
-    features; `count` rows of the leaf. Where the leaf has no missing values, missing values go
-    with the larger child.
+    In: gains in units of `step`, one per block, and the `fields` of these splits; the `columns` of
+    features; `count` rows of the leaf. If the leaf has no missing values, missing values go to the
+    larger child.
     """
     block = int(np.argmax(gains))
     gain = float(gains[block]) * step
@@ -92,7 +92,7 @@ def best_split(
 
 
 class FeatureDraw:
-    """Draws the features that a leaf may look at: those with the lowest hashes.
+    """Draws the features that a leaf may use: those with the lowest hashes.
 
     A hash depends on (seed, round, leaf, column) and on nothing else.
     """

@@ -1,4 +1,4 @@
-"""Stumps: trees of one split, for rankers that boost single thresholds."""
+"""Stumps: trees with one split, for rankers that boost single thresholds."""
 
 from __future__ import annotations
 
@@ -8,49 +8,52 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove import parallel
-from rankgrove.data.binning import MISSING, N_BINS, BinnedMatrix, Binner, ColumnBins, Rows
+from rankgrove.data.arrays import Rows
+from rankgrove.data.binning import MISSING, N_BINS, BinnedMatrix, Binner, ColumnBins
 from rankgrove.data.thresholds import place_thresholds
 from rankgrove.growth._stump_kernels import column_sums
 from rankgrove.growth.splitting import SplitRules
 from rankgrove.model.tree import Tree
 
 if TYPE_CHECKING:
-    from rankgrove.data.thresholds import Matrix
+    from rankgrove.data.arrays import Matrix
 
 SURE = 1.0 - 1e-6  # a stump that makes no mistake gets the weight of one that makes few
 
 
 def placed_bins(features: Matrix, rows: Rows, n_thresholds: int, spacing: str) -> Binner:
-    """Return bins with so many thresholds a feature, evenly spaced or at equal shares of rows."""
+    """Return bins with `n_thresholds` thresholds per feature, evenly spaced or at quantiles."""
     thresholds, ptr = place_thresholds(features, n_thresholds, rows=rows, spacing=spacing)
     part = features if rows is None else features[rows]
     if isinstance(part, np.ndarray):
         missing = np.isnan(part).sum(axis=0)
     else:
         missing = np.bincount(part.indices[np.isnan(part.data)], minlength=part.shape[1])
-    found = [
+    bins = [
         ColumnBins(j, thresholds[ptr[j] : ptr[j + 1]], n, part.shape[0] - n, 0)
         for j, n in enumerate(missing.tolist())
     ]
-    return Binner.of(part.shape[1], found)
+    return Binner.of(part.shape[1], bins)
 
 
 class StumpMaker:
-    """Makes trees of one split on binned rows.
+    """Makes trees with one split on binned rows.
 
     Attributes
     ----------
     columns : the bins, column by column
     has_missing : which columns have missing values
-    allowed : of shape (columns, where missing values go, bins): which splits there are. With
-        missing values on the right, also the split of them from all values
+    allowed : of shape (columns, 2, bins): which splits are possible, with missing values on the
+        right (0) or left (1). With them on the right, they may also be split from all values
     """
 
     def __init__(self, binned: BinnedMatrix, n_threads: int | None = None) -> None:
         self.binner = binned.binner
         self.columns = binned.by_column(n_threads)
-        self.has_missing = np.array([np.any(own == MISSING) for own in self.columns], np.bool_)
-        n_thresholds = np.array([own.size for own in self.binner.thresholds])
+        self.has_missing = np.array(
+            [np.any(column == MISSING) for column in self.columns], np.bool_
+        )
+        n_thresholds = np.array([column.size for column in self.binner.thresholds])
         bins = np.arange(N_BINS)
         self.allowed = np.zeros((n_thresholds.size, 2, N_BINS), np.bool_)
         self.allowed[:, 0] = bins < (n_thresholds + self.has_missing)[:, None]
@@ -58,9 +61,10 @@ class StumpMaker:
         self._turn = np.argsort(self.binner.columns, kind="stable")
 
     def best(self, worth: np.ndarray) -> tuple[int, int, int]:
-        """Return (column, where, bin) of the largest worth of an allowed split.
+        """Return (column, side of missing values, bin) of the allowed split of the largest worth.
 
-        Of equals it is the lowest column, missing values on the right, the lowest bin.
+        Among equal splits, the lowest column is taken, then missing values on the right, then the
+        lowest bin.
         """
         worth = np.where(self.allowed, worth, -1.0)[self._turn]
         c, where, bin = np.unravel_index(int(np.argmax(worth)), worth.shape)
@@ -121,7 +125,7 @@ class PotentialStumps:
         round: int = 0,
         rows: np.ndarray | None = None,
     ) -> tuple[Tree, np.ndarray]:
-        """Return the best stump, and the leaf of every row; without a split where none will do."""
+        """Return the best stump, or a constant tree if no split helps, and the leaves of rows."""
         assert hessian is not None
         assert rows is None
         maker, sums, n = self._maker, self._sums, gradient.size

@@ -1,1 +1,1 @@
-"""Measures of a ranking: values that own their swap deltas."""
+"""Measures of a ranking, with the swap deltas that lambda gradients need."""

@@ -1,11 +1,11 @@
-"""What every measure is: gains of documents, weights of ranks, and a rule that combines them.
+"""The base of all measures: gains of documents, weights of ranks, and a rule that combines them.
 
-A measure is a small frozen value: hashable, printable, parsed back from its own name, with every
-convention a named parameter. It never sees a data set, only arrays::
+A measure is a small frozen value: hashable, printable, parsed back from its printed name, with a
+named parameter for every convention. It never sees a data set, only arrays::
 
     labels, query_ptr --prepare--> PreparedMeasure (gains, weights; reusable)
     scores, query_ptr --rank----> Ranking          (shared by all measures)
-    PreparedMeasure.values(ranking) -> one value a query, NaN where the query is dropped
+    PreparedMeasure.values(ranking) -> one value per query, NaN where the query is dropped
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from rankgrove.validation import (
 if TYPE_CHECKING:
     from typing import Self
 
+    from numpy.typing import ArrayLike
+
 TIES = ("stable", "worst", "expected", "together")  # in the order of the kernels' codes
 FULL_DEPTH = np.iinfo(np.int64).max
 SERIAL_ROWS = 1 << 14
 
-# The measures by name: subclasses enter themselves, users' own through register_measure.
+# The measures by name. Subclasses are added by themselves, users' measures by register_measure.
 REGISTRY: dict[str, type[Measure]] = {}
 
 
@@ -50,21 +52,21 @@ class Measure(ABC):
     cutoff : number of top ranks that count, None for all
     ties : how documents of equal score are ordered: ``"expected"`` gives the exact expectation
         over all their orders, ``"stable"`` keeps the input order, ``"worst"`` puts the least
-        relevant first; ``"together"`` (where a measure has it) gives all of them one rank
+        relevant first; ``"together"`` (for some measures) gives all of them the same rank
     empty : the value of a query with nothing relevant; ``"drop"`` leaves it out of the mean, and
-        ``"drop-equal"`` leaves out also queries whose labels are all equal
+        ``"drop-equal"`` also leaves out queries whose labels are all equal
     """
 
     name: ClassVar[str]
     rule: ClassVar[int]  # the kernels' code of how gains and weights combine
     cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
     undefined_is: ClassVar[str] = "nothing relevant"  # what an undefined query lacks
-    unretrieved_gain: ClassVar[bool] = False  # whether documents scored -inf still take part
+    unretrieved_gain: ClassVar[bool] = False  # whether documents with score -inf still count
     uses_judgements: ClassVar[bool] = False  # whether it matters which documents are judged
     tie_rules: ClassVar[tuple[str, ...]] = TIES[:3]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)  # of a query's value
-    not_a_target: ClassVar[str] = ""  # why nothing can be trained for it
-    own_kernels: ClassVar[bool] = False  # whether `kernels` are other than those of most measures
+    not_a_target: ClassVar[str] = ""  # why no ranker can be trained for it
+    own_kernels: ClassVar[bool] = False  # whether `kernels` differ from those of most measures
     own_swaps: ClassVar[bool] = False  # whether `kernels` have a swap_row for lambdas
 
     cutoff: int | None = None
@@ -106,7 +108,7 @@ class Measure(ABC):
     def query_gains(
         self, labels: np.ndarray, queries: QueryPieces, judged: np.ndarray | None
     ) -> np.ndarray:
-        """Return the gains where they depend on the query, or on what is `judged` (None: all)."""
+        """Return the gains if they depend on the query, or on what is `judged` (None: all)."""
         return self.gains(labels)
 
     @abstractmethod
@@ -115,16 +117,16 @@ class Measure(ABC):
     ) -> np.ndarray:
         """Return the weight of every rank of every query, laid out by ``queries.ptr``.
 
-        `beyond_cutoff` lets the weights of graded measures go on below the cutoff, with the
-        normalisation of the cutoff: what lambda gradients use.
+        `beyond_cutoff` continues the weights of graded measures below the cutoff, normalised as
+        at the cutoff, for lambda gradients.
         """
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
-        """Return which queries have nothing relevant, so that ``empty`` stands for their value."""
+        """Return which queries have nothing relevant, so that their value is ``empty``."""
         return np.maximum.reduceat(gain, queries.ptr[:-1]) <= 0.0
 
     def too_short(self, sizes: np.ndarray) -> np.ndarray | None:
-        """Return which queries have too few documents to be given more than 0, or None."""
+        """Return which queries get 0 because they have too few documents, or None."""
         return None
 
     @property
@@ -136,11 +138,11 @@ class Measure(ABC):
 
     @property
     def swap_rule(self) -> int:
-        """The rule by which the value changes when two documents change places."""
+        """The rule by which the value changes when two documents are swapped."""
         return self.rule
 
     def finish(self, values: np.ndarray, retrieved: np.ndarray) -> np.ndarray:
-        """Return the queries' values from what the rule gives; `retrieved` documents by query."""
+        """Return the values of queries, given those of the rule and the `retrieved` documents."""
         return values
 
     def shown(self, mean: float) -> float:
@@ -148,19 +150,19 @@ class Measure(ABC):
         return mean
 
     def check_target(self) -> None:
-        """Refuse a measure that nothing can be trained for."""
+        """Refuse a measure that no ranker can be trained for."""
         if self.not_a_target:
             raise ParameterError(
                 f"Nothing can be trained for the measure {str(self)!r}: {self.not_a_target}."
             )
 
     def run(self, kernel: Any, *arguments: Any) -> Any:
-        """Call one of the measure's kernels; built-in ones do not fail."""
+        """Call a kernel of the measure; built-in ones never fail."""
         return kernel(*arguments)
 
     @property
     def depth(self) -> int:
-        """Ranks from here on have no weight."""
+        """The number of ranks that have a weight."""
         return FULL_DEPTH if self.cutoff is None else self.cutoff
 
     # -- from labels to values ----------------------------------------------------------------
@@ -174,14 +176,14 @@ class Measure(ABC):
         beyond_cutoff: bool = False,
         judged: np.ndarray | None = None,
     ) -> PreparedMeasure:
-        """Compute what depends on the labels alone (float64, query order); use it many times.
+        """Compute what depends only on the labels (float64, query order), to be used repeatedly.
 
-        `judged` says which documents are (None: all).
+        `judged` says which documents are judged (None: all).
         """
         return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged)
 
-    def value(self, labels: Any) -> float:
-        """Return the value of one query whose labels stand in ranked order, best first.
+    def value(self, labels: ArrayLike) -> float:
+        """Return the value of one query whose labels are in ranked order, best rank first.
 
         Examples
         --------
@@ -189,30 +191,29 @@ class Measure(ABC):
         >>> rg.measure("ndcg@10").value([2, 0, 1])
         0.96394...
         """
-        labels = _ranked_labels(labels)
-        scores = -np.arange(labels.size, dtype=np.float64)
-        return self.query_value(labels, scores)
+        ranked = _ranked_labels(labels)
+        return self.query_value(ranked, -np.arange(ranked.size, dtype=np.float64))
 
-    def query_value(self, labels: Any, scores: Any) -> float:
+    def query_value(self, labels: ArrayLike, scores: ArrayLike) -> float:
         """Return the value of one query for labels and scores in any order (NaN: dropped)."""
-        labels = _ranked_labels(labels)
-        ptr = np.array([0, labels.size])
-        checked = check_scores(scores, labels.size, str(self))
+        array = _ranked_labels(labels)
+        ptr = np.array([0, array.size])
+        checked = check_scores(scores, array.size, str(self))
         ranking = rank(checked, ptr, n_threads=1)
-        return float(self.prepare(labels, ptr, n_threads=1).values(ranking, n_threads=1)[0])
+        return float(self.prepare(array, ptr, n_threads=1).values(ranking, n_threads=1)[0])
 
     # -- swap deltas --------------------------------------------------------------------------
 
-    def swap_deltas_by_definition(self, labels: Any) -> np.ndarray:
-        """Return the swap deltas by evaluating every swapped ranking: what they are.
+    def swap_deltas_by_definition(self, labels: ArrayLike) -> np.ndarray:
+        """Return the swap deltas by their definition: by evaluating every swapped ranking.
 
-        The gains and weights are those of the labels as a set, which a swap does not change; a
-        query whose value is fixed (nothing relevant) has none.
+        The gains and weights are those of the set of labels, which a swap does not change. If the
+        value of the query is fixed (nothing relevant), all deltas are 0.
         """
         self.check_target()
-        labels = _ranked_labels(labels)
-        n = labels.size
-        prepared = self.prepare(labels, np.array([0, n]), n_threads=1)
+        ranked = _ranked_labels(labels)
+        n = ranked.size
+        prepared = self.prepare(ranked, np.array([0, n]), n_threads=1)
         deltas = np.zeros((n, n))
         if prepared.is_fixed[0]:
             return deltas
@@ -224,8 +225,8 @@ class Measure(ABC):
                 deltas[i, j] = deltas[j, i] = prepared.ranked_value(order) - before
         return deltas
 
-    def swap_deltas(self, labels: Any) -> np.ndarray:
-        """Return for all pairs of ranks the change of the value when they change places.
+    def swap_deltas(self, labels: ArrayLike) -> np.ndarray:
+        """Return the change of the value when two ranks are swapped, for all pairs of ranks.
 
         Parameters
         ----------
@@ -233,7 +234,7 @@ class Measure(ABC):
 
         Returns
         -------
-        array of shape (n, n), symmetric: value after less value before
+        array of shape (n, n), symmetric: value after minus value before
 
         Examples
         --------
@@ -244,9 +245,9 @@ class Measure(ABC):
                [ 0.        , -0.16666667,  0.        ]])
         """
         self.check_target()
-        labels = _ranked_labels(labels)
-        prepared = self.prepare(labels, np.array([0, labels.size]), n_threads=1)
-        deltas = np.zeros((labels.size, labels.size))
+        ranked = _ranked_labels(labels)
+        prepared = self.prepare(ranked, np.array([0, ranked.size]), n_threads=1)
+        deltas = np.zeros((ranked.size, ranked.size))
         if not prepared.is_fixed[0]:
             matrix = self.kernels.swap_matrix
             self.run(matrix, self.swap_rule, prepared.gain, prepared.weight, deltas)
@@ -268,7 +269,7 @@ class Measure(ABC):
         return replace(self, **changes)
 
 
-def _ranked_labels(labels: Any) -> np.ndarray:
+def _ranked_labels(labels: ArrayLike) -> np.ndarray:
     """Return the labels of one query as float64, or say what is wrong with them."""
     array = np.asarray(labels, np.float64)
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
@@ -279,7 +280,7 @@ def _ranked_labels(labels: Any) -> np.ndarray:
 
 
 class QueryPieces:
-    """The borders of queries, and how to run a kernel over them on several threads."""
+    """The borders of queries; runs kernels on pieces of them, on several threads."""
 
     __slots__ = ("n_threads", "ptr", "sizes")
 
@@ -291,7 +292,7 @@ class QueryPieces:
     def run(self, work: Callable[[int, int], None]) -> None:
         """Call ``work(first, last)`` for pieces of queries with about equal numbers of documents.
 
-        Little work is not worth a second thread.
+        Small amounts of work are done by one thread.
         """
         few = 1 if self.ptr[-1] < SERIAL_ROWS else self.n_threads
         parallel.run_pieces(work, parallel.piece_bounds(self.ptr, few), few)
@@ -316,7 +317,7 @@ class Ranking:
 
 
 def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None) -> Ranking:
-    """Sort every query's documents by descending score (float64 in query order, no NaN)."""
+    """Sort the documents of every query by descending score (float64 in query order, no NaN)."""
     from rankgrove.measures._ranking_kernels import rank_queries
 
     announce()
@@ -331,7 +332,7 @@ def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
 class PreparedMeasure:
     """A measure on the labels of one data set: everything that does not depend on scores.
 
-    ``gain`` one a row (query order), ``weight`` one a rank (same layout), ``is_fixed`` which
+    ``gain`` one per row (query order), ``weight`` one per rank (same layout), ``is_fixed`` which
     queries have a value that no order changes, and ``fixed_value`` that value (NaN: dropped),
     ``drop_reason`` a text for every dropped query position.
     """
@@ -422,6 +423,6 @@ class PreparedMeasure:
 
 
 def exact_mean(values: np.ndarray) -> float:
-    """Return the mean of what is not NaN, rounded once: the order of queries does not matter."""
+    """Return the mean of the values that are not NaN, rounded once, independent of their order."""
     kept = values[~np.isnan(values)]
     return math.fsum(kept.tolist()) / kept.size if kept.size else math.nan

@@ -14,19 +14,19 @@ from rankgrove.measures.base import TIES, Measure, QueryPieces
 from rankgrove.measures.gains import binary_gains, reciprocal_ranks, safe_inverse
 from rankgrove.validation import check_choice, check_real, refuse
 
-LEAST_AP = 0.00001  # trec_eval's, so that no query alone makes the geometric mean 0
+LEAST_AP = 0.00001  # as in trec_eval, so that no single query makes the geometric mean 0
 
 
 @dataclass(frozen=True)
 class Binary(Measure):
-    """What they share.
+    """Base of the measures of binary relevance.
 
     Parameters
     ----------
     relevant : the lowest label that counts as relevant
     """
 
-    goes_beyond: ClassVar[bool] = False  # whether 1 / rank goes on below the cutoff, for lambdas
+    goes_beyond: ClassVar[bool] = False  # whether lambdas use 1 / rank below the cutoff too
     relevant: float = 1.0
 
     def _check(self, owner: str) -> None:
@@ -39,21 +39,21 @@ class Binary(Measure):
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
     ) -> np.ndarray:
         weight = np.empty(gain.size)
-        found = np.add.reduceat(gain, queries.ptr[:-1])
-        table, scale = self._table_and_scale(queries.sizes, found)
+        n_relevant = np.add.reduceat(gain, queries.ptr[:-1])
+        table, scale = self._table_and_scale(queries.sizes, n_relevant)
         if beyond_cutoff and self.goes_beyond:
             table = reciprocal_ranks(int(queries.sizes.max()))
         queries.run(lambda a, b: scaled_weights(table, scale, queries.ptr, a, b, weight))
         return weight
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return weights by rank and factors by query, whose products are the weights.
 
-        `sizes` are the numbers of documents, `found` those of relevant ones.
+        `sizes` are the numbers of documents of every query, `n_relevant` those of relevant ones.
         """
-        return reciprocal_ranks(int(sizes.max()), self.cutoff), np.ones(found.size)
+        return reciprocal_ranks(int(sizes.max()), self.cutoff), np.ones(n_relevant.size)
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ class MAP(Binary):
         check_choice("denominator", owner, self.denominator, ["all", "cutoff"])
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         if self.denominator == "cutoff" and self.cutoff is not None:
-            found = np.minimum(found, self.cutoff)
-        return reciprocal_ranks(int(sizes.max()), self.cutoff), safe_inverse(found)
+            n_relevant = np.minimum(n_relevant, self.cutoff)
+        return reciprocal_ranks(int(sizes.max()), self.cutoff), safe_inverse(n_relevant)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class MRR(Binary):
 
 @dataclass(frozen=True)
 class GMAP(MAP):
-    """Geometric mean of average precisions; a query's value is ln(AP), of 0.00001 at the least.
+    """Geometric mean of average precisions; the value of a query is ln(max(AP, 0.00001)).
 
     Under ``ties="expected"`` it is the logarithm of the expected average precision.
     """
@@ -122,7 +122,7 @@ class GMAP(MAP):
 
 @dataclass(frozen=True)
 class _AtCutoff(Binary):
-    """What measures of the first k documents share: they are nothing without a cutoff."""
+    """Base of the measures of the first k documents, which need a cutoff."""
 
     cutoff_is: ClassVar[str] = "required"
     rule: ClassVar[int] = SUM
@@ -142,7 +142,7 @@ class Precision(_AtCutoff):
     Parameters
     ----------
     denominator : ``"cutoff"`` counts missing documents as not relevant, ``"documents"`` divides by
-        the number of documents where that is less than k, as RankLib does
+        the number of documents if that is less than k, as RankLib does
     """
 
     name: ClassVar[str] = "p"
@@ -153,7 +153,7 @@ class Precision(_AtCutoff):
         check_choice("denominator", owner, self.denominator, ["cutoff", "documents"])
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         counted = np.full(sizes.size, self._k)
         if self.denominator == "documents":
@@ -163,14 +163,14 @@ class Precision(_AtCutoff):
 
 @dataclass(frozen=True)
 class Recall(_AtCutoff):
-    """The share of the relevant documents that stand among the first k."""
+    """The share of the relevant documents that are among the first k."""
 
     name: ClassVar[str] = "recall"
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        return self._ones(sizes), safe_inverse(found)
+        return self._ones(sizes), safe_inverse(n_relevant)
 
 
 @dataclass(frozen=True)
@@ -180,22 +180,22 @@ class F1(_AtCutoff):
     name: ClassVar[str] = "f1"
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        return self._ones(sizes), 2.0 / (self._k + found)
+        return self._ones(sizes), 2.0 / (self._k + n_relevant)
 
 
 @dataclass(frozen=True)
 class Success(_AtCutoff):
-    """1 where a relevant document stands among the first k, else 0 (hit rate)."""
+    """1 if a relevant document is among the first k, else 0 (hit rate)."""
 
     name: ClassVar[str] = "success"
     rule: ClassVar[int] = FIRST
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        return self._ones(sizes), np.ones(found.size)
+        return self._ones(sizes), np.ones(n_relevant.size)
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,10 @@ class RPrecision(Binary):
     def weights(
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
     ) -> np.ndarray:
-        found = np.add.reduceat(gain, queries.ptr[:-1])
+        n_relevant = np.add.reduceat(gain, queries.ptr[:-1])
         places = np.arange(gain.size) - np.repeat(queries.ptr[:-1], queries.sizes)
-        scale = np.repeat(safe_inverse(found), queries.sizes)
-        return np.where(places < np.repeat(found, queries.sizes), scale, 0.0)
+        scale = np.repeat(safe_inverse(n_relevant), queries.sizes)
+        return np.where(places < np.repeat(n_relevant, queries.sizes), scale, 0.0)
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class RBP(Binary):
 
     Parameters
     ----------
-    p : the chance that a reader goes on to the next document
+    p : the probability that a reader continues to the next document
     """
 
     name: ClassVar[str] = "rbp"
@@ -235,10 +235,10 @@ class RBP(Binary):
             refuse("p", owner, "below 1", self.p)
 
     def _table_and_scale(
-        self, sizes: np.ndarray, found: np.ndarray
+        self, sizes: np.ndarray, n_relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         ranks = np.arange(min(int(sizes.max()), self.depth))
-        return (1.0 - self.p) * self.p**ranks, np.ones(found.size)
+        return (1.0 - self.p) * self.p**ranks, np.ones(n_relevant.size)
 
 
 @dataclass(frozen=True)
@@ -259,8 +259,8 @@ class AUC(Binary):
         return weight
 
     def undefined(self, gain: np.ndarray, queries: QueryPieces) -> np.ndarray:
-        found = np.add.reduceat(gain, queries.ptr[:-1])
-        return np.asarray((found == 0) | (found == queries.sizes))
+        n_relevant = np.add.reduceat(gain, queries.ptr[:-1])
+        return np.asarray((n_relevant == 0) | (n_relevant == queries.sizes))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The conventions that make figures comparable, by name.
+"""Named conventions, which make figures comparable with those of papers and other programs.
 
-A convention gives values to the parameters of measures; a measure takes those it has. Entries
-with a dot are for one measure only.
+A convention has values for parameters of measures; a measure takes those of its own parameters.
+Entries with a dot are for one measure only.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
     "ranklib": {"empty": 0.0, "ties": "stable", "p.denominator": "documents", "max_grade": 4.0},
 }
 
-# A query in which no pair can be ordered has no ROC area, no pairwise accuracy and no correlation.
+# These have no value for a query without a pair of unequal labels.
 _ALWAYS_DROPPED = ("auc", "pairs", "kendall", "spearman")
 
 
 def convention_parameters(convention: str, measure_name: str, names: set[str]) -> dict[str, Any]:
-    """Return what `convention` says for the parameters `names` of a measure."""
+    """Return the values that `convention` has for the parameters `names` of a measure."""
     check_choice("convention", "rankgrove", convention, CONVENTIONS)
-    given = CONVENTIONS["papers"] | CONVENTIONS[convention]
-    values = {name: value for name, value in given.items() if name in names}
-    own = {
+    settings = CONVENTIONS["papers"] | CONVENTIONS[convention]
+    values = {name: value for name, value in settings.items() if name in names}
+    of_measure = {
         key.partition(".")[2]: value
-        for key, value in given.items()
+        for key, value in settings.items()
         if key.startswith(measure_name + ".")
     }
-    values |= {name: value for name, value in own.items() if name in names}
+    values |= {name: value for name, value in of_measure.items() if name in names}
     if measure_name in _ALWAYS_DROPPED and values["empty"] != "drop-equal":
         values["empty"] = "drop"
     return values

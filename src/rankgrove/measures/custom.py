@@ -7,14 +7,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
 from rankgrove.errors import ParameterError
 from rankgrove.measures.base import REGISTRY, Measure, QueryPieces
 
+if TYPE_CHECKING:
+    from rankgrove.measures._custom_kernels import CustomKernels
+
 RankedFunction = Callable[..., float]
+Function = TypeVar("Function", bound=RankedFunction)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class CustomMeasure(Measure):
 
     @property
     def depth(self) -> int:
-        # Whether labels past the cutoff matter (for an ideal, say) is the function's business.
+        # The function itself applies the cutoff: its ideal may need all labels.
         return np.iinfo(np.int64).max
 
     def run(self, kernel: Any, *arguments: Any) -> Any:
@@ -54,24 +58,36 @@ class CustomMeasure(Measure):
             ) from None
 
     @property
-    def kernels(self) -> Any:
+    def kernels(self) -> CustomKernels:
         cls = type(self)
         return compiled(cls.name, cls.function, cls.delta, self.cutoff)
 
 
+@overload
 def register_measure(
-    name: str, function: RankedFunction | None = None, *, delta: RankedFunction | None = None
-) -> Any:
-    """Make a measure of a plain Python function, usable wherever a measure's name is.
+    name: str, function: Function, *, delta: RankedFunction | None = None
+) -> Function: ...
+
+
+@overload
+def register_measure(
+    name: str, function: None = None, *, delta: RankedFunction | None = None
+) -> Callable[[Function], Function]: ...
+
+
+def register_measure(
+    name: str, function: Function | None = None, *, delta: RankedFunction | None = None
+) -> Function | Callable[[Function], Function]:
+    """Make a measure from a plain Python function, usable wherever a name of a measure is.
 
     Parameters
     ----------
-    name : what to call it: lower-case letters, digits, underscores
+    name : the name of the measure: lower-case letters, digits, underscores
     function : ``function(labels) -> value``, or ``function(labels, k) -> value`` for a measure
         with a cutoff (``name@k``), where `labels` is a float64 array in ranked order, best rank
-        first. It is compiled by Numba. Left out, the call is a decorator.
-    delta : ``delta(labels, i, j)`` (with ``k`` last where `function` has it), the change of the
-        value when ranks i < j change places, where it is known faster than by evaluating twice
+        first. It is compiled by Numba. Without it, the call returns a decorator.
+    delta : ``delta(labels, i, j)`` (with ``k`` last if `function` has it), the change of the
+        value when ranks i < j are swapped; for functions with a faster way than evaluating twice
 
     Returns
     -------
@@ -79,8 +95,8 @@ def register_measure(
 
     Notes
     -----
-    Expectations over tied orders are exact where at most 1,000 different arrangements are
-    possible, and the mean over 1,000 fixed pseudo-random ones otherwise.
+    Expectations over tied orders are exact if there are at most 1,000 different arrangements, and
+    means over 1,000 fixed pseudo-random arrangements otherwise.
 
     Examples
     --------
@@ -131,7 +147,7 @@ def register_measure(
     return function
 
 
-def _n_parameters(name: str, function: Any) -> int:
+def _n_parameters(name: str, function: object) -> int:
     plain = getattr(function, "py_func", function)
     if not callable(plain):
         raise ParameterError(f"The measure {name!r} must be a function. Got {function!r} instead.")
@@ -141,7 +157,7 @@ def _n_parameters(name: str, function: Any) -> int:
 @cache
 def compiled(
     name: str, function: RankedFunction, delta: RankedFunction | None, cutoff: int | None
-) -> Any:
+) -> CustomKernels:
     """Compile a user's measure; errors of Numba become a message about the function."""
     from numba.core.errors import NumbaError
 
@@ -150,12 +166,12 @@ def compiled(
     n_parameters = _n_parameters(name, function)
     try:
         kernels = CustomKernels(function, delta, n_parameters == 2, cutoff)
-        # ten documents: enough for most functions; those that want more fail when they are used
+        # Ten documents are enough for most functions; those that need more fail when used.
         value = kernels.ranked_value(-1, np.arange(10.0)[::-1].copy(), np.zeros(10))
     except (IndexError, ValueError, ZeroDivisionError):
         return kernels
     except NumbaError as error:
-        # Of Numba's long message, the lines up to the trail of its passes give the reason.
+        # The first lines of Numba's long message, before the list of its passes, give the reason.
         reason = [
             line
             for line in str(error).split("During:")[0].splitlines()

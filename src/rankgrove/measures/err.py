@@ -22,7 +22,7 @@ def _checked_grade(owner: str, max_grade: float | None) -> float | None:
 
 
 def _stopping(labels: np.ndarray, max_grade: float | None, name: str) -> np.ndarray:
-    """Return (2^label - 1) / 2^max_grade, the chance that a reader stops at a document."""
+    """Return (2^label - 1) / 2^max_grade, the probability that a reader stops at a document."""
     highest = max(float(labels.max()), 0.0)
     top = highest if max_grade is None else max_grade
     if highest > top:
@@ -35,7 +35,7 @@ def _stopping(labels: np.ndarray, max_grade: float | None, name: str) -> np.ndar
 
 @dataclass(frozen=True)
 class ERR(Measure):
-    """The expected 1/rank at which a reader stops who finds each document good with chance R.
+    """The expected 1/rank at which a reader stops who stops at a document with probability R.
 
     R = (2^l - 1) / 2^max_grade (overview paper, section 3).
 
@@ -68,14 +68,14 @@ class ERR(Measure):
 
 @dataclass(frozen=True)
 class PFound(Measure):
-    """The chance that a reader finds what was looked for: as ERR, with a decay for 1 / rank.
+    """The probability that a reader is satisfied: as ERR, with a decay instead of 1 / rank.
 
     Parameters
     ----------
-    gain : the chance that a document satisfies: ``"identity"``, the label itself, from 0 to 1;
-        ``"exp2"``, (2^l - 1) / 2^max_grade as in ERR; or a table with that of label 0, 1, 2, ...
+    gain : the probability that a document satisfies: ``"identity"``, the label, from 0 to 1;
+        ``"exp2"``, (2^l - 1) / 2^max_grade as in ERR; or a table for the labels 0, 1, 2, ...
     max_grade : the highest grade of the scale, None for the data set's highest label
-    decay : the chance that a reader who is not satisfied goes on
+    decay : the probability that a reader who is not satisfied continues
     """
 
     name: ClassVar[str] = "pfound"

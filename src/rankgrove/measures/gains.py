@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,8 +13,8 @@ DISCOUNTS = ("log2", "letor", "ln")
 Gain = str | tuple[float, ...]
 
 
-def check_gain(owner: str, gain: Any) -> Gain:
-    """Return a gain rule: ``"exp2"``, ``"identity"`` or a table, gain of label 0, 1, 2, ..."""
+def check_gain(owner: str, gain: str | Iterable[float]) -> Gain:
+    """Return a gain rule: ``"exp2"``, ``"identity"`` or a table of the gains of 0, 1, 2, ..."""
     if isinstance(gain, str):
         if gain not in ("exp2", "identity"):
             refuse("gain", owner, "'exp2', 'identity' or a table such as (0, 1, 3, 7, 10)", gain)
@@ -29,7 +29,7 @@ def check_gain(owner: str, gain: Any) -> Gain:
 
 
 def gains_of(labels: np.ndarray, gain: Gain) -> np.ndarray:
-    """Return the gain of every label; labels below 0 (TREC's spam grades) gain nothing."""
+    """Return the gain of every label; labels below 0 (TREC's spam grades) have gain 0."""
     if isinstance(gain, tuple):
         index = labels.astype(np.int64)
         bad = np.flatnonzero((index != labels) | (index >= len(gain)))
@@ -56,7 +56,7 @@ def binary_gains(labels: np.ndarray, relevant: float) -> np.ndarray:
 
 
 def discounts(name: str, n: int, cutoff: int | None = None) -> np.ndarray:
-    """Return the discounts of ranks 1 to n, or to the cutoff where that is less."""
+    """Return the discounts of ranks 1 to n, or to the cutoff if that is less."""
     rank = np.arange(1, min(n, cutoff or n) + 1, dtype=np.float64)
     if name == "log2":
         return 1.0 / np.log2(1.0 + rank)
@@ -67,7 +67,7 @@ def discounts(name: str, n: int, cutoff: int | None = None) -> np.ndarray:
 
 
 def reciprocal_ranks(n: int, cutoff: int | None = None) -> np.ndarray:
-    """Return 1, 1/2, 1/3, ... for ranks 1 to n, or to the cutoff where that is less."""
+    """Return 1, 1/2, 1/3, ... for ranks 1 to n, or to the cutoff if that is less."""
     return 1.0 / np.arange(1, min(n, cutoff or n) + 1, dtype=np.float64)
 
 

@@ -1,8 +1,8 @@
 """Measures for incomplete judgements: bpref, inferred AP, and the share of judged documents.
 
-Where a run is evaluated against qrels, documents without an entry were not in the pool, and those
-with a grade below 0 were in the pool, but not judged, as trec_eval has it. The documents of a data
-set all were in the pool.
+If a run is evaluated against qrels, documents without an entry were not in the pool, and those
+with a grade below 0 were in the pool but not judged, as in trec_eval. All documents of a data set
+were in the pool.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rankgrove.measures.gains import safe_inverse
 
 @dataclass(frozen=True)
 class _Incomplete(Binary):
-    """What bpref and infAP share: gains 1 (relevant), -1 (not relevant), 0 (not judged)."""
+    """Base of bpref and infAP: gains 1 (relevant), -1 (not relevant), 0 (not judged)."""
 
     cutoff_is: ClassVar[str] = "refused"
     uses_judgements: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class Bpref(_Incomplete):
 
 @dataclass(frozen=True)
 class InfAP(_Incomplete):
-    """Average precision inferred from a pool that is judged in part (else the grade is below 0)."""
+    """Average precision inferred from a partly judged pool (grades below 0: not judged)."""
 
     name: ClassVar[str] = "infap"
     rule: ClassVar[int] = INFAP
@@ -89,7 +89,7 @@ class InfAP(_Incomplete):
 
 @dataclass(frozen=True)
 class Judged(Measure):
-    """The share of the first k retrieved documents that have a judgement, whatever it says."""
+    """The share of the first k retrieved documents that have a judgement, relevant or not."""
 
     name: ClassVar[str] = "judged"
     rule: ClassVar[int] = SUM

@@ -15,9 +15,9 @@ from rankgrove.measures.gains import safe_inverse
 
 @dataclass(frozen=True)
 class Pairs(Measure):
-    """The share of pairs of unequal labels in the right order, a tied pair half.
+    """The share of pairs of unequal labels in the right order; a tied pair counts half.
 
-    One less the pairwise error that RankNet's cost approximates.
+    It is 1 minus the pairwise error that RankNet's cost approximates.
     """
 
     name: ClassVar[str] = "pairs"

@@ -1,8 +1,8 @@
 """Names of measures: ``ndcg@10``, ``map[letor]``, ``dcg@5[gain=0/1/3/7/10,discount=ln]``.
 
-A name is a measure, a cutoff and, in brackets, a convention and single parameters. What is not
-said comes from the convention of the call, ``papers`` by default. ``str(measure)`` is written
-against ``papers``, so it parses back to the same measure.
+A name is a measure, a cutoff and, in brackets, a convention and single parameters. Parameters that
+are not given come from the convention of the call, ``papers`` by default. ``str(measure)`` names
+all differences from ``papers``, so it parses back to the same measure.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from rankgrove.measures import (  # noqa: F401  (they enter the registry)
 from rankgrove.measures.base import REGISTRY, Measure
 from rankgrove.measures.conventions import CONVENTIONS, convention_parameters
 from rankgrove.validation import nearest
+
+ParameterValue = float | str | tuple[float, ...] | None
 
 ALIASES = {
     "ap": "map",
@@ -49,17 +51,19 @@ _FORM = re.compile(
 )
 
 
-def measure(spec: str | Measure, convention: str | None = None, **parameters: Any) -> Measure:
-    """Return the measure of a name.
+def measure(
+    spec: str | Measure, convention: str | None = None, **parameters: ParameterValue
+) -> Measure:
+    """Return the measure with a name.
 
     Parameters
     ----------
     spec : a name such as ``"ndcg@10"``, or a measure
-    convention : where unsaid parameters come from: ``"papers"`` (default), ``"letor"``,
+    convention : the source of parameters that are not given: ``"papers"`` (default), ``"letor"``,
         ``"mslr"``, ``"trec"``, ``"yahoo"``, ``"lightgbm"``, ``"sklearn"`` or ``"ranklib"``
     parameters : single parameters (``gain``, ``discount``, ``cutoff``, ``empty``, ``ties``,
-        ``relevant``, ``max_grade``, ``short``, ``denominator``, ``p``, ``decay``), which come
-        before both
+        ``relevant``, ``max_grade``, ``short``, ``denominator``, ``p``, ``decay``), which override
+        both
 
     Examples
     --------
@@ -93,23 +97,23 @@ def measure(spec: str | Measure, convention: str | None = None, **parameters: An
             f"There are: {known}."
         )
     cls = REGISTRY[name]
-    own = {field.name for field in fields(cls)}
+    names = {field.name for field in fields(cls)}
     said, in_brackets = _items(spec, match["items"] or "")
     if match["cutoff"] is not None:
         said["cutoff"] = _cutoff(spec, match["cutoff"])
     said |= parameters
-    unknown = [key for key in said if key not in own]
+    unknown = [key for key in said if key not in names]
     if unknown:
         raise ParameterError(
-            f"The measure {name!r} has no parameter {unknown[0]!r}{nearest(unknown[0], own)}. "
-            f"It has: {', '.join(sorted(own))}."
+            f"The measure {name!r} has no parameter {unknown[0]!r}{nearest(unknown[0], names)}. "
+            f"It has: {', '.join(sorted(names))}."
         )
     chosen = in_brackets or convention or "papers"
-    return cls(**(convention_parameters(chosen, name, own) | said))
+    return cls(**(convention_parameters(chosen, name, names) | said))
 
 
 def target_measure(spec: str | Measure, convention: str | None = None) -> Measure:
-    """Return the measure of a name to train for, or refuse one that nothing can be trained for."""
+    """Return the measure to train for, or refuse one that no ranker can be trained for."""
     target = measure(spec, convention)
     target.check_target()
     return target
@@ -118,28 +122,28 @@ def target_measure(spec: str | Measure, convention: str | None = None) -> Measur
 def format_measure(m: Measure) -> str:
     """Return the name that :func:`measure` parses back to `m`."""
     head = m.name if m.cutoff is None else f"{m.name}@{m.cutoff}"
-    own = m.parameters()
-    del own["cutoff"]
-    usual = convention_parameters("papers", m.name, set(own))
-    if own == usual:
+    values = m.parameters()
+    del values["cutoff"]
+    usual = convention_parameters("papers", m.name, set(values))
+    if values == usual:
         return head
-    # A convention's name says it all, where it is the only one that says this (MSLR's script is
-    # LETOR's but for what is relevant).
-    same = [c for c in CONVENTIONS if convention_parameters(c, m.name, set(own)) == own]
+    # The name of a convention is enough if no other one has the same values. (The scripts of MSLR
+    # and LETOR differ only in what is relevant.)
+    same = [c for c in CONVENTIONS if convention_parameters(c, m.name, set(values)) == values]
     if len(same) == 1 or same == ["letor", "mslr"]:
         return f"{head}[{same[0]}]"
-    items = [f"{k}={_text(own[k])}" for k in sorted(own) if own[k] != usual[k]]
+    items = [f"{k}={_text(values[k])}" for k in sorted(values) if values[k] != usual[k]]
     return f"{head}[{','.join(items)}]"
 
 
-def _text(value: Any) -> str:
+def _text(value: ParameterValue) -> str:
     if isinstance(value, tuple):
         return "/".join(map(_text, value))
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _items(spec: str, text: str) -> tuple[dict[str, Any], str | None]:
-    """Read what stands in brackets: parameters, and a convention or None."""
+    """Parse the text in brackets: parameters, and a convention or None."""
     said: dict[str, Any] = {}
     convention = None
     for item in filter(None, (part.strip() for part in text.split(","))):

@@ -1,23 +1,23 @@
 """The one form of every tree model: flat, frozen arrays.
 
-The nodes of all trees stand one after the other, and so do the leaves; children are numbered
+The nodes of all trees are stored one after the other, and so are the leaves; children are numbered
 within their tree, a leaf as ``~leaf``::
 
     node_ptr  0        3     5          tree t has the nodes node_ptr[t] .. node_ptr[t+1]-1
     leaf_ptr  0           4        7    and the leaves leaf_ptr[t] .. leaf_ptr[t+1]-1
 
 The score of a row is ``base`` plus the values of its leaves, added in the order of the trees, in
-float64: boosting adds in the same order, so a model's scores are the training scores to the bit.
-A model that another library made may keep its thresholds in float64, or add in float32
-(``single``), so that its scores are that library's to the bit.
-Where a row has several scores, one a class, tree t adds to column ``t % n_columns``.
+float64: boosting adds in the same order, so a model's scores equal the training scores to the bit.
+A model of another library may have thresholds in float64, or add in float32 (``single``), so that
+its scores equal those of that library to the bit.
+Where a row has several scores, one per class, tree t adds to column ``t % n_columns``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,13 +27,16 @@ from rankgrove.model.store import needed
 from rankgrove.model.tree import Tree
 from rankgrove.validation import check_integer, counted
 
-# The arrays that have one entry a node, and one a leaf; `count`, `weight` and `mean` of a Tree
-# are cut into a part for nodes and a part for leaves.
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+# The arrays with one entry per node, and those with one per leaf; `count`, `weight` and `mean` of a
+# Tree are split into a part for nodes and a part for leaves.
 TREE_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "gain")
 NODE_FIELDS = (*TREE_FIELDS, "node_count", "node_weight", "node_mean")
 LEAF_FIELDS = ("value", "leaf_count", "leaf_weight", "leaf_mean")
-# What training saw at nodes and leaves: a foreign model, or an old file, may not know it. A count
-# that is not known is -1, a weight or a mean NaN.
+# Statistics of the training rows at nodes and leaves, which a foreign model or an old file may
+# lack. An unknown count is -1, an unknown weight or mean is NaN.
 STATISTICS = tuple(
     f"{of}_{what}" for of in ("node", "leaf") for what in ("count", "weight", "mean")
 )
@@ -57,13 +60,13 @@ class Ensemble:
     ----------
     n_features : number of columns of the data
     node_ptr, leaf_ptr : where the nodes and leaves of every tree begin
-    feature, threshold, left, right, missing_left, gain : one a node, as in a ``Tree``
-    value : one a leaf, with learning rate and weight of the tree in it
-    node_count, node_weight, node_mean, leaf_count, leaf_weight, leaf_mean : how many training rows
-        reached a node or leaf, the sum of their hessians, and the mean response there (without
-        learning rate); -1 and NaN where they are not known, as :func:`unknown_statistics` has them
-    base : what every score begins with
-    n_columns : number of scores a row has
+    feature, threshold, left, right, missing_left, gain : one per node, as in a ``Tree``
+    value : one per leaf, multiplied by the learning rate and the weight of the tree
+    node_count, node_weight, node_mean, leaf_count, leaf_weight, leaf_mean : number of training rows
+        that reached a node or leaf, the sum of their hessians, and the mean response there (without
+        learning rate); -1 and NaN if unknown, see :func:`unknown_statistics`
+    base : the start value of every score
+    n_columns : number of scores of a row
     single : whether scores are added up in float32
     """
 
@@ -89,11 +92,11 @@ class Ensemble:
 
     def __post_init__(self) -> None:
         for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
-            given = getattr(self, name)
-            dtype: Any = _TYPES.get(name, np.float64)
+            values = getattr(self, name)
+            dtype: DTypeLike = _TYPES.get(name, np.float64)
             if name == "threshold":
-                dtype = np.float64 if np.asarray(given).dtype == np.float64 else np.float32
-            array = np.ascontiguousarray(given, dtype).view()
+                dtype = np.float64 if np.asarray(values).dtype == np.float64 else np.float32
+            array = np.ascontiguousarray(values, dtype).view()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -106,10 +109,10 @@ class Ensemble:
         n_columns: int = 1,
         single: bool = False,
     ) -> Ensemble:
-        """Put trees one after the other."""
+        """Return the ensemble of some trees."""
 
         def joined(name: str, leaves: bool | None = None) -> np.ndarray:
-            """Return an array of all trees; of statistics, the part of nodes or of leaves."""
+            """Return an array of all trees; for statistics, the part of nodes or of leaves."""
             pieces = [np.empty(0, np.float32 if name == "threshold" else np.float64)]
             for tree in trees:
                 whole, n = getattr(tree, name), tree.n_nodes
@@ -135,7 +138,7 @@ class Ensemble:
 
     @property
     def n_rounds(self) -> int:
-        """Number of rounds: a round has one tree a column."""
+        """Number of rounds: a round has one tree per column."""
         return self.n_trees // self.n_columns
 
     @property
@@ -159,9 +162,9 @@ class Ensemble:
         )
 
     def for_float32(self) -> Ensemble:
-        """Return the ensemble with float32 thresholds that decide alike on float32 data.
+        """Return the ensemble with float32 thresholds that decide in the same way on float32 data.
 
-        A float32 value is at most t just where it is at most the highest float32 up to t.
+        A float32 value is at most t if and only if it is at most the highest float32 up to t.
         """
         if self.threshold.dtype == np.float32:
             return self
@@ -174,7 +177,7 @@ class Ensemble:
         return f"{counted(self.n_rounds, 'round')} of {self.n_columns} trees"
 
     def truncated(self, n_rounds: int) -> Ensemble:
-        """Return the ensemble of the first `n_rounds` rounds: so many trees a column."""
+        """Return the ensemble of the first `n_rounds` rounds: `n_rounds` trees per column."""
         check_integer("n_trees", "truncated", n_rounds)
         if not 0 <= n_rounds <= self.n_rounds:
             raise DataError(f"The model has {self.size_text()}. Got n_trees={n_rounds}.")
@@ -189,7 +192,7 @@ class Ensemble:
         )
 
     def importance(self, kind: str = "gain") -> np.ndarray:
-        """Return one number a feature: the sum of its splits' gains, or their number ("split")."""
+        """Return one number per feature: the gain of its splits, or their number ("split")."""
         weights = self.gain if kind == "gain" else np.ones(self.gain.size)
         return np.bincount(self.feature, weights, minlength=self.n_features)
 
@@ -204,7 +207,7 @@ class Ensemble:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Ensemble:
-        """Build from named arrays; what does not fit together is refused."""
+        """Build from named arrays; refuse arrays that do not fit together."""
         n_nodes, n_leaves = (np.size(arrays.get(name, [])) for name in ("feature", "value"))
         older = {"single": np.array(False), **unknown_statistics(n_nodes, n_leaves)}
         arrays = {**older, **arrays}
@@ -216,14 +219,14 @@ class Ensemble:
             values["base"] = sense.number(values["base"], "base")
             values["n_columns"] = sense.whole(values["n_columns"], "n_columns", low=1)
             values["single"] = bool(values["single"])
-            made = cls(**values)
-            made.check()
+            ensemble = cls(**values)
+            ensemble.check()
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise ModelFileError(f"The trees of the model file do not fit: {error}") from None
-        return made
+        return ensemble
 
     def check(self) -> None:
-        """Raise ValueError unless every walk down every tree ends in a leaf that has a value."""
+        """Raise ValueError unless every path down every tree ends in a leaf with a value."""
         if self.n_columns < 1 or self.n_trees % self.n_columns:
             raise ValueError(f"{self.n_trees} trees do not fit {self.n_columns} columns.")
         for names, ptr in ((NODE_FIELDS, self.node_ptr), (LEAF_FIELDS, self.leaf_ptr)):
@@ -236,22 +239,22 @@ class Ensemble:
             raise ValueError("a tree must have one leaf more than it has nodes.")
         self._check_numbers()
         tree = np.repeat(np.arange(self.n_trees), n_nodes)
-        own = np.arange(self.feature.size) - self.node_ptr[tree]
+        node = np.arange(self.feature.size) - self.node_ptr[tree]
         seen = []
         for child in (self.left, self.right):
             inner = child >= 0
-            if np.any(child[inner] <= own[inner]) or np.any(child >= n_nodes[tree]):
+            if np.any(child[inner] <= node[inner]) or np.any(child >= n_nodes[tree]):
                 raise ValueError("a child before its parent, or beyond its tree.")
             if np.any(~child[~inner] >= n_leaves[tree][~inner]):
                 raise ValueError("a leaf beyond its tree.")
-            # one number a child: inner nodes first, then leaves
+            # one number per child: inner nodes first, then leaves
             at = np.where(inner, self.node_ptr[tree] + child, self.leaf_ptr[tree] + ~child)
             seen.append(np.where(inner, at, self.feature.size + at))
         if np.unique(np.concatenate(seen)).size != 2 * self.feature.size:
             raise ValueError("two parents of one child.")
 
     def _check_numbers(self) -> None:
-        """Raise ValueError for features that do not exist, and for what is no score."""
+        """Raise ValueError for features that do not exist, and for scores beyond the limits."""
         if (
             self.feature.size
             and not 0 <= self.feature.min() <= self.feature.max() < self.n_features
@@ -267,7 +270,7 @@ class Ensemble:
 
 
 def floor_float32(values: np.ndarray) -> np.ndarray:
-    """Return for every float64 the highest float32 that is not above it."""
+    """Return the highest float32 that is not above the value, for every float64."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
     lower = np.nextafter(rounded, np.float32(-np.inf))
@@ -275,7 +278,7 @@ def floor_float32(values: np.ndarray) -> np.ndarray:
 
 
 def unknown_statistics(n_nodes: int, n_leaves: int) -> dict[str, np.ndarray]:
-    """Return the statistics of an ensemble of which nothing is known but its trees."""
+    """Return unknown statistics, for an ensemble of which only the trees are known."""
     sizes = {"node": n_nodes, "leaf": n_leaves}
     return {
         name: np.full(sizes[name[:4]], -1 if name.endswith("count") else np.nan)

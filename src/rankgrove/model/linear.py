@@ -1,15 +1,15 @@
-"""Linear models: a weight a feature, or a weight a threshold of a feature.
+"""Linear models: one weight per feature, or one weight per threshold of a feature.
 
-With thresholds a score is a sum of step functions, one of every feature: the weights of all
-thresholds that lie below the feature's value (SVM-map paper, section 4.2 and Figure 2). The
-thresholds of all features stand one after the other, ascending within a feature; feature j has
-those from ``threshold_ptr[j]`` to before ``threshold_ptr[j + 1]``, and so stand the weights.
+With thresholds a score is a sum of step functions, one per feature: the weights of all thresholds
+below the value of the feature (SVM-map paper, section 4.2 and Figure 2). The thresholds of all
+features are stored one after the other, ascending within a feature; feature j has those from
+``threshold_ptr[j]`` up to but not including ``threshold_ptr[j + 1]``, and so have the weights.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from rankgrove.errors import ModelFileError
 from rankgrove.model import sense
 from rankgrove.model.store import needed
 
-# How features are scaled: as they are; by mean and deviation of the training data; to [0, 1]
-# within every query; to the share of the query's documents that are lower.
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+# How features are scaled: not at all; by mean and deviation of the training data; to [0, 1] within
+# every query; to the share of the documents of the query that are lower.
 SCALINGS = ("none", "standard", "query", "percentile")
 BY_QUERY = ("query", "percentile")
 _TYPES = {"thresholds": np.float32, "threshold_ptr": np.int64}
@@ -31,13 +34,13 @@ class Linear:
     Attributes
     ----------
     n_features : number of columns of the data
-    weights : one a feature; with thresholds, one a threshold
+    weights : one per feature; with thresholds, one per threshold
     scaling : one of ``SCALINGS``
-    shift, scale : one a feature: a scaled value is (value - shift) / scale. A missing value is 0
+    shift, scale : one per feature: a scaled value is (value - shift) / scale. A missing value is 0
         after scaling, and so is every value of a feature whose scale is 0. Neither is used with
         thresholds
-    thresholds, threshold_ptr : of all features (see above); both empty: no thresholds
-    intercept : what every score begins with
+    thresholds, threshold_ptr : those of all features (see above); both empty: no thresholds
+    intercept : the start value of every score
     """
 
     n_features: int
@@ -51,7 +54,7 @@ class Linear:
 
     def __post_init__(self) -> None:
         for name in ("weights", "shift", "scale", "thresholds", "threshold_ptr"):
-            dtype: Any = _TYPES.get(name, np.float64)
+            dtype: DTypeLike = _TYPES.get(name, np.float64)
             array = np.ascontiguousarray(getattr(self, name), dtype).view()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -62,7 +65,7 @@ class Linear:
         return bool(self.threshold_ptr.size)
 
     def raw_weights(self) -> tuple[np.ndarray, float]:
-        """Return weights and intercept that take the features as they are, not scaled."""
+        """Return the weights and the intercept for features that are not scaled."""
         used = self.scale > 0.0
         weight = np.divide(self.weights, self.scale, out=np.zeros(self.n_features), where=used)
         return weight, self.intercept - float((weight * self.shift)[used].sum())
@@ -80,8 +83,8 @@ class Linear:
     def influence(self) -> np.ndarray:
         """Return how far every feature can move a score.
 
-        With thresholds, the difference of its highest and lowest step; without, the size of its
-        weight, which is that of a move by one unit of the scaled feature.
+        With thresholds, the difference of its highest and lowest step; without, the absolute value
+        of its weight, which is the effect of one unit of the scaled feature.
         """
         if not self.has_thresholds:
             return np.abs(self.weights)
@@ -104,7 +107,7 @@ class Linear:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Linear:
-        """Build from named arrays; what does not fit together is refused."""
+        """Build from named arrays; refuse arrays that do not fit together."""
         values = needed(arrays, (f.name for f in fields(cls)))
         try:
             for name in ("weights", "shift", "scale", "thresholds", "threshold_ptr"):
@@ -113,11 +116,11 @@ class Linear:
             values["intercept"] = sense.number(values["intercept"], "intercept")
             code = sense.whole(values["scaling"], "scaling", high=len(SCALINGS) - 1)
             values["scaling"] = SCALINGS[code]
-            made = cls(**values)
-            made.check()
+            model = cls(**values)
+            model.check()
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise ModelFileError(f"The weights of the model file do not fit: {error}") from None
-        return made
+        return model
 
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together."""
@@ -140,7 +143,7 @@ class Linear:
         sense.borders(self.threshold_ptr, self.thresholds.size, "thresholds")
         if self.weights.shape != self.thresholds.shape:
             raise ValueError("one weight a threshold is needed.")
-        if not all(np.all(np.diff(own) > 0) for own, _ in self.by_feature()):
+        if not all(np.all(np.diff(thresholds) > 0) for thresholds, _ in self.by_feature()):
             raise ValueError("thresholds that do not ascend.")
         if np.isnan(self.thresholds).any():
             raise ValueError("a threshold that is no number.")

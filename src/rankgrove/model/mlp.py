@@ -1,11 +1,11 @@
-"""A net that scores documents, as a frozen value: a multi-layer perceptron or a linear function."""
+"""A net that scores documents, as a frozen value: a multilayer perceptron or a linear function."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,29 +15,30 @@ from rankgrove.model import sense
 from rankgrove.validation import check_choice, counted
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from numpy.typing import ArrayLike
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 ACTIVATIONS = ("tanh", "relu")  # in the order of the kernels' codes
-LANES = 4  # numbers of a vector: widths are filled up to a multiple of this
+LANES = 4  # numbers per vector: widths are padded to a multiple of this
 SERIAL_PRODUCTS = 1 << 20  # fewer multiplications are not worth a second thread
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Documents' features in, one score each out.
+    """A function from the features of a document to its score.
 
     Inputs are standardised, (x - mean) * scale; a missing value (NaN) counts as the mean, that is
     0, and so does every value of a feature whose scale is 0. Then every hidden layer is
-    activation(inputs @ W + b), and the score is the last layer's units times w. There is no bias
-    in the score: it would lift all documents alike.
+    activation(inputs @ W + b), and the score is the last layer's units times w. The score has no
+    bias, which would add the same number to all documents.
 
     Parameters
     ----------
-    sizes : number of features, and of every hidden layer's units; none: a linear function
+    sizes : number of features, then of the units of every hidden layer; without any: a linear
+        function
     flat : all weights, W1 (row by row), b1, W2, b2, ..., w
-    mean, scale : one a feature
+    mean, scale : one per feature
     activation : ``"tanh"`` or ``"relu"``
     """
 
@@ -81,19 +82,19 @@ class Network:
     @property
     def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """W (inputs x units) and b (units) of every hidden layer: views."""
-        found, at = [], 0
+        layers, at = [], 0
         for n_in, n_out in pairwise(self.sizes):
             end = at + n_in * n_out
-            found.append((self.flat[at:end].reshape(n_in, n_out), self.flat[end : end + n_out]))
+            layers.append((self.flat[at:end].reshape(n_in, n_out), self.flat[end : end + n_out]))
             at = end + n_out
-        return found
+        return layers
 
     @property
     def output(self) -> np.ndarray:
-        """The weights w of the last layer's units (of the features, where none is hidden)."""
+        """The weights w of the units of the last layer (of the features, if none is hidden)."""
         return self.flat[self.flat.size - self.sizes[-1] :]
 
-    def with_flat(self, flat: Any) -> Network:
+    def with_flat(self, flat: ArrayLike) -> Network:
         """Return the net with other weights, in the order of ``flat``."""
         return replace(self, flat=np.asarray(flat))
 
@@ -105,7 +106,7 @@ class Network:
         rows: np.ndarray | slice | None = None,
         n_threads: int | None = None,
     ) -> np.ndarray:
-        """Return one float64 score a row of float32 `features` (dense or CSR), all rows or some."""
+        """Return one float64 score per row of float32 `features` (dense or CSR)."""
         from rankgrove.model._mlp_kernels import score_rows
 
         if features.shape[1] != self.n_features:
@@ -136,7 +137,7 @@ class Network:
     # -- the model file ---------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return what a model file keeps."""
+        """Return the arrays that a model file keeps."""
         return {
             "sizes": np.array(self.sizes, np.int64),
             "flat": self.flat,
@@ -183,13 +184,13 @@ def n_weights(sizes: tuple[int, ...]) -> int:
 
 
 def filled_widths(sizes: tuple[int, ...]) -> np.ndarray:
-    """Return the sizes, each filled up to a multiple of LANES."""
+    """Return the sizes, each padded to a multiple of LANES."""
     return np.array([-(-n // LANES) * LANES for n in sizes], np.int64)
 
 
 @lru_cache(maxsize=64)
 def _places(sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return every weight's place among the filled-up ones, which are no biases, and how many."""
+    """Return the place of every weight in the padded form, which are no biases, and its length."""
     places: list[np.ndarray] = []
     is_factor: list[np.ndarray] = []
     at = 0
@@ -206,7 +207,7 @@ def _places(sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def spread(flat: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Return weights in the filled-up form, zeros between them."""
+    """Return weights in the padded form, with zeros between them."""
     places, _, n = _places(sizes)
     parameters = np.zeros(n)
     parameters[places] = flat
@@ -214,25 +215,25 @@ def spread(flat: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def gathered(parameters: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Return the weights of the filled-up form; undoes :func:`spread`."""
+    """Return the weights of the padded form: the inverse of :func:`spread`."""
     return parameters[_places(sizes)[0]]
 
 
 def factors(sizes: tuple[int, ...]) -> np.ndarray:
-    """Return 1.0 for every weight that is no bias, in the filled-up form."""
+    """Return 1.0 for every weight that is not a bias, in the padded form."""
     return spread(_places(sizes)[1].astype(np.float64), sizes)
 
 
 def chosen_rows(features: Matrix, rows: np.ndarray | slice | None) -> np.ndarray:
-    """Return the numbers of the rows that are meant."""
+    """Return `rows` as an array of row numbers."""
     every = np.arange(features.shape[0])
     return every if rows is None else np.ascontiguousarray(every[rows])
 
 
 def matrix_parts(features: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return (dense, data, indices, indptr); what a matrix is not has no entries.
+    """Return (dense, data, indices, indptr); the parts of the other kind of matrix are empty.
 
-    All are views that cannot be written to, so that kernels see one type of array.
+    All are read-only views, so that kernels are compiled for one type of array.
     """
     if isinstance(features, np.ndarray):
         dense = np.ascontiguousarray(features, np.float32)
@@ -251,7 +252,7 @@ def matrix_parts(features: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 
 
 def refuse_infinite(features: Matrix, rows: np.ndarray) -> None:
-    """Say where the first infinite value among `rows` is."""
+    """Raise DataError for the first infinite value among `rows`."""
     for first in range(0, rows.size, 4096):
         some = features[rows[first : first + 4096]]
         block = some if isinstance(some, np.ndarray) else some.toarray()

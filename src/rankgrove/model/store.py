@@ -1,7 +1,7 @@
 """The model file: a zip of a JSON header and plain ``.npy`` arrays; nothing in it is executed.
 
-The header says what made the file, the kind of model, its parameters and training record, and a
-checksum of every array. The bytes depend on the content alone.
+The header has the version of rankgrove, the kind of model, its parameters and training record, and
+a checksum of every array. The bytes depend on the content alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rankgrove.model.sense import table
 FORMAT = "rankgrove model"
 FORMAT_VERSION = 1
 _HEADER = "header.json"
-# What reading a damaged zip, header or array, or building a model of one, may raise.
+# What reading a damaged zip, header or array, or building a model from it, may raise.
 DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError,
@@ -91,28 +91,28 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
 
 
 def said(error: BaseException) -> str:
-    """Return what an inner error says in one short line."""
+    """Return the message of an inner error, in one short line."""
     text = " ".join(str(error).split())[:200]
     return text.rstrip(".:") or type(error).__name__
 
 
 def needed(arrays: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, Any]:
-    """Return these arrays of a model file; refuse a file that lacks one."""
-    found = {}
+    """Return these arrays of a model file, to be replaced by values; refuse a file without one."""
+    values = {}
     for name in names:
         if name not in arrays:
             raise ModelFileError(f"The model file lacks the array {name!r}: it is damaged.")
-        found[name] = arrays[name]
-    return found
+        values[name] = arrays[name]
+    return values
 
 
 def _no_zip(path: Path, error: zipfile.BadZipFile) -> str:
-    """Say what a file is that cannot be read as a zip: foreign, or once one of ours."""
+    """Return a text about a file that is not a zip: whether it is foreign, or a damaged model."""
     with path.open("rb") as file:
         begin = file.read(4)
     if not begin:
         return "is empty."
-    # A model begins with a zip's mark, and one that is whole ends with a zip's directory.
+    # A model begins with the mark of a zip, and ends with its directory.
     if begin == b"PK\x03\x04" or zipfile.is_zipfile(path):
         return f"is damaged or cut short ({error}): {_REMEDY}"
     return "is not a rankgrove model."
@@ -137,7 +137,7 @@ def _array(path: Path, name: str, blob: bytes, checksum: str) -> np.ndarray:
 
 
 def _values(blob: bytes) -> np.ndarray:
-    """Return the array of ``.npy`` bytes; its shape is believed only where the bytes are there."""
+    """Return the array of ``.npy`` bytes; refuse a shape that does not fit their number."""
     file = io.BytesIO(blob)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("another version of npy")
@@ -147,8 +147,7 @@ def _values(blob: bytes) -> np.ndarray:
     n_bytes = math.prod(shape) * dtype.itemsize
     if n_bytes != len(blob) - file.tell():
         raise ValueError(f"{len(blob) - file.tell():,} bytes, and its shape needs {n_bytes:,}")
-    order: Any = "F" if by_column else "C"
-    return np.ndarray(shape, dtype, blob, file.tell(), order=order).copy()
+    return np.ndarray(shape, dtype, blob, file.tell(), order="F" if by_column else "C").copy()
 
 
 def _digest(blob: bytes) -> str:

@@ -9,7 +9,7 @@ that is a leaf is written as ``~leaf``::
         /      \\
     leaf 0    leaf 1
 
-A value goes left where ``x <= threshold``; a missing value (NaN) where ``missing_left`` says so.
+A value goes left if ``x <= threshold``; a missing value (NaN) goes left if ``missing_left`` is set.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Tree:
 
     Attributes
     ----------
-    feature : int32, the column a node looks at
-    threshold : float32 (float64 in models of other libraries); infinity sends every value left and
-        leaves the right to missing values
+    feature : int32, the column that a node tests
+    threshold : float32 (float64 in models of other libraries); infinity sends every value left, so
+        that only missing values can go right
     left, right : int32, the children
     missing_left : bool, where NaN goes
-    gain : float64, what the split gained
-    value : float64, one a leaf
-    count, weight, mean : one a node and then one a leaf: the training rows that reached it, the
+    gain : float64, the gain of the split
+    value : float64, one per leaf
+    count, weight, mean : one per node and then one per leaf: the training rows that reached it, the
         sum of their hessians, and the sum of their gradients over that weight (plus L2), which is
-        the mean response where hessians are 1 (or row weights) and there is no L2
+        the mean response if hessians are 1 (or row weights) and there is no L2
     """
 
     feature: np.ndarray
@@ -54,8 +54,8 @@ class Tree:
 
     @classmethod
     def constant(cls, value: float) -> Tree:
-        """Return the tree that is one leaf."""
-        none, one = np.empty(0), np.zeros(1)
+        """Return the tree with a single leaf."""
+        none, zero = np.empty(0), np.zeros(1)
         whole = np.empty(0, np.int32)
         return cls(
             feature=whole.copy(),
@@ -65,9 +65,9 @@ class Tree:
             missing_left=none.astype(np.bool_),
             gain=none.copy(),
             value=np.array([float(value)]),
-            count=one.copy(),
-            weight=one.copy(),
-            mean=one.copy(),
+            count=zero.copy(),
+            weight=zero.copy(),
+            mean=zero.copy(),
         )
 
     @property
@@ -81,7 +81,7 @@ class Tree:
         return int(self.value.size)
 
     def depth(self) -> int:
-        """Return the number of splits on the longest way from the root to a leaf."""
+        """Return the number of splits on the longest path from the root to a leaf."""
         level = np.zeros(self.n_nodes + 1, np.int64)
         for node in range(self.n_nodes):
             for child in (self.left[node], self.right[node]):
@@ -90,7 +90,7 @@ class Tree:
         return int(level.max()) + 1 if self.n_nodes else 0
 
     def apply(self, features: np.ndarray) -> np.ndarray:
-        """Return the leaf of every row of a dense array, by plain walking (for one tree only)."""
+        """Return the leaf of every row of a dense array, by walking down this one tree."""
         node = np.zeros(len(features), np.int64) if self.n_nodes else np.full(len(features), -1)
         walking = np.flatnonzero(node >= 0)
         while walking.size:

@@ -1,4 +1,4 @@
-"""What BoltzRank is trained on: lists with labels, and how rankings of them are drawn."""
+"""The training task of BoltzRank: lists with labels, and how rankings of them are drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AROUND = ("labels", "scores")
 
 
 class Boltzmann(NamedTuple):
-    """The objective: the scale of energies, the measure's share, the target's temperature."""
+    """The objective: the scale of energies, the share of the measure, the target temperature."""
 
     alpha: float
     share: float
@@ -22,7 +22,7 @@ class Boltzmann(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """How rankings are drawn: how many, around what, how far from it, and when."""
+    """How rankings are drawn: their number, their centre, the distance from it, and when."""
 
     n_rankings: int
     around: str  # one of AROUND
@@ -37,8 +37,8 @@ class BoltzmannTask(Task):
     Parameters
     ----------
     inputs : the documents in query order
-    measure, labels, query_ptr, query_weight : what is to be maximised, and of the data; queries
-        whose labels are all equal, or whose value is fixed, have no turn
+    measure, labels, query_ptr, query_weight : the measure to maximise, and the data; queries whose
+        labels are all equal, or whose value is fixed, are skipped
     keys : one per query
     """
 
@@ -73,13 +73,13 @@ class BoltzmannTask(Task):
         self.begin_epoch(0)
 
     def begin_epoch(self, epoch: int) -> None:
-        """Take the keys of this epoch's draws: hashes of the seed, the epoch and the query."""
+        """Set the keys of the draws of this epoch: hashes of the seed, the epoch and the query."""
         number = epoch if self._draws.redraw else 0
         seed = derive_seed(self._draws.seed, "rankings", number)
         self._draw_keys = mix64(self.keys ^ np.uint64(seed))
 
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
-        """Give queries their turns."""
+        """Make the updates of the queries in `order`."""
         from rankgrove.nets._boltzmann_kernels import train_boltzmann, train_boltzmann_for
 
         how = self._draws

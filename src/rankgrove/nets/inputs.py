@@ -1,4 +1,4 @@
-"""What a net is trained on: standardised features, and tasks that turn lambdas into updates."""
+"""The inputs of training nets: standardised features, and tasks that turn lambdas into updates."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from rankgrove.objectives.lambdas import LambdaObjective
 from rankgrove.objectives.pairs import PairGroups
 
 if TYPE_CHECKING:
-    import scipy.sparse
-
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 FORMS = ("factorised", "pairs")
 
 
 def moments(features: Matrix, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return every feature's mean, and 1 over its standard deviation (0 where it is constant).
+    """Return the mean of every feature, and 1 / its standard deviation (0 if it is constant).
 
-    Missing values are left out. Sums run in the order of `rows`, and over distances from a first
-    value, so that a constant feature's deviation is exactly 0.
+    Missing values are left out. Sums run in the order of `rows`, over differences from the first
+    value, so that the deviation of a constant feature is exactly 0.
     """
     from rankgrove.model._mlp_kernels import add_distances, first_values
 
@@ -40,7 +38,7 @@ def moments(features: Matrix, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 class Inputs(NamedTuple):
-    """Features as a net sees them: ``rows`` are those of the documents, unit by unit."""
+    """The features for a net: ``rows`` are the rows of the documents, unit by unit."""
 
     features: Matrix
     rows: np.ndarray
@@ -53,7 +51,7 @@ class Inputs(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How updates are made: the net's widths and activation, the optimiser, its rate, and l2."""
+    """How updates are made: widths and activation of the net, optimiser, learning rate, l2."""
 
     widths: np.ndarray
     activation: int
@@ -66,27 +64,27 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Task(Protocol):
-    """What the training loop asks of data: units (queries, groups of pairs) that take turns."""
+    """A training task: units (queries, groups of pairs), each of which makes updates."""
 
-    keys: np.ndarray  # one a unit: the order of turns hangs on it
+    keys: np.ndarray  # one per unit: they determine the order of units
     ptr: np.ndarray  # the borders of units in the documents
 
     def begin_epoch(self, epoch: int) -> None:
-        """Prepare for an epoch, counted from 0; most tasks are the same in all of them."""
+        """Prepare for an epoch, counted from 0; most tasks have nothing to do."""
         return
 
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
-        """Give the units in `order` their turns; return the first that failed, or -1."""
+        """Make the updates of the units in `order`; return the first that failed, or -1."""
 
 
 class QueryTask(Task):
-    """Queries with labels: the lambdas of a measure, one update a query, or one a pair.
+    """Queries with labels: the lambdas of a measure, one update per query, or one per pair.
 
     Parameters
     ----------
     inputs : the documents in query order
     objective : the lambdas
-    keys : one a query
+    keys : one per query
     form : ``"factorised"`` or, for RankNet's pairs alone, ``"pairs"``
     """
 
@@ -101,7 +99,7 @@ class QueryTask(Task):
         self._scratch = np.zeros((3, inputs.rows.size))
 
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
-        """Give queries their turns."""
+        """Make the updates of the queries in `order`."""
         from rankgrove.nets._net_kernels import train_queries, train_queries_for, train_query_pairs
 
         given = self._objective.for_kernels()
@@ -114,13 +112,13 @@ class QueryTask(Task):
 
 
 class ListTask(Task):
-    """Queries with labels as lists: ListNet's top-one probabilities, one update a query.
+    """Queries with labels as lists: ListNet's top-one probabilities, one update per query.
 
     Parameters
     ----------
     inputs : the documents in query order
-    labels, query_ptr, query_weight : of the data; queries whose labels are all equal have no turn
-    keys : one a query
+    labels, query_ptr, query_weight : the data; queries whose labels are all equal are skipped
+    keys : one per query
     """
 
     def __init__(
@@ -144,11 +142,11 @@ class ListTask(Task):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no query says anything about an order."""
+        """Whether no query has unequal labels."""
         return not self._weight.any()
 
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
-        """Give queries their turns."""
+        """Make the updates of the queries in `order`."""
         from rankgrove.nets._list_kernels import train_lists
 
         lists = (self.ptr, self._target, self._weight)
@@ -156,7 +154,7 @@ class ListTask(Task):
 
 
 class GroupTask(Task):
-    """Preferences in groups: one update a group, or one a pair.
+    """Preferences in groups: one update per group, or one per pair.
 
     Parameters
     ----------
@@ -177,7 +175,7 @@ class GroupTask(Task):
         self._scratch = np.zeros((2, int(np.diff(groups.ptr).max())))
 
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
-        """Give groups their turns."""
+        """Make the updates of the groups in `order`."""
         from rankgrove.nets._net_kernels import train_group_pairs, train_groups
 
         if self._form == "pairs":

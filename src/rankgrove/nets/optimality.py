@@ -1,8 +1,8 @@
 """Whether learned weights are a local optimum of a measure (overview paper, section 4.2).
 
 A one-sided Monte Carlo test: the weights are moved a little along random directions, and the mean
-of the measure must fall along every one. Where it does, the share p of directions along which it
-rises is at most p0 with the wanted confidence, provided there were enough directions (equation 9).
+of the measure must fall along each of them. If it does, the share p of directions along which it
+rises is at most p0 with the wanted confidence, provided there are enough directions (equation 9).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.random import generator
 from rankgrove.validation import counted
 
-STEPS = (0.1, 0.2)  # lengths of a move, of the length of all weights
-REACH = 1.0  # how far curves along coordinates go, of the weights' root mean square
-POINTS = 8  # of such a curve, half of them on each side
+STEPS = (0.1, 0.2)  # lengths of a move, relative to the length of the weight vector
+REACH = 1.0  # length of curves along coordinates, relative to the root mean square of weights
+POINTS = 8  # points of such a curve, half of them on each side
 
 # Weights -> the scores of all documents in query order, computed on one thread
 Scores = Callable[[np.ndarray], np.ndarray]
@@ -41,7 +41,7 @@ def directions_needed(p0: float, confidence: float) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalOptimum:
-    """What :func:`rankgrove.check_local_optimum` found; prints as a short text.
+    """The result of :func:`rankgrove.check_local_optimum`; prints as a short text.
 
     Attributes
     ----------
@@ -49,16 +49,16 @@ class LocalOptimum:
     measure : the measure, a mean over queries
     value : its mean M* at the learned weights
     values : its mean at every moved point, directions x steps
-    steps : lengths of the moves, of the length of the weight vector
-    p0, confidence : what was asked: confidence that p, the share of ascent directions, is at most
-        p0
+    steps : lengths of the moves, relative to the length of the weight vector
+    p0, confidence : the parameters of the test: the confidence that p, the share of ascent
+        directions, is at most p0
     fraction : the share of the directions along which the measure rose at one step or more
-    fractions : the same of every step by itself
+    fractions : the same for every step by itself
     unchanged : number of directions along which some step changed nothing, and none rose
     p_bound : with the wanted confidence, p is at most this (Clopper and Pearson's bound; without
         an ascent direction 1 - (1 - confidence)^(1/n), equation 9)
     weights : the learned weights w*
-    coordinates : the weights that curves were made of
+    coordinates : the numbers of the weights along which there are curves
     offsets : the moves along a coordinate, 0 among them
     curves : the measure along every coordinate, coordinates x offsets
     """
@@ -101,12 +101,12 @@ class LocalOptimum:
         return int(((self.values == self.value).any(axis=1) & ~rose).sum())
 
     def at_step(self, k: int) -> LocalOptimum:
-        """Return the test with the k-th of the steps alone."""
+        """Return the test of the k-th step only."""
         return replace(self, values=self.values[:, k : k + 1], steps=(self.steps[k],))
 
     @property
     def p_bound(self) -> float:
-        """With the wanted confidence, the share p of ascent directions is at most this."""
+        """The upper bound of the share p of ascent directions, with the wanted confidence."""
         from scipy.special import betaincinv
 
         k, n = self._n_ascents, self.n_directions
@@ -182,12 +182,12 @@ def local_optimum(
     Parameters
     ----------
     scores : the model as a function of its weights; called from several threads
-    weights : the learned ones, w*
-    prepared : the measure on the data that w* was learned on
-    p0, confidence : how few ascent directions there may be, and how sure that must be
-    steps : lengths of the moves, of the length of w*
-    n_coordinates : curves along so many coordinates, drawn at random; None: along all
-    reach : how far they go to both sides, of the root mean square of the weights
+    weights : the learned weights w*
+    prepared : the measure on the training data of w*
+    p0, confidence : the tolerated share of ascent directions, and the confidence of the test
+    steps : lengths of the moves, relative to the length of w*
+    n_coordinates : number of coordinates, drawn at random, along which there are curves; None: all
+    reach : length of the curves to both sides, relative to the root mean square of the weights
     """
     length = float(np.linalg.norm(weights))
     if length == 0.0:
@@ -207,7 +207,7 @@ def local_optimum(
 
     def along(first: int, last: int) -> None:
         for d in range(first, last):
-            # directions uniform on the sphere, each with a stream of its own
+            # directions uniform on the sphere, each with its own random stream
             direction = generator(seed, "direction", d).standard_normal(weights.size)
             direction /= np.linalg.norm(direction)
             for k, step in enumerate(steps):
@@ -242,7 +242,7 @@ def local_optimum(
 
 
 def _run(work: Callable[[int, int], None], n: int, n_threads: int | None) -> None:
-    """Share out points of weight space: each is scored on one thread, whatever the data's size."""
+    """Run the points of weight space in parallel; each is scored on one thread."""
     if n:
         bounds = np.arange(n + 1) if n < 1024 else np.linspace(0, n, 1025).astype(np.int64)
         parallel.run_pieces(work, bounds, n_threads)

@@ -1,4 +1,4 @@
-"""Lambdas for PyTorch: any torch module that makes scores trains as LambdaRank; ``rg.torch``.
+"""Lambdas for PyTorch: trains any torch module that computes scores as LambdaRank; ``rg.torch``.
 
 PyTorch is not a dependency: it is imported when a function here is called.
 """
@@ -6,7 +6,7 @@ PyTorch is not a dependency: it is imported when a function here is called.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from rankgrove.objectives.lambdas import (
 from rankgrove.random import row_keys
 from rankgrove.validation import check_choice, check_flag, check_integer, check_real, refuse
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
 __all__ = ["lambda_loss"]
 
 OWNER = "lambda_loss"
@@ -28,42 +32,42 @@ REDUCTIONS = ("mean", "sum")
 
 
 def lambda_loss(
-    scores: Any,
-    labels: Any,
+    scores: Tensor,
+    labels: Tensor | ArrayLike,
     measure: str | Measure = "ndcg@10",
     *,
-    mask: Any = None,
-    query_ptr: Any = None,
-    qid: Any = None,
+    mask: Tensor | ArrayLike | None = None,
+    query_ptr: Tensor | ArrayLike | None = None,
+    qid: Tensor | ArrayLike | None = None,
     truncation: int | str | None = "auto",
     beyond_cutoff: bool = True,
     sigma: float = 1.0,
     normalise: bool = False,
     reduction: str = "mean",
     n_threads: int | None = None,
-) -> Any:
+) -> Tensor:
     """Return a loss whose gradient for the scores is minus the lambdas of a measure.
 
-    ``loss.backward()`` hands the lambdas to autograd, so that any torch module that makes scores
-    is trained as LambdaRank trains its net. A measure has no gradient: the number itself is minus
-    the mean of the measure, to be watched, and autograd is given the lambdas in place of its
+    ``loss.backward()`` passes the lambdas to autograd, so that any torch module that computes
+    scores is trained as LambdaRank trains its net. A measure has no gradient: the value of the loss
+    is minus the mean of the measure, for monitoring, and autograd gets the lambdas instead of its
     derivatives.
 
     Parameters
     ----------
-    scores : tensor that requires a gradient: queries x documents, filled up (with `mask`); or one
-        number a document, in queries told by `query_ptr` or `qid`; without either one long tensor
-        is one query
+    scores : tensor that requires a gradient: queries x documents, padded (with `mask`); or one
+        number per document, with queries given by `query_ptr` or `qid`; without both, the whole
+        tensor is one query
     labels : tensor or array of the same shape
     measure : a measure or its name
-    mask : same shape, True where there is a document; None: everywhere. What is masked has no part
-        in anything, and gets the gradient 0
+    mask : same shape, True where there is a document; None: everywhere. Masked scores are ignored
+        and get the gradient 0
     query_ptr : the borders of queries, from 0 to the number of documents
     qid : the query of every document; those of a query need not be adjacent
-    truncation : pairs count whose better-ranked document is among so many top ranks; ``"auto"``:
-        the measure's cutoff plus 5, all pairs where it has none; None: all pairs
+    truncation : only pairs count whose better-ranked document is among this number of top ranks;
+        ``"auto"``: the measure's cutoff plus 5, or all pairs without cutoff; None: all pairs
     sigma : slope of the sigmoid
-    beyond_cutoff, normalise : as LambdaRank's
+    beyond_cutoff, normalise : as in LambdaRank
     reduction : ``"mean"`` over queries, or ``"sum"``
     n_threads : threads to use, None for all cores
 
@@ -100,7 +104,7 @@ def lambda_loss(
 
 
 class _Batch(NamedTuple):
-    """The documents of a batch in query order: places in the flat scores, labels, borders."""
+    """The documents of a batch in query order: positions in the flat scores, labels, borders."""
 
     places: np.ndarray
     labels: np.ndarray
@@ -108,7 +112,11 @@ class _Batch(NamedTuple):
 
 
 def _batch(
-    shape: tuple[int, ...], labels: np.ndarray, mask: Any, query_ptr: Any, qid: Any
+    shape: tuple[int, ...],
+    labels: np.ndarray,
+    mask: Tensor | ArrayLike | None,
+    query_ptr: Tensor | ArrayLike | None,
+    qid: Tensor | ArrayLike | None,
 ) -> _Batch:
     """Return which scores belong to which queries."""
     if len(shape) not in (1, 2) or 0 in shape:
@@ -135,22 +143,22 @@ def _batch(
         query = _queries_of_borders(query_ptr, shape[0])
     kept = np.ones(query.size, np.bool_)
     if mask is not None:
-        given = _array(mask)
-        if given.shape != shape or not np.isin(given, (0.0, 1.0)).all():
+        flags = _array(mask)
+        if flags.shape != shape or not np.isin(flags, (0.0, 1.0)).all():
             raise DataError(
                 f"{OWNER}: mask must be True or False for every score, of shape {shape}. Got "
-                f"shape {given.shape}."
+                f"shape {flags.shape}."
             )
-        kept = given.ravel() == 1.0
+        kept = flags.ravel() == 1.0
         if not kept.any():
             raise DataError(f"{OWNER}: the mask leaves no document.")
     places = np.flatnonzero(kept)
     places = places[np.argsort(query[places], kind="stable")]
     _, sizes = np.unique(query[places], return_counts=True)
-    own = labels.ravel()[places]
-    if not np.isfinite(own).all():
+    kept_labels = labels.ravel()[places]
+    if not np.isfinite(kept_labels).all():
         raise DataError(f"{OWNER}: labels must be finite numbers; mask out what has none.")
-    return _Batch(places, own, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
+    return _Batch(places, kept_labels, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
 
 
 def _queries_of_ids(ids: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -159,7 +167,7 @@ def _queries_of_ids(ids: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(np.unique(ids, return_inverse=True)[1]).reshape(-1)
 
 
-def _queries_of_borders(query_ptr: Any, n: int) -> np.ndarray:
+def _queries_of_borders(query_ptr: Tensor | ArrayLike | None, n: int) -> np.ndarray:
     ptr = np.array([0, n]) if query_ptr is None else _array(query_ptr)
     fits = ptr.ndim == 1 and ptr.size > 1 and bool((ptr == np.floor(ptr)).all())
     if not fits or ptr[0] != 0 or ptr[-1] != n or bool((np.diff(ptr) < 1).any()):
@@ -172,14 +180,14 @@ def _queries_of_borders(query_ptr: Any, n: int) -> np.ndarray:
     return np.repeat(np.arange(ptr.size - 1), np.diff(ptr).astype(np.int64))
 
 
-def _array(given: Any, as_numbers: bool = True) -> np.ndarray:
-    """Return a tensor or anything like an array as a NumPy array."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
+def _array(values: Any, as_numbers: bool = True) -> np.ndarray:
+    """Return a tensor or array-like object as a NumPy array."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
     try:
-        return np.asarray(given, np.float64 if as_numbers else None)
+        return np.asarray(values, np.float64 if as_numbers else None)
     except (TypeError, ValueError):
-        raise DataError(f"{OWNER} needs numbers. Got {given!r:.80}.") from None
+        raise DataError(f"{OWNER} needs numbers. Got {values!r:.80}.") from None
 
 
 def _torch() -> Any:
@@ -192,12 +200,12 @@ def _torch() -> Any:
 
 @cache
 def _function() -> Any:
-    """Return the autograd function, made when PyTorch is there."""
+    """Return the autograd function, defined once PyTorch is imported."""
     torch = _torch()
     from torch.autograd.function import once_differentiable
 
     class LambdaLoss(torch.autograd.Function):  # type: ignore[misc, name-defined]
-        """Minus the mean of a measure, with lambdas in the place of its derivatives."""
+        """Minus the mean of a measure, with lambdas instead of its derivatives."""
 
         @staticmethod
         def forward(
@@ -209,15 +217,15 @@ def _function() -> Any:
             n_threads: int | None,
         ) -> Any:
             flat = scores.detach().reshape(-1).to("cpu", torch.float64).numpy()
-            own = np.ascontiguousarray(flat[batch.places])
-            if not np.isfinite(own).all():
+            kept_scores = np.ascontiguousarray(flat[batch.places])
+            if not np.isfinite(kept_scores).all():
                 raise DataError(
                     f"{OWNER}: the scores are no finite numbers any more: training came apart. "
                     "Lower the learning rate."
                 )
-            gradient, hessian = np.zeros(own.size), np.zeros(own.size)
-            objective.gradients(own, gradient, hessian, None, n_threads)
-            value, n = _value(objective, batch, own, n_threads)
+            gradient, hessian = np.zeros(kept_scores.size), np.zeros(kept_scores.size)
+            objective.gradients(kept_scores, gradient, hessian, None, n_threads)
+            value, n = _value(objective, batch, kept_scores, n_threads)
             share = 1.0 / n if reduction == "mean" else 1.0
             whole = np.zeros(flat.size)
             whole[batch.places] = -share * gradient
@@ -237,7 +245,7 @@ def _function() -> Any:
 def _value(
     objective: LambdaObjective, batch: _Batch, scores: np.ndarray, n_threads: int | None
 ) -> tuple[float, int]:
-    """Return the mean of the measure over the queries that count (0 of none), and all queries."""
+    """Return the mean of the measure (0 if no query counts), and the number of all queries."""
     prepared = objective.measure.prepare(batch.labels, batch.ptr, n_threads)
     values = prepared.values(rank(scores, batch.ptr, n_threads), n_threads)
     mean = exact_mean(values)

@@ -1,7 +1,7 @@
-"""The training loop of nets: epochs of updates, a look at the validation data after each.
+"""The training loop of nets: epochs of updates, each followed by an evaluation.
 
-The order of an epoch hangs on the seed, the epoch and the queries' own keys, not on the file. An
-update needs the one before it, so one net trains on one thread.
+The order of an epoch depends on the seed, the epoch and the keys of queries, not on the file. An
+update needs the one before it, so a net is trained on one thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rankgrove.training.watch import History, Watch
 
 OPTIMISERS = ("sgd", "adam")  # in the order of the kernels' codes
 SCHEDULES = ("constant", "linear", "cosine")
-DOCUMENTS_AT_ONCE = 1 << 16  # between two looks whether Ctrl-C was pressed
+DOCUMENTS_AT_ONCE = 1 << 16  # between two checks for Ctrl-C
 
 
 def drawn_network(
@@ -35,7 +35,7 @@ def drawn_network(
     scale: np.ndarray,
     seed: int,
 ) -> Network:
-    """Return a net with random weights, small enough that no unit begins at its limits.
+    """Return a net with random weights, small enough that no unit starts saturated.
 
     Weights into a layer are uniform with variance 1 / inputs (2 / inputs for relu), so that a
     unit's input has about variance 1; biases are 0.
@@ -53,7 +53,7 @@ def drawn_network(
 
 
 class Optimiser(NamedTuple):
-    """How a net learns: ``sgd`` or ``adam``, its rate and how that changes, and the shrinking."""
+    """How a net learns: ``sgd`` or ``adam``, the learning rate and its schedule, weight decay."""
 
     name: str
     rate: float
@@ -72,7 +72,7 @@ class Optimiser(NamedTuple):
 
 @dataclass
 class Trained:
-    """A net in training: its weights in the kernels' form, the optimiser's memory, the best."""
+    """A net in training: its weights in the form of kernels, the optimiser's state, the best."""
 
     parameters: np.ndarray
     mean: np.ndarray
@@ -82,13 +82,13 @@ class Trained:
 
     @classmethod
     def from_network(cls, network: Network) -> Trained:
-        """Begin with the weights of a net."""
+        """Start with the weights of a net."""
         parameters = spread(network.flat, network.sizes)
         zeros = np.zeros_like(parameters)
         return cls(parameters, zeros, zeros.copy(), np.ones(2), parameters.copy())
 
     def copy(self) -> Trained:
-        """Return a copy that shares nothing but the best."""
+        """Return a copy that shares only the best weights."""
         return Trained(
             self.parameters.copy(),
             self.mean.copy(),
@@ -104,12 +104,12 @@ class Trained:
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training.Progress):
-    """Where training stands after an epoch; handed to every callback.
+    """The state of training after an epoch, which is passed to every callback.
 
     Attributes
     ----------
-    start : the net that training began with
-    trained : the weights, and what the optimiser remembers
+    start : the net with which training started
+    trained : the weights, and the state of the optimiser
     """
 
     start: Network
@@ -122,7 +122,7 @@ class Progress(training.Progress):
 
     @property
     def best_network(self) -> Network:
-        """The net after the best epoch; after the newest, where nothing is watched."""
+        """The net after the best epoch; without validation data, after the newest."""
         best = self.watch.best_round
         return self.network if best is None else self._with(self.trained.best)
 
@@ -151,15 +151,15 @@ def train(
 
     Parameters
     ----------
-    task : what the units are, and how one makes an update
-    network : what training began with
+    task : the units, and how they make updates
+    network : the net with which training starts
     watch, shown : the validation data by name: measures and patience, and the documents
-    trained, done : the state after so many epochs, from a checkpoint
+    trained, done : the state after `done` epochs, from a checkpoint
     callbacks : called after every epoch
 
     Notes
     -----
-    Ctrl-C ends the loop as patience would; what whole epochs made is kept.
+    Ctrl-C ends the loop like patience; the results of complete epochs are kept.
     """
     state = Trained.from_network(network) if trained is None else trained
     progress = Progress(
@@ -171,9 +171,9 @@ def train(
             rate = optimiser.rate_at(epoch, n_epochs)
             _run_epoch(task, network, state, optimiser._replace(rate=rate), seed, epoch)
             now = network.with_flat(gathered(state.parameters, network.sizes))
-            for name, one in watch.watched.items():
-                given = shown[name]
-                one.scores[0] = now.scores(given.features, given.rows, n_threads)
+            for name, watched in watch.watched.items():
+                documents = shown[name]
+                watched.scores[0] = now.scores(documents.features, documents.rows, n_threads)
             watch.record()
             if watch.best_round == epoch + 1:
                 state.best = state.parameters.copy()
@@ -189,7 +189,7 @@ def train(
 def _run_epoch(
     task: Task, network: Network, state: Trained, optimiser: Optimiser, seed: int, epoch: int
 ) -> None:
-    """Give every unit its turn, in an order drawn for this epoch."""
+    """Make the updates of all units, in an order drawn for this epoch."""
     step = Step(
         filled_widths(network.sizes),
         ACTIVATIONS.index(network.activation),
@@ -216,7 +216,7 @@ def _run_epoch(
 
 
 def epoch_order(keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
-    """Return the order of the units' turns in an epoch: by a hash of seed, epoch and key."""
+    """Return the order of units in an epoch: by a hash of seed, epoch and key."""
     return np.argsort(mix64(keys ^ np.uint64(derive_seed(seed, "epoch", epoch))), kind="stable")
 
 
@@ -229,28 +229,28 @@ def _refuse_divergence(optimiser: Optimiser, epoch: int) -> None:
 
 
 class NetCheckpoint(Checkpoint):
-    """A callback that writes the state every so many epochs, and reads it back."""
+    """A callback that writes the state every ``every`` epochs, and reads it back."""
 
     def __call__(self, progress: Progress) -> None:
         if progress.round % self.every == 0:
             self.write(progress)
 
     def write(self, progress: Progress) -> None:
-        """Write the weights, the optimiser's memory and the history."""
+        """Write the weights, the state of the optimiser and the history."""
         content = {"epoch": progress.round, "history": progress.watch.history}
         self.write_state(content, progress.trained.to_arrays())
 
     def read(
         self, n_epochs: int, network: Network, history: History
     ) -> tuple[Trained, int, History] | None:
-        """Return the state, the number of epochs and the history, or None: no checkpoint yet.
+        """Return the state, the number of epochs and the history, or None without a checkpoint.
 
-        The state is one of `network`; `history` has the names of what is watched.
+        The state must fit `network`; `history` has the names of the data sets and measures.
         """
-        found = self.read_state(history)
-        if found is None:
+        state = self.read_state(history)
+        if state is None:
             return None
-        content, arrays = found
+        content, arrays = state
         with self.reading():
             epoch = sense.whole(content["epoch"], "the epoch")
             for name, array in Trained.from_network(network).to_arrays().items():

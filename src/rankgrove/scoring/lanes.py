@@ -1,51 +1,54 @@
 """Scoring 64 documents at a time: every lane of a vector is a document.
 
 A value is replaced by its bin, the number of the feature's thresholds below it, which fits a byte:
-``x > threshold[j]`` is ``bin > j``. Leaves are numbered from left to right, and a document stands
-at the first leaf that it may still reach. All nodes of a tree are looked at in their order, each
-by two comparisons of bytes and one choice for all lanes; there are no branches to guess and no
-bits to look for. Where NaN goes is a matter of its bin alone: a feature whose nodes send NaN both
-ways has two columns of bins.
+``x > threshold[j]`` is ``bin > j``. Leaves are numbered from left to right, and a document is at
+the first leaf that it may still reach. All nodes of a tree are visited in their order, each by two
+comparisons of bytes and one selection for all lanes; there are no branches to predict and no bits
+to search. Where NaN goes depends on its bin alone: a feature whose nodes send NaN both ways has
+two columns of bins.
 """
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.model.ensemble import Ensemble
+from rankgrove.model.ensemble import Ensemble, floor_float32
 from rankgrove.scoring._lane_kernels import BLOCK, CHUNK, TILE, number_leaves, score_rows
 from rankgrove.scoring._lane_vectors import GROUPS, HIGHEST, LOWEST, TREES
 
-MOST_THRESHOLDS = HIGHEST - LOWEST  # of a column of bins
-# The order in which GROUPS - 1 numbers, counted from 1, stand in a search tree; entry 0 is not used
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+MOST_THRESHOLDS = HIGHEST - LOWEST  # per column of bins
+# The order of GROUPS - 1 numbers, counted from 1, in a search tree; entry 0 is not used.
 _LEVEL_ORDER = np.array([1, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15])
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """An ensemble in the form that lanes walk.
+    """An ensemble in the form that lanes use.
 
     Attributes
     ----------
-    feature, missing, n_rows, table_ptr : for a column of bins, the feature, the bin of NaN, and the
-        size and place of its table of thresholds
-    tables : the thresholds, by the type of number that is compared with them
-    column, test, turn : for a node, the column, the bin that must be exceeded, and the first leaf
-        with the first one on the right; TREES trees stand side by side
-    row : for a tree of a group, its place in its chunk
+    feature, missing, n_rows, table_ptr : for every column of bins, the feature, the bin of NaN, and
+        the size and place of its table of thresholds
+    tables : the thresholds, by the type of the numbers that are compared with them
+    column, test, turn : for every node, the column, the bin that must be exceeded, and its first
+        leaf with the first one on the right; the nodes of TREES trees are interleaved
+    row : for every tree of a group, its place in its chunk
     group_ptr, chunk_ptr : where the nodes of every group, and the groups of every chunk, begin
-    value, value_at : the leaves' values from left to right, and where every tree's begin
+    value, value_at : the values of leaves from left to right, and where those of every tree begin
     """
 
     feature: np.ndarray
     missing: np.ndarray
     n_rows: np.ndarray
     table_ptr: np.ndarray
-    tables: dict[Any, np.ndarray]
+    tables: dict[np.dtype[Any], np.ndarray]
     column: np.ndarray
     test: np.ndarray
     turn: np.ndarray
@@ -57,7 +60,7 @@ class Lanes:
     n_columns: int
     single: bool
 
-    def room(self, dtype: Any) -> Room:
+    def room(self, dtype: DTypeLike) -> Room:
         """Return buffers for scoring features of a type, for one thread at a time."""
         table = self.tables.get(np.dtype(dtype), self.tables[np.dtype(np.float32)])
         return Room(
@@ -79,42 +82,27 @@ class Lanes:
         scores: np.ndarray,
     ) -> None:
         """Add the trees' values to the scores, of shape (columns, rows), of rows[begin:end]."""
-        score_rows(
-            features,
-            rows,
-            begin,
-            end,
-            self.feature,
-            self.missing,
-            self.n_rows,
-            self.table_ptr,
-            room.table,
-            self.column,
-            self.test,
-            self.turn,
-            self.row,
-            self.group_ptr,
-            self.chunk_ptr,
-            self.value,
-            self.value_at,
-            room.at,
-            room.values,
-            room.bins,
-            room.leaf,
-            room.sums,
-            scores,
-        )
+        buffers = (room.at, room.values, room.bins, room.leaf, room.sums)
+        arguments = (features, rows, begin, end, *self._arrays(room.table), *buffers, scores)
+        score_rows(*arguments)
+
+    def _arrays(self, table: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the arrays of the ensemble in the order in which kernels take them."""
+        return (
+            self.feature, self.missing, self.n_rows, self.table_ptr, table, self.column, self.test,
+            self.turn, self.row, self.group_ptr, self.chunk_ptr, self.value, self.value_at,
+        )  # fmt: skip
 
     def enough(self, kept: list[np.ndarray], n_rows: int) -> np.ndarray:
-        """Return room for the bins of so many documents, twice: out of `kept`, or new."""
+        """Return room for the bins of `n_rows` documents, twice: taken from `kept`, or new."""
         needed = -(-n_rows // BLOCK) * BLOCK * self.feature.size
         try:
-            found = kept.pop()
+            bins = kept.pop()
         except IndexError:
-            found = np.empty((2, 0), np.int8)
-        if found.shape[1] < needed:
-            found = _aligned(2 * needed, np.int8).reshape(2, -1)
-        return found
+            bins = np.empty((2, 0), np.int8)
+        if bins.shape[1] < needed:
+            bins = _aligned(2 * needed, np.int8).reshape(2, -1)
+        return bins
 
     def top(
         self,
@@ -127,48 +115,26 @@ class Lanes:
         size: np.ndarray,
         slack: np.ndarray,
     ) -> tuple[np.ndarray, int]:
-        """Return the documents that were scored to the end, and how many trees were looked at.
+        """Return the documents that were scored to the end, and the number of trees evaluated.
 
-        `sums` begins with what all documents start from, and ends with those documents' scores.
+        In: `sums`, the start values of all documents. Out: the scores of the returned documents.
         """
         from rankgrove.scoring._top_kernels import score_top
 
         n = features.shape[0]
         document = np.empty(n, np.int64)
-        n_left, looked_at = score_top(
-            features,
-            np.empty(0, np.int64),
-            self.feature,
-            self.missing,
-            self.n_rows,
-            self.table_ptr,
-            room.table,
-            self.column,
-            self.test,
-            self.turn,
-            self.row,
-            self.group_ptr,
-            self.chunk_ptr,
-            self.value,
-            self.value_at,
-            span,
-            size,
-            slack,
-            room.at,
-            room.values,
-            bins,
-            room.leaf,
-            np.empty(n, np.bool_),
-            document,
-            sums,
-            np.empty(k, sums.dtype),
-        )
+        buffers = (room.at, room.values, bins, room.leaf, np.empty(n, np.bool_))
+        arguments = (
+            features, np.empty(0, np.int64), *self._arrays(room.table), span, size, slack, *buffers,
+            document, sums, np.empty(k, sums.dtype),
+        )  # fmt: skip
+        n_left, looked_at = score_top(*arguments)
         return document[:n_left], looked_at
 
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """What one thread writes to while it scores."""
+    """The buffers of one thread while it scores."""
 
     table: np.ndarray
     at: np.ndarray
@@ -179,7 +145,7 @@ class Room:
 
 
 def compile_lanes(ensemble: Ensemble) -> Lanes:
-    """Return an ensemble in the form that lanes walk."""
+    """Return an ensemble in the form that lanes use."""
     columns, column, test = _binned(ensemble)
     n_nodes, n_leaves = np.diff(ensemble.node_ptr), np.diff(ensemble.leaf_ptr)
     begin, right = (np.empty(ensemble.feature.size, np.int64) for _ in range(2))
@@ -214,11 +180,11 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
 
 
 def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, after every chunk of trees, bounds of what the remaining trees can do to scores.
+    """Return bounds of the effect of the trees that remain after every chunk.
 
-    These are how far they can move two documents apart, how far one, and the rounding of a score's
-    remaining sum and of these bounds themselves as a share of the numbers that are summed (see
-    ``_leave_out``; 8 times what one sum needs, for two sums and the bounds).
+    These are: how far they can move two documents apart; how far they can move one document; and
+    the rounding error of the remaining sum and of these bounds, relative to the numbers that are
+    summed (see ``_leave_out``; 8 times the error of one sum, for two sums and the bounds).
     """
     first = ensemble.leaf_ptr[:-1]
     low = np.minimum.reduceat(ensemble.value, first)
@@ -229,7 +195,7 @@ def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.append(np.cumsum(a_tree[::-1])[::-1], 0.0)[ends]
 
     unit = float(np.finfo(np.float32 if ensemble.single else np.float64).eps)
-    # float32 has numbers so small that rounding is no share of them any more
+    # for the smallest float32 numbers the rounding error is not relative
     smallest = 1e-44 if ensemble.single else 0.0
     size = after(np.maximum(abs(low), abs(high)))
     return after(high - low) + smallest * first.size, size, 8.0 * unit * (first.size - ends + 2)
@@ -250,17 +216,17 @@ def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]
     column, test = np.empty(order.size, np.int64), np.empty(order.size, np.int64)
     column[order] = np.cumsum(first_of_column) - 1
     test[order] = rank % MOST_THRESHOLDS + LOWEST
-    own = kinds[first_of_column]
+    column_kind = kinds[first_of_column]
     bounds = [*distinct[first_of_column].tolist(), int(is_new.sum())]
     exact = thresholds[is_new]
     parts = [exact[a:b] for a, b in itertools.pairwise(bounds)]
     n_rows = np.array([-(-(part.size + 1) // GROUPS) for part in parts], np.int64)
-    tables = {np.dtype(np.float32): _table([_rounded_down(part) for part in parts])}
+    tables = {np.dtype(np.float32): _table([floor_float32(part) for part in parts])}
     if exact.dtype == np.float64:
         tables[exact.dtype] = _table(parts)
     columns = {
-        "feature": own // 2,
-        "missing": np.where(own % 2, HIGHEST, LOWEST),
+        "feature": column_kind // 2,
+        "missing": np.where(column_kind % 2, HIGHEST, LOWEST),
         "n_rows": n_rows,
         "table_ptr": np.cumsum(n_rows * GROUPS) - n_rows * GROUPS,
         "tables": tables,
@@ -268,17 +234,8 @@ def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]
     return columns, column, test
 
 
-def _rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    """Return float32 thresholds that tell float32 values apart as the exact ones do."""
-    with np.errstate(over="ignore"):
-        rounded = thresholds.astype(np.float32)
-    above = rounded > thresholds
-    rounded[above] = np.nextafter(rounded[above], np.float32(-np.inf))
-    return rounded
-
-
 def _table(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the thresholds of all columns as `bins_of` searches them."""
+    """Return the thresholds of all columns in the order in which `bins_of` searches them."""
     rows = [np.empty((0, GROUPS), np.float32 if not parts else parts[0].dtype)]
     for part in parts:
         n = -(-(part.size + 1) // GROUPS)
@@ -292,7 +249,7 @@ def _table(parts: list[np.ndarray]) -> np.ndarray:
 def _grouped(
     node_ptr: np.ndarray, n_nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Put trees of like size side by side, within every chunk.
+    """Group trees of similar size within every chunk.
 
     Returns the node of every slot (-1: none), the row of every tree of a group, and where the slots
     of every group and the groups of every chunk begin.
@@ -320,8 +277,8 @@ def _grouped(
     )
 
 
-def _aligned(n: int, dtype: Any) -> np.ndarray:
-    """Return an array of zeros that begins where a vector register's worth of memory does."""
+def _aligned(n: int, dtype: DTypeLike) -> np.ndarray:
+    """Return an array of zeros that is aligned to the size of a vector register."""
     size = n * np.dtype(dtype).itemsize
     room = np.zeros(size + 64, np.uint8)
     first = -room.ctypes.data % 64

@@ -12,9 +12,7 @@ from rankgrove.errors import DataError
 from rankgrove.model.linear import Linear
 
 if TYPE_CHECKING:
-    import scipy.sparse
-
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 SERIAL_CELLS = 1 << 16  # fewer values are not worth a second thread
 
@@ -25,9 +23,9 @@ def score_linear(
     rows: np.ndarray | slice | None = None,
     n_threads: int | None = None,
 ) -> np.ndarray:
-    """Return one float64 score a row of float32 `features` (dense or CSR), all rows or some.
+    """Return one float64 score per row of float32 `features` (dense or CSR), for all rows or some.
 
-    Features that are scaled by query must come in scaled.
+    If the model scales features by query, `features` must be scaled already.
     """
     chosen = np.arange(features.shape[0])
     if rows is not None:
@@ -86,14 +84,13 @@ def _step_scores(
 
     value = step_table(model.threshold_ptr, model.weights)
     scores = np.empty(rows.size)
+    steps = (model.thresholds, model.threshold_ptr, value, scores)
     if isinstance(features, np.ndarray):
-        own = (model.thresholds, model.threshold_ptr, value, scores)
-        work = lambda a, b: score_steps(features, rows, a, b, *own)  # noqa: E731
+        work = lambda a, b: score_steps(features, rows, a, b, *steps)  # noqa: E731
         width = features.shape[1]
     else:
         arrays = (features.data, features.indices, features.indptr, rows)
-        own = (model.thresholds, model.threshold_ptr, value, scores)
-        work = lambda a, b: score_sparse_steps(*arrays, a, b, *own)  # noqa: E731
+        work = lambda a, b: score_sparse_steps(*arrays, a, b, *steps)  # noqa: E731
         width = features.indices.size // max(1, features.shape[0])
     over_rows(work, rows.size, width, n_threads)
     return scores

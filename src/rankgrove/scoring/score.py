@@ -1,8 +1,8 @@
 """Scoring by trees: which scorer, which rows, how many threads.
 
-There are two scorers that give the same bits: ``walk`` goes down every tree a document at a time,
-``lanes`` brings 64 documents at once down trees that were put into another form before. The choice
-follows from the number of documents and the size of the trees, by costs that were measured.
+There are two scorers that give the same bits: ``walk`` goes down every tree one document at a time,
+``lanes`` brings 64 documents at once down trees that were compiled into another form before. The
+choice follows from the number of documents and the size of the trees, by measured costs.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ from rankgrove.validation import check_choice, counted
 if TYPE_CHECKING:
     import scipy.sparse
 
+    from rankgrove.data.arrays import Matrix
     from rankgrove.scoring.lanes import Lanes
     from rankgrove.scoring.walk import Walk
 
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
-
 SCORERS = ("walk", "lanes")
-EVERY_ROW = np.empty(0, np.int64)  # in the place of row numbers: the rows themselves
+EVERY_ROW = np.empty(0, np.int64)  # instead of row numbers: all rows
 _SPARSE_ROWS_AT_ONCE = 8192
 _SERIAL = 100_000.0  # nanoseconds of work that are not worth a second thread
 
 # Nanoseconds, measured on the machine of benchmarks/README.md. Only ratios matter.
-_WALK = (5.0, 5.0)  # a tree, and a doubling of its leaves
-_LANE_COLUMN = 1.5  # to find a bin
-_LANE_NODE = 0.013  # for a document of 64
-_WIDE = 1.7  # times that with more than 256 leaves
+_WALK = (5.0, 5.0)  # per tree, and per doubling of its leaves
+_LANE_COLUMN = 1.5  # per bin that is looked up
+_LANE_NODE = 0.013  # per document of 64
+_WIDE = 1.7  # times as much for more than 256 leaves
 _BUILD_NODE = 500.0
 
 
 class Costs:
-    """What scoring by an ensemble costs, in nanoseconds."""
+    """The costs of scoring by an ensemble, in nanoseconds."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         leaves = np.diff(ensemble.leaf_ptr)
@@ -52,13 +51,13 @@ class Costs:
         self.walk = _WALK[0] * leaves.size + _WALK[1] * float(np.log2(leaves).sum())
         self.lanes = _LANE_COLUMN * columns + node * ensemble.feature.size + 0.2 * leaves.size
         self.build = _BUILD_NODE * ensemble.feature.size
-        # lanes come in vectors of 64 documents: fewer cost as much
+        # a vector has 64 lanes: fewer documents cost the same
         pays = self.lanes < self.walk
         self.least: float = math.ceil(64 * self.lanes / max(self.walk, 1e-9)) if pays else math.inf
 
 
 class _Known:
-    """What is known of an ensemble: its costs, and its other form once it was worth making."""
+    """What is known about an ensemble: its costs, and its compiled form once that has paid."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.costs = Costs(ensemble)
@@ -73,12 +72,12 @@ _knowing = threading.Lock()
 
 
 def known(ensemble: Ensemble) -> _Known:
-    """Return what is known of an ensemble; it is forgotten with the ensemble, and never saved."""
+    """Return what is known about an ensemble; it is deleted with the ensemble, and never saved."""
     with _knowing:
-        found = _known.get(ensemble)
-        if found is None:
-            found = _known[ensemble] = _Known(ensemble)
-        return found
+        about = _known.get(ensemble)
+        if about is None:
+            about = _known[ensemble] = _Known(ensemble)
+        return about
 
 
 def lanes_of(ensemble: Ensemble) -> Lanes:
@@ -93,7 +92,7 @@ def lanes_of(ensemble: Ensemble) -> Lanes:
 
 
 def _narrow(ensemble: Ensemble) -> tuple[np.ndarray, Ensemble]:
-    """Return the features that trees look at, and the ensemble for these alone, made once."""
+    """Return the features that trees test, and the ensemble for these alone, made once."""
     about = known(ensemble)
     with about.lock:
         if about.narrow is None:
@@ -103,10 +102,10 @@ def _narrow(ensemble: Ensemble) -> tuple[np.ndarray, Ensemble]:
 
 
 def choose(ensemble: Ensemble, n_rows: int) -> Walk | Lanes:
-    """Return the quicker scorer for so many documents.
+    """Return the faster scorer for `n_rows` documents.
 
-    The other form is made when more time was spent on walking than making it takes, so that it is
-    never made for a few documents, and a service that goes on scoring has it soon.
+    An ensemble is compiled for lanes once walking has taken more time than compiling would. So it
+    is never compiled for a few documents, and a service that keeps scoring has it soon.
     """
     from rankgrove.scoring.walk import Walk
 
@@ -128,12 +127,12 @@ def score(
     start: np.ndarray | None = None,
     scorer: str | None = None,
 ) -> np.ndarray:
-    """Return one float64 score a row of `features` (dense or CSR), all rows or some.
+    """Return one float64 score per row of `features` (dense or CSR), for all rows or some.
 
-    Values are compared as float32, or as float64 where the ensemble has float64 thresholds and the
-    features are float64. `start` are scores that the trees add to: those of a submodel. Where the
-    ensemble has several columns the result is of shape (columns, rows). `scorer` is ``"walk"`` or
-    ``"lanes"``; None takes the quicker one.
+    Values are compared as float32, or as float64 if the ensemble has float64 thresholds and the
+    features are float64. `start` are scores to which the trees are added: those of a submodel. If
+    the ensemble has several columns, the result is of shape (columns, rows). `scorer` is
+    ``"walk"`` or ``"lanes"``; None takes the faster one.
     """
     check_features(ensemble, features)
     chosen = EVERY_ROW
@@ -143,10 +142,10 @@ def score(
         n_rows = chosen.size
     kind = np.float32 if ensemble.single else np.float64
     scores = np.full((ensemble.n_columns, n_rows), ensemble.base, kind)
-    if start is not None:  # as it is, where there is no base: not even -0.0 becomes 0.0
+    if start is not None:  # without a base, not even -0.0 becomes 0.0
         scores[...] = start + ensemble.base if ensemble.base else start
     if n_rows and ensemble.n_trees:
-        if not isinstance(features, np.ndarray):  # no more of it becomes dense than is looked at
+        if not isinstance(features, np.ndarray):  # only the features that are used become dense
             used, ensemble = _narrow(ensemble)
             features = features[:, used]
         by = _named(ensemble, scorer) if scorer is not None else choose(ensemble, n_rows)
@@ -154,12 +153,12 @@ def score(
             _add(ensemble, by, plain(features), chosen, n_threads, scores)
         else:
             _add_sparse(ensemble, by, features, chosen, n_threads, scores)
-    found = scores.astype(np.float64, copy=False)
-    return found[0] if ensemble.n_columns == 1 else found
+    result = scores.astype(np.float64, copy=False)
+    return result[0] if ensemble.n_columns == 1 else result
 
 
-def check_features(ensemble: Ensemble, features: Any) -> None:
-    """Refuse data of another number of features."""
+def check_features(ensemble: Ensemble, features: Matrix) -> None:
+    """Refuse data with another number of features."""
     if features.shape[1] != ensemble.n_features:
         raise DataError(
             f"The model was trained on {counted(ensemble.n_features, 'feature')}; the data "
@@ -168,7 +167,7 @@ def check_features(ensemble: Ensemble, features: Any) -> None:
 
 
 def plain(features: np.ndarray) -> np.ndarray:
-    """Return features as rows of float32 or float64 one after the other: mostly as they are."""
+    """Return features as a float32 or float64 array in C order, mostly without copying."""
     kind = np.float64 if features.dtype == np.float64 else np.float32
     return np.ascontiguousarray(features, kind)
 
@@ -183,7 +182,7 @@ def _named(ensemble: Ensemble, scorer: str) -> Walk | Lanes:
 def _add_sparse(
     ensemble: Ensemble,
     by: Walk | Lanes,
-    features: Any,
+    features: scipy.sparse.csr_matrix,
     rows: np.ndarray,
     n_threads: int | None,
     scores: np.ndarray,
@@ -198,7 +197,7 @@ def _add_sparse(
 
 def _add(
     ensemble: Ensemble,
-    by: Any,
+    by: Any,  # Walk or Lanes, each with buffers of its own kind
     features: np.ndarray,
     rows: np.ndarray,
     n_threads: int | None,
@@ -210,9 +209,9 @@ def _add(
     if few == 1 or n_rows * min(costs.walk, costs.lanes) < _SERIAL:
         by.add(features, rows, 0, n_rows, by.room(features.dtype), scores)
         return
-    n_blocks = -(-n_rows // 128)  # whole blocks, so that no lane is empty but in the last one
+    n_blocks = -(-n_rows // 128)  # whole blocks: only the last one has empty lanes
     bounds = np.minimum(128 * parallel.piece_bounds(np.arange(n_blocks + 1), few), n_rows)
-    rooms: list[Any] = []  # one a thread: taking and giving back is atomic
+    rooms: list[Any] = []  # one per thread; pop and append are atomic
 
     def work(first: int, last: int) -> None:
         try:

@@ -1,8 +1,8 @@
-"""Scoring for services: one query at a time, on the caller's thread, as soon as can be."""
+"""Scoring for services: one query at a time, on the caller's thread, as fast as possible."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring.score import EVERY_ROW, check_features, known, lanes_of, plain
 from rankgrove.validation import check_integer, counted, refuse
 
-FEW = 256  # documents: so few are scored sooner than it is seen which of them to leave out
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rankgrove.scoring.lanes import Room
+
+FEW = 256  # up to this number of documents, scoring all is faster than leaving some out
 
 
 class Top(NamedTuple):
@@ -19,9 +24,9 @@ class Top(NamedTuple):
 
     Attributes
     ----------
-    rows : which documents, the best first; of equal scores, the one that stood first
-    scores : their scores, as of all documents' scoring
-    saved : the share of (document, tree) pairs that were not looked at
+    rows : the documents, the best first; of equal scores, the one with the lower row first
+    scores : their scores, the same as if all documents were scored
+    saved : the share of (document, tree) pairs that were not evaluated
     """
 
     rows: np.ndarray
@@ -32,8 +37,8 @@ class Top(NamedTuple):
 class Scorer:
     """A model ready to score queries of tens to thousands of documents.
 
-    It makes the model's other form at once, keeps its buffers, and works on the calling thread.
-    Several threads may use one: each has buffers of its own while it scores.
+    It compiles the model at once, keeps its buffers, and works on the calling thread. Several
+    threads may share a scorer: each has its own buffers while it scores.
 
     Made by ``model.scorer()``.
     """
@@ -47,7 +52,7 @@ class Scorer:
         self._lanes = lanes_of(ensemble)
         self._walk = Walk(ensemble)
         self._least = known(ensemble).costs.least
-        self._free: dict[np.dtype[Any], list[Any]] = {
+        self._free: dict[np.dtype[Any], list[Room]] = {
             np.dtype(kind): [] for kind in (np.float32, np.float64)
         }
         self._bins: list[np.ndarray] = []
@@ -63,13 +68,13 @@ class Scorer:
             f"{counted(self.n_features, 'feature')})"
         )
 
-    def predict(self, X: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """Return one float64 score a row of features.
+    def predict(self, X: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
+        """Return one float64 score per row of features.
 
         Parameters
         ----------
-        X : float32 or float64, rows one after the other; anything else is copied
-        out : float64 array to write the scores to, in the place of a new one
+        X : float32 or float64 array in C order; anything else is copied
+        out : float64 array to write the scores to, instead of a new one
         """
         features = self._checked(X)
         n_rows = features.shape[0]
@@ -86,11 +91,11 @@ class Scorer:
             scores[...] = written
         return scores
 
-    def top(self, X: Any, k: int) -> Top:
+    def top(self, X: ArrayLike, k: int) -> Top:
         """Return the first `k` documents of a ranking by score, with their exact scores.
 
-        Documents that cannot be among them any more, whatever the remaining trees say, are left
-        out of the rest. The result is that of scoring all documents and a stable sort.
+        Documents that the remaining trees cannot bring among the first `k` any more are left out.
+        The result is the same as by scoring all documents and a stable sort.
         """
         check_integer("k", "Scorer.top", k, low=1)
         features = self._checked(X)
@@ -100,9 +105,9 @@ class Scorer:
         return Top(document[order], scores[order], 1.0 - looked_at / pairs if pairs else 0.0)
 
     def contenders(self, features: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return documents among which are the first `k`, however ties are broken; their scores.
+        """Return documents that include the first `k`, however ties are broken, and their scores.
 
-        Also returns how many (document, tree) pairs were looked at.
+        Also returns the number of (document, tree) pairs that were evaluated.
         """
         n, n_trees = features.shape[0], self._ensemble.n_trees
         if n <= max(k, FEW) or not n_trees:
@@ -115,14 +120,14 @@ class Scorer:
         self._bins.append(bins)
         return document, sums[: document.size].astype(np.float64), looked_at
 
-    def _taken(self, dtype: np.dtype[Any]) -> Any:
-        """Return buffers that no other thread has."""
+    def _taken(self, dtype: np.dtype[Any]) -> Room:
+        """Return buffers that no other thread uses."""
         try:
             return self._free[dtype].pop()
         except IndexError:
             return self._lanes.room(dtype)
 
-    def _checked(self, X: Any) -> np.ndarray:
+    def _checked(self, X: ArrayLike) -> np.ndarray:
         features = np.asarray(X)
         if features.ndim != 2:
             got = f"an array of shape {features.shape}" if features.ndim else type(X).__name__
@@ -134,7 +139,7 @@ class Scorer:
         return plain(features)
 
     def _remaining(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return, after every chunk, how far the remaining trees can move scores."""
+        """Return how far the trees that remain after every chunk can move scores."""
         from rankgrove.scoring.lanes import remaining
 
         if self._bounds is None:
@@ -142,7 +147,7 @@ class Scorer:
         return self._bounds
 
 
-def _checked_out(out: Any, n_rows: int) -> np.ndarray:
+def _checked_out(out: np.ndarray, n_rows: int) -> np.ndarray:
     fits = isinstance(out, np.ndarray) and out.dtype == np.float64 and out.shape == (n_rows,)
     if not fits or not out.flags.c_contiguous or not out.flags.writeable:
         shown = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else out

@@ -1,23 +1,26 @@
-"""Scoring by walking down every tree, a document at a time."""
+"""Scoring by walking down every tree, one document at a time."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring._walk_kernels import walk_rows
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 
 class Walk:
-    """An ensemble as it is; the reference for :class:`~rankgrove.scoring.lanes.Lanes`."""
+    """Walks the ensemble itself; the reference for :class:`~rankgrove.scoring.lanes.Lanes`."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
 
-    def room(self, dtype: Any) -> None:
-        """Walking needs no buffers."""
+    def room(self, dtype: DTypeLike) -> None:
+        """Return no buffers: walking needs none."""
 
     def add(
         self,
@@ -30,8 +33,8 @@ class Walk:
     ) -> None:
         """Add the trees' values to the scores, of shape (columns, rows), of rows[begin:end].
 
-        Values are compared with thresholds in the thresholds' own type. Where `rows` is empty the
-        rows begin to end themselves are meant.
+        Values are compared with thresholds in the type of the thresholds. If `rows` is empty, the
+        rows are begin, ..., end - 1.
         """
         trees = self._ensemble
         walk_rows(

@@ -13,8 +13,8 @@ class WorkingSet:
     Parameters
     ----------
     n_weights : length of w
-    shares : one a group; its variables add up to at most C * share. One group for the joint
-        constraints of the 1-slack form, one an example for the n-slack form
+    shares : one per group; its variables add up to at most C * share. One group for the joint
+        constraints of the 1-slack form, one per example for the n-slack form
 
     Attributes
     ----------
@@ -45,24 +45,24 @@ class WorkingSet:
         return 8.0 * most * (self._g.shape[1] + most) / 1e6
 
     def slacks(self, w: np.ndarray) -> np.ndarray:
-        """Return for every group the least slack that its constraints allow at `w`."""
-        found = np.zeros(self._shares.size)
-        np.maximum.at(found, self._group[: self._n], self._loss[: self._n] - self._times(w))
-        return found
+        """Return the least slack that the constraints of every group allow at `w`."""
+        slacks = np.zeros(self._shares.size)
+        np.maximum.at(slacks, self._group[: self._n], self._loss[: self._n] - self._times(w))
+        return slacks
 
     def slack(self, w: np.ndarray, group: int) -> float:
         """Return the least slack of one group."""
-        own = np.flatnonzero(self._group[: self._n] == group)
-        if not own.size:
+        members = np.flatnonzero(self._group[: self._n] == group)
+        if not members.size:
             return 0.0
         from rankgrove.svm._qp_kernels import products
 
-        dots = np.empty(own.size)
-        products(self._g[own], w, dots)
-        return max(0.0, float((self._loss[own] - dots).max()))
+        dots = np.empty(members.size)
+        products(self._g[members], w, dots)
+        return max(0.0, float((self._loss[members] - dots).max()))
 
     def add(self, loss: float, gradient: np.ndarray, group: int) -> None:
-        """Put a constraint in."""
+        """Add a constraint."""
         n = self._n
         self._grow(self._capacity_for(n + 1))
         self._g[n] = gradient
@@ -75,11 +75,11 @@ class WorkingSet:
         self.n_added += 1
 
     def solve(self, C: float, tolerance: float) -> QPSolution:
-        """Solve the QP for `C` to a gap of `tolerance`, from the last solution on."""
+        """Solve the QP for `C` to a gap of `tolerance`, starting from the last solution."""
         from rankgrove.svm._qp_kernels import combination, dot
 
         n = self._n
-        found = solve_qp(
+        solution = solve_qp(
             self._gram,
             self._loss[:n],
             C * self._shares,
@@ -87,16 +87,16 @@ class WorkingSet:
             start=self._a[:n],
             tolerance=tolerance,
         )
-        self._a[:n] = found.a
-        self._idle[:n] = np.where(found.a > 0.0, 0, self._idle[:n] + 1)
+        self._a[:n] = solution.a
+        self._idle[:n] = np.where(solution.a > 0.0, 0, self._idle[:n] + 1)
         self.w = np.empty(self._g.shape[1])
-        combination(self._g[:n], found.a, self.w)
-        # Of w itself, not of the Gram matrix: it bounds the objective whatever was rounded there.
-        self.value = float(dot(found.a, self._loss[:n]) - 0.5 * dot(self.w, self.w))
-        return found
+        combination(self._g[:n], solution.a, self.w)
+        # Computed from w, not from the Gram matrix: a valid bound whatever was rounded there.
+        self.value = float(dot(solution.a, self._loss[:n]) - 0.5 * dot(self.w, self.w))
+        return solution
 
     def rescale(self, factor: float) -> None:
-        """Multiply the variables: a start for another C."""
+        """Multiply the variables, as a start for another C."""
         self._a[: self._n] *= factor
 
     def drop(self, patience: int) -> None:

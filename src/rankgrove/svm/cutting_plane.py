@@ -26,18 +26,18 @@ from rankgrove.svm.constraints import WorkingSet
 from rankgrove.validation import check_choice, check_real, refuse
 
 FORMS = ("1-slack", "n-slack")
-PATIENCE = 50  # solves for which a constraint may be idle before it is dropped
-# The QP is solved to this part of what the last constraint was violated by: finer is lost work.
+PATIENCE = 50  # number of solves after which an idle constraint is dropped
+# The QP is solved to this share of the violation of the last constraint: finer is wasted work.
 QP_SHARE = 0.1
 
 
 class Oracle(ABC):
-    """What the solver asks of a problem. A user's own has `single`, and may have a quicker `joint`.
+    """A problem for the solver. A user's oracle has `single`, and may have a faster `joint`.
 
     Attributes
     ----------
     n_weights : length of w
-    shares : what every example counts; they add up to 1
+    shares : the weights of the examples; they add up to 1
     """
 
     n_weights: int
@@ -47,7 +47,7 @@ class Oracle(ABC):
     def single(self, w: np.ndarray, example: int) -> tuple[float, np.ndarray]:
         """Return Delta(y) and g(y) of the output y that maximises Delta(y) - w . g(y).
 
-        The true output counts too, with 0 and zeros: the maximum is never negative.
+        The true output, with 0 and zeros, is included: the maximum is never negative.
         """
 
     def joint(self, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -62,16 +62,16 @@ class Oracle(ABC):
 
 @dataclass
 class Progress:
-    """Where solving stands; handed to the callback after every look at all examples.
+    """The state of solving, which is passed to the callback after every pass over all examples.
 
     Attributes
     ----------
     C, epsilon : of the problem
-    iteration : number of looks at all examples so far
+    iteration : number of passes over all examples so far
     primal : the best objective so far, an upper bound on the optimum
     dual : a lower bound on it
-    violation : by how much the newest constraint was violated; solving ends at epsilon
-    n_constraints, n_added : constraints kept, and ever added
+    violation : the violation of the newest constraint; solving ends at epsilon
+    n_constraints, n_added : number of constraints kept, and ever added
     seconds : time so far; "oracle" and "qp" are parts of "all"
     """
 
@@ -89,7 +89,7 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """How far the objective is from the optimum at the most."""
+        """An upper bound of the distance of the objective from the optimum."""
         return self.primal - self.dual
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Solution:
-    """What :func:`solve` found: the best w, with its certificate.
+    """The result of :func:`solve`: the best w, with its certificate.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Solution:
         "stopped" (by the callback) or "interrupted" (Ctrl-C)
     slack : the mean slack at w: sum of share * xi
     progress : the figures at the end; ``progress.primal`` is the objective of w
-    working : the constraints, from which solving for another C can begin
+    working : the constraints, from which solving for another C can start
     """
 
     w: np.ndarray
@@ -151,9 +151,9 @@ class _Loop:
         self._began = time.perf_counter()
 
     def look(self, w: np.ndarray, slack: float, violation: float, fine: bool = True) -> None:
-        """Take in the objective at `w`, whose slacks are known for all examples.
+        """Record the objective at `w`, whose slacks are known for all examples.
 
-        `fine` says that the QP of w was solved as finely as the end asks for.
+        `fine` says that the QP of w was solved to the final tolerance.
         """
         done = self.progress
         done.iteration += 1
@@ -170,7 +170,7 @@ class _Loop:
         self.check_time()
 
     def _take(self, w: np.ndarray, slack: float) -> None:
-        """Keep w where it is the best so far, and bring the bounds up to date."""
+        """Keep w if it is the best so far, and update the bounds."""
         done = self.progress
         objective = 0.5 * float(w @ w) + self.C * slack
         if objective < done.primal:
@@ -179,25 +179,25 @@ class _Loop:
         self._looked_at = w
 
     def check_time(self) -> None:
-        """End the loop where its time is over."""
+        """End the loop if its time is over."""
         if self._time is not None and time.perf_counter() - self._began > self._time:
             raise _End("time limit")
 
     def ask(self, w: np.ndarray, example: int | None = None) -> tuple[float, np.ndarray, float]:
-        """Ask the oracle, of one example or of all: loss, gradient, and the slack they need."""
+        """Ask the oracle about one example or all: return loss, gradient and slack."""
         start = time.perf_counter()
         oracle = self.oracle
         if example is not None:
             loss, gradient = oracle.single(w, example)
         elif hasattr(oracle, "joint"):
             loss, gradient = oracle.joint(w)
-        else:  # an object with what is needed, and no more
+        else:  # an object with only the required methods
             loss, gradient = Oracle.joint(oracle, w)
         self.progress.seconds["oracle"] += time.perf_counter() - start
         return loss, gradient, max(0.0, loss - float(gradient @ w))
 
     def add(self, loss: float, gradient: np.ndarray, group: int) -> None:
-        """Put a constraint into the working set, if it has the memory."""
+        """Add a constraint to the working set, if the memory suffices."""
         if self._memory is not None and self.working.megabytes_with_one_more() > self._memory:
             self.working.drop(1)
             if self.working.megabytes_with_one_more() > self._memory:
@@ -205,7 +205,7 @@ class _Loop:
         self.working.add(loss, gradient, group)
 
     def solve(self, tolerance: float, patience: int) -> None:
-        """Solve the QP again, and drop what has long been idle."""
+        """Solve the QP again, and drop constraints that have long been idle."""
         start = time.perf_counter()
         self.working.solve(self.C, tolerance)
         self.working.drop(patience)
@@ -250,20 +250,20 @@ def solve(
     Parameters
     ----------
     oracle : the problem: an :class:`Oracle`, or any object with `n_weights`, `shares` and `single`
-    C : the weight of the mean slack beside |w|^2 / 2, as in the paper's equation 3
-    epsilon : the violation of a constraint that is let pass; the objective is then within
-        C * epsilon of the optimum, and the QP's gap, which is at most a tenth of that
+    C : the weight of the mean slack relative to |w|^2 / 2, as in the paper's equation 3
+    epsilon : the violation of constraints that is tolerated; the objective is then within
+        C * epsilon of the optimum, plus the gap of the QP, which is at most a tenth of that
     form : "1-slack" or "n-slack"
     start : the constraints of another solve of the same problem in the same form, for another C
-    max_iterations : most looks at all examples
+    max_iterations : maximum number of passes over all examples
     time_limit : seconds
     memory_limit : megabytes that constraints and their Gram matrix may take
-    callback : called after every look at all examples with a :class:`Progress`; True ends solving
+    callback : called after every pass over all examples with a :class:`Progress`; True ends solving
 
     Returns
     -------
     Solution
-        where solving ended early, or Ctrl-C ended it, the best w so far with its certified gap
+        if solving ended early, also by Ctrl-C, the best w so far with its certified gap
 
     Examples
     --------
@@ -280,19 +280,21 @@ def solve(
     if not all(hasattr(oracle, name) for name in ("n_weights", "shares", "single")):
         refuse("oracle", "solve", "an object with n_weights, shares and single(w, example)", oracle)
     check_real("C", "solve", C, above=0.0)
-    one = check_choice("form", "solve", form, FORMS) == "1-slack"
+    is_joint = check_choice("form", "solve", form, FORMS) == "1-slack"
     working = start
     if working is None:
-        working = WorkingSet(oracle.n_weights, np.ones(1) if one else np.asarray(oracle.shares))
+        working = WorkingSet(
+            oracle.n_weights, np.ones(1) if is_joint else np.asarray(oracle.shares)
+        )
     if len(working):
         working.solve(C, QP_SHARE * C * epsilon)
     limits = (max_iterations, time_limit, memory_limit)
     loop = _Loop(oracle, C, epsilon, working, limits, callback)
-    return loop.run(_one_slack if one else _n_slack)
+    return loop.run(_one_slack if is_joint else _n_slack)
 
 
 def _one_slack(loop: _Loop) -> None:
-    """Add the joint constraint that is violated most, and solve again."""
+    """Add the most violated joint constraint and solve again, until none is violated."""
     working, epsilon = loop.working, loop.progress.epsilon
     least, tolerance = np.inf, epsilon
     while True:
@@ -304,15 +306,15 @@ def _one_slack(loop: _Loop) -> None:
             loop.add(loss, gradient, 0)
             tolerance = least = min(least, violation)
         else:
-            tolerance = epsilon  # the same constraints once more, but finely
+            tolerance = epsilon  # the same constraints once more, to the final tolerance
         loop.solve(QP_SHARE * loop.C * tolerance, PATIENCE)
 
 
 def _n_slack(loop: _Loop) -> None:
-    """The paper's Algorithm 1: one slack an example, a solve after every new constraint.
+    """The paper's Algorithm 1: one slack per example, a solve after every new constraint.
 
-    An iteration is one pass over the examples. The objective is known only at a w that all
-    examples have seen: that of a pass which adds nothing, or one that is looked at apart.
+    An iteration is one pass over the examples. The objective is known only at a w for which all
+    examples were asked: after a pass that adds nothing, or by a separate pass.
     """
     working, epsilon = loop.working, loop.progress.epsilon
     shares = np.asarray(loop.oracle.shares)
@@ -333,7 +335,7 @@ def _n_slack(loop: _Loop) -> None:
                 loop.solve(tolerance, patience)
             loop.check_time()
         if working.n_added > before:
-            # w moved on the way: see all examples at the last one, for a bound that is certain.
+            # w moved during the pass: ask all examples at the last one, for a certain bound.
             w = working.w
             slack = loop.ask(w)[2]
         else:

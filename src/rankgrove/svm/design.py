@@ -1,7 +1,7 @@
-"""What a linear learner sees of the rows: X w and X' c, whatever form X has.
+"""The rows as a linear learner uses them: X w and X' c, for any form of X.
 
-Rows are in query order, all sums run in an order that does not depend on threads, and X is never
-copied to be scaled: the scale goes into w and out of X' c.
+Rows are in query order, and all sums run in an order that does not depend on threads. X is never
+copied to be scaled: the scale is applied to w and to X' c.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from rankgrove import parallel
 from rankgrove.scoring.linear import over_rows, step_table, weighted_sums
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from rankgrove.data.arrays import Matrix
 
-# X' c is summed in this many blocks of rows, and the blocks in their order.
+# X' c is summed in this number of blocks of rows, and the blocks in their order.
 _BLOCKS = 64
 _MOST_CELLS = 1 << 24  # of all blocks' sums together
 
 
 class Design(ABC):
-    """Rows of features as a learner sees them."""
+    """Rows of features for a learner."""
 
     n_rows: int
     n_columns: int
@@ -34,7 +34,7 @@ class Design(ABC):
 
     @abstractmethod
     def between(self, first: int, last: int) -> Design:
-        """Return the rows from `first` to before `last`, a view."""
+        """Return the rows `first` to `last` - 1, as a view."""
 
     def combine(self, coefficient: np.ndarray, n_threads: int | None = None) -> np.ndarray:
         """Return X' c."""
@@ -62,18 +62,18 @@ class Design(ABC):
 
 
 class MatrixDesign(Design):
-    """Rows of a dense or CSR float32 matrix, each column times a factor.
+    """Rows of a dense or CSR float32 matrix, each column multiplied by a factor.
 
     Parameters
     ----------
     features : the matrix
     rows : which of its rows, in query order; None: all
-    factor : one a column
+    factor : one per column
     """
 
     def __init__(
         self,
-        features: np.ndarray | scipy.sparse.csr_matrix,
+        features: Matrix,
         rows: np.ndarray | None = None,
         factor: np.ndarray | None = None,
     ) -> None:
@@ -82,9 +82,11 @@ class MatrixDesign(Design):
         self._factor = np.ones(features.shape[1]) if factor is None else factor
         self.n_rows = int(self._rows.size)
         self.n_columns = self._width = int(features.shape[1])
-        self._parts: tuple[Any, ...] = (features,)
-        if not isinstance(features, np.ndarray):
-            self._parts = (features.data, features.indices, features.indptr)
+        self._parts: tuple[np.ndarray, ...] = (
+            (features,)
+            if isinstance(features, np.ndarray)
+            else (features.data, features.indices, features.indptr)
+        )
 
     def scores(self, w: np.ndarray, n_threads: int | None = None) -> np.ndarray:
         return weighted_sums(self._features, self._rows, w * self._factor, n_threads)
@@ -103,9 +105,9 @@ class MatrixDesign(Design):
 
 
 class StepDesign(Design):
-    """Threshold features of dense rows, kept as one small number a value: its step.
+    """Threshold features of dense rows, stored as one small number per value: its step.
 
-    Indicators 1[f > k] would take a number a threshold that is passed; this is the same matrix.
+    The indicators 1[f > k] would take one number per threshold below the value.
     """
 
     def __init__(self, codes: np.ndarray, threshold_ptr: np.ndarray) -> None:

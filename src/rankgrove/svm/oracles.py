@@ -1,17 +1,17 @@
 """Oracles of ranking: the most violated rankings of queries under a loss.
 
-The joint features of a query and a ranking are the SVM-map paper's: over all pairs of a relevant
-document i and an irrelevant one j, Psi = 1 / (P N) * sum of +-(phi_i - phi_j), plus where i stands
-before j. A ranking so enters the learner by its loss and by one coefficient a document:
+The joint features of a query and a ranking are those of the SVM-map paper: over all pairs of a
+relevant document i and an irrelevant one j, Psi = 1 / (P N) * sum of +-(phi_i - phi_j), plus if i
+is before j. So the learner needs only the loss of a ranking and one coefficient per document:
 Psi(true) - Psi(ranking) = sum of coefficient * phi.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankgrove.compiling import announce
 from rankgrove.errors import DataError
@@ -22,20 +22,20 @@ from rankgrove.validation import check_choice
 
 LOSSES = ("map", "roc", "mrr", "ndcg")  # in the order of the kernels' codes
 
-# A user's own: scores and relevance of one query -> loss and order of the most violated ranking.
-Finder = Callable[[np.ndarray, np.ndarray], tuple[float, Any]]
+# A user's function: scores and relevance of a query -> loss and order of the most violated ranking.
+Finder = Callable[[np.ndarray, np.ndarray], tuple[float, ArrayLike]]
 
 
 class RankingOracle(Oracle):
-    """What all ranking oracles share: scores of queries, and from coefficients to constraints.
+    """Base of all ranking oracles: scores of queries, and constraints from coefficients.
 
     Parameters
     ----------
     design : the rows, in query order
     query_ptr : the borders of queries
-    relevant : one boolean a row; every query has relevant and irrelevant documents. An oracle of
-        graded labels has numbers there
-    weights : how much every query counts; None: all alike
+    relevant : one boolean per row; every query has relevant and irrelevant documents. For an oracle
+        of graded labels, numbers
+    weights : the weight of every query; None: all equal
     n_threads : threads to use; the bits do not depend on it
     """
 
@@ -53,8 +53,8 @@ class RankingOracle(Oracle):
         self._relevant = np.ascontiguousarray(relevant)
         self._n_threads = n_threads
         n_queries = self._ptr.size - 1
-        given = np.ones(n_queries) if weights is None else np.asarray(weights, np.float64)
-        self.shares = given / given.sum()
+        query_weights = np.ones(n_queries) if weights is None else np.asarray(weights, np.float64)
+        self.shares = query_weights / query_weights.sum()
         self.n_weights = design.n_columns
 
     def joint(self, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -73,16 +73,16 @@ class RankingOracle(Oracle):
     def rankings(
         self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most violated rankings of queries: a loss each, a coefficient a document."""
+        """Return the most violated rankings: one loss per query, one coefficient per document."""
         raise NotImplementedError
 
 
 class LossOracle(RankingOracle):
-    """The exact oracle of a loss of ours.
+    """The exact oracle of a built-in loss.
 
     ``map``: 1 - average precision, by the paper's Algorithm 2. ``roc``: 1 - ROC area. ``mrr``:
     1 - reciprocal rank. ``ndcg``: 1 - NDCG of binary relevance over all ranks, with the discount
-    1 / log2(1 + r); a cutoff would not fall ever more slowly, as Algorithm 2 needs it.
+    1 / log2(1 + r); with a cutoff the discount would not be convex, which Algorithm 2 needs.
 
     Parameters
     ----------
@@ -99,7 +99,6 @@ class LossOracle(RankingOracle):
         weights: np.ndarray | None = None,
         n_threads: int | None = None,
     ) -> None:
-
         good = np.asarray(relevant, np.bool_)
         super().__init__(design, query_ptr, good, weights=weights, n_threads=n_threads)
         self._rule = LOSSES.index(check_choice("loss", "LossOracle", loss, LOSSES))
@@ -118,10 +117,10 @@ class LossOracle(RankingOracle):
     def positions(
         self, scores: np.ndarray, query_ptr: np.ndarray, relevant: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what `rankings` does, and how many irrelevant documents stand before others.
+        """Return the same as `rankings`, and numbers of irrelevant documents before relevant ones.
 
-        Those numbers are laid out as the rows are: a query's first P entries are its relevant
-        documents', in the order of their scores; the others mean nothing.
+        These numbers are laid out like the rows: the first P entries of a query are those of its
+        relevant documents, in the order of their scores; the other entries have no meaning.
         """
         from rankgrove.svm._oracle_kernels import most_violated
 
@@ -135,7 +134,7 @@ class LossOracle(RankingOracle):
 
 
 class FinderOracle(RankingOracle):
-    """The oracle of a user's own loss: a function that finds one query's most violated ranking.
+    """The oracle of a user's loss: a function that finds the most violated ranking of one query.
 
     Parameters
     ----------
@@ -163,24 +162,24 @@ class FinderOracle(RankingOracle):
     ) -> tuple[np.ndarray, np.ndarray]:
         loss, coefficient = np.empty(query_ptr.size - 1), np.empty(scores.size)
         for q in range(loss.size):
-            own = slice(query_ptr[q], query_ptr[q + 1])
-            found = self._find(scores[own].copy(), relevant[own].copy())
-            if not isinstance(found, tuple | list) or len(found) != 2:
+            rows = slice(query_ptr[q], query_ptr[q + 1])
+            answer = self._find(scores[rows].copy(), relevant[rows].copy())
+            if not isinstance(answer, tuple | list) or len(answer) != 2:
                 raise DataError(
                     "most_violated must return two things: the loss and the order of the most "
-                    f"violated ranking. It returned {found!r:.80}."
+                    f"violated ranking. It returned {answer!r:.80}."
                 )
-            value, order = found
+            value, order = answer
             loss[q] = _checked_loss(value)
-            coefficient[own] = pair_coefficients(order, relevant[own])
+            coefficient[rows] = pair_coefficients(order, relevant[rows])
         return loss, coefficient
 
 
-def pair_coefficients(order: Any, relevant: np.ndarray) -> np.ndarray:
+def pair_coefficients(order: ArrayLike, relevant: np.ndarray) -> np.ndarray:
     """Return the coefficient of every document in Psi(true) - Psi(order).
 
-    It is 2 / (P N) for every pair in the wrong order that a document is in, plus for the relevant
-    one, minus for the irrelevant one.
+    Every pair in the wrong order adds 2 / (P N) to that of its relevant document and subtracts as
+    much from that of its irrelevant one.
     """
     n = relevant.size
     try:
@@ -205,7 +204,7 @@ def pair_coefficients(order: Any, relevant: np.ndarray) -> np.ndarray:
     return coefficient
 
 
-def _checked_loss(value: Any) -> float:
+def _checked_loss(value: float) -> float:
     try:
         loss = float(value)
     except (TypeError, ValueError):

@@ -10,11 +10,11 @@ from rankgrove.svm.design import Design
 from rankgrove.svm.oracles import RankingOracle
 from rankgrove.validation import check_choice
 
-COUNTED = ("query", "all")  # every query counts alike, or every pair
+COUNTED = ("query", "all")  # all queries have the same weight, or all pairs
 
 
 def label_levels(labels: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
-    """Return the place of every row's label among those of its query: 1 for the lowest."""
+    """Return the rank of every row's label among the labels of its query: 1 for the lowest."""
     sizes = np.diff(query_ptr)
     order = np.lexsort((labels, np.repeat(np.arange(sizes.size), sizes)))
     is_new = np.ones(labels.size, np.int64)
@@ -27,18 +27,18 @@ def label_levels(labels: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
 
 
 class PairOracle(RankingOracle):
-    """The hinge loss of pairs: a query's is the mean over its pairs of max(0, 1 - (s_i - s_j)).
+    """The hinge loss of pairs: for a query, the mean over its pairs of max(0, 1 - (s_i - s_j)).
 
-    The most violated choice has every pair in it whose margin is below 1; with c+_i and c-_i the
+    The most violated choice includes every pair whose margin is below 1. With c+_i and c-_i the
     numbers of such pairs in which a document is the better and the worse one, its loss is the sum
-    of c+ and its coefficients are c+ - c-, both over the number of pairs (Joachims 2006). They
-    are counted in O(n log n).
+    of c+ and its coefficients are c+ - c-, both divided by the number of pairs (Joachims 2006).
+    They are counted in O(n log n).
 
     Parameters
     ----------
-    labels : one a row; every query has unequal ones
-    pairs : ``"all"``: queries have shares by their numbers of pairs, so that every pair of the
-        data counts alike; ``"query"``: all queries alike
+    labels : one per row; every query has unequal ones
+    pairs : ``"all"``: the share of a query is proportional to its number of pairs, so that all
+        pairs have the same weight; ``"query"``: all queries have the same weight
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class PairOracle(RankingOracle):
         return loss, (better - worse) / np.repeat(numbers, np.diff(query_ptr))
 
     def _pair_numbers(self, query_ptr: np.ndarray, level: np.ndarray) -> np.ndarray:
-        """Return how many pairs queries have: with equal scores all of them are violated."""
+        """Return the numbers of pairs of queries: with equal scores, all pairs are violated."""
         better, _ = self._counts(np.zeros(level.size), query_ptr, level)
         return np.asarray(np.add.reduceat(better, query_ptr[:-1]))
 

@@ -1,20 +1,23 @@
-"""The line that shows how solving goes on."""
+"""The line that shows the progress of solving."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rankgrove.showing import TextLine, in_notebook
 from rankgrove.svm.cutting_plane import Progress
 
+if TYPE_CHECKING:
+    from rich.status import Status
+
 
 class ProgressLine:
-    """A callback that keeps a line up to date, on a terminal or in a notebook; else nothing."""
+    """A callback that updates a line on a terminal or in a notebook; elsewhere it does nothing."""
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._line: Any = None
+        self._line: TextLine | Status | None = None
         self._shown = 0.0
 
     def __call__(self, progress: Progress) -> None:
@@ -30,15 +33,15 @@ class ProgressLine:
                 self._line.update(text)
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Release the terminal."""
         if isinstance(self._line, TextLine):
             self._line.close()
         elif self._line is not None:
             self._line.stop()
 
 
-def _status() -> Any:
-    """Return rich's line, begun."""
+def _status() -> Status:
+    """Return a started status line of rich."""
     from rich.console import Console
     from rich.status import Status
 

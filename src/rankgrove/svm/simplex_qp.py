@@ -1,9 +1,9 @@
-"""The QP of cutting-plane methods: concave, on a simplex or on one simplex a group.
+"""The QP of cutting-plane methods: concave, on a simplex or on one simplex per group.
 
     maximise a . D - a' H a / 2   with   a >= 0   and   sum of a over a group <= the group's bound
 
-It is small, dense and often singular, and is solved again and again with one more row: so every
-solve starts from the last solution, and the gap, not a count of steps, says when it is good.
+It is small, dense and often singular, and is solved repeatedly, each time with one more row. So
+every solve starts from the last solution, and ends by the gap, not after a number of steps.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Enough for any problem that can be solved in float64 at all; what is left then is in the gap.
+# Enough for any problem that can be solved in float64; the gap shows what is left then.
 MOST_STEPS = 1_000_000
 
 
 @dataclass(frozen=True)
 class QPSolution:
-    """Where :func:`solve_qp` ended.
+    """The result of :func:`solve_qp`.
 
     Attributes
     ----------
     a : the variables
-    value : the objective there
+    value : the objective
     gap : no feasible point is better by more than this
-    steps : how many steps it took
+    steps : number of steps
     """
 
     a: np.ndarray
@@ -48,14 +48,14 @@ def solve_qp(
 
     Parameters
     ----------
-    hessian : symmetric, positive semidefinite, of shape (n, n); of a larger one, its first n rows
-        and columns
+    hessian : symmetric, positive semidefinite, of shape (n, n); of a larger one, the first n rows
+        and columns are used
     linear : n numbers
     bound : the largest sum of every group
     group : the group of every variable; None: all are in group 0
-    start : a point to begin at, with no negative entry; None: 0. What is above a bound is scaled
-        down
-    tolerance : the gap that is good enough
+    start : a point to start from, without negative entries; None: 0. Groups above their bound are
+        scaled down
+    tolerance : the gap at which solving ends
 
     Examples
     --------
@@ -75,7 +75,7 @@ def solve_qp(
 
 
 def _into_bounds(a: np.ndarray, group: np.ndarray, bound: np.ndarray) -> None:
-    """Scale every group down to its bound, in place: rounding may leave it a little above."""
+    """Scale every group down to its bound, in place: rounding may have left it slightly above."""
     total = np.bincount(group, a, minlength=bound.size)
     over = total > bound
     if over.any():

@@ -18,8 +18,8 @@ def sort_changes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys (-alpha) and changes of all parts by ascending alpha.
 
-    They are thrown into buckets, whose borders a sample chooses so that they are about equally
-    full, and every bucket is sorted by itself.
+    They are put into buckets, whose borders are chosen by a sample so that all are about equally
+    full, and every bucket is sorted separately.
     """
     from rankgrove.sweep._curve_kernels import count_buckets, fill_buckets, sort_bucket
 
@@ -47,7 +47,7 @@ def sort_changes(
 
     every = np.arange(len(parts) + 1)
     parallel.run_pieces(count, every, n_threads)
-    # A bucket holds what comes from the first part, then from the second, ...
+    # A bucket holds its changes of the first part, then those of the second, ...
     ends = np.cumsum(counts.T.ravel())
     places = (ends - counts.T.ravel()).reshape(n_buckets, len(parts)).T.copy()
     keys, changes = np.empty(total), np.empty(total, np.int64)
@@ -61,8 +61,8 @@ def sort_changes(
 
     def sort(first: int, last: int) -> None:
         for k in range(first, last):
-            own = slice(cuts[k], cuts[k + 1])
-            sort_bucket(keys[own], changes[own])
+            bucket = slice(cuts[k], cuts[k + 1])
+            sort_bucket(keys[bucket], changes[bucket])
 
     parallel.run_pieces(sort, np.arange(n_buckets + 1), n_threads)
     return keys, changes

@@ -21,10 +21,10 @@ ORDERS_AT_ONCE = 1 << 20  # rows of written-down orders
 
 @dataclass
 class Changes:
-    """The changes of all queries' values between two alphas, ascending; key is -alpha.
+    """The changes of the values of all queries between two alphas, ascending; key is -alpha.
 
-    tie_key, tie_change : where the value exactly at a point is not the mean of those before and
-        after it, and by how much twice the value is above their sum
+    tie_key, tie_change : points at which the value is not the mean of those before and after it,
+        and the difference between twice the value and their sum
     """
 
     key: np.ndarray
@@ -63,25 +63,25 @@ class Paths:
         self.is_fast = prepared.measure.rule in FAST_RULES and not prepared.measure.own_kernels
         self.largest = largest
         self.scale = fixed_point(prepared, None if self.is_fast else largest)
-        # Where a part of the range ends: by row the ranks of groups and what stands above them (of
-        # orders that are written down: slots, and the groups in them), by query how far its last
-        # point reaches; it reaches over all where single points are not looked at.
+        # The state at the end of a part of the range. By row: the ranks of groups and what is above
+        # them (for recorded orders: slots, and the groups in them). By query: how far its last
+        # point extends; without single points, over everything.
         self._rank = np.empty(start.size, np.int64)
         self._state = np.empty(start.size, np.int64)
         self._reach = np.full(prepared.query_ptr.size - 1, -np.inf if points else np.inf)
 
     def follow(self, start: float, end: float) -> Changes:
-        """Return the changes after `start`, up to `end`; parts must follow each other."""
+        """Return the changes after `start`, up to `end`; parts must be followed in their order."""
         ptr = self.prepared.query_ptr
         initial = np.zeros(ptr.size - 1, np.int64)
-        found: dict[int, Followed] = {}
-        one = self._follow_fast if self.is_fast else self._follow_recorded
+        by_piece: dict[int, Followed] = {}
+        follow_queries = self._follow_fast if self.is_fast else self._follow_recorded
 
         def work(first: int, last: int) -> None:
-            found[first] = one(start, end, initial, first, last)
+            by_piece[first] = follow_queries(start, end, initial, first, last)
 
         self._run(work)
-        parts = [found[first] for first in sorted(found)]
+        parts = [by_piece[first] for first in sorted(by_piece)]
         changes = sort_changes([part[:2] for part in parts], self.n_threads)
         ties = sort_changes([part[2:4] for part in parts], self.n_threads)
         return Changes(*changes, *ties, initial, sum(part[4] for part in parts))
@@ -90,39 +90,26 @@ class Paths:
         """Return how many crossings lie in each of `n_bins` equal parts of start .. end."""
         from rankgrove.sweep._path_kernels import count_crossings
 
-        prepared = self.prepared
-        found: dict[int, np.ndarray] = {}
+        lines = self._lines()
+        by_piece: dict[int, np.ndarray] = {}
 
         def work(first: int, last: int) -> None:
-            bins = found[first] = np.zeros(n_bins, np.int64)
-            count_crossings(
-                self._rule,
-                TIES.index(prepared.measure.ties),
-                prepared.gain,
-                prepared.weight,
-                prepared.query_ptr,
-                prepared.is_fixed,
-                prepared.measure.depth,
-                self.start,
-                self.other,
-                self.convex,
-                self.low,
-                self.high,
-                start,
-                end,
-                bins,
-                first,
-                last,
-            )
+            bins = by_piece[first] = np.zeros(n_bins, np.int64)
+            count_crossings(*(*lines, start, end, bins, first, last))
 
         self._run(work)
-        return np.sum(list(found.values()), axis=0)
+        return np.sum(list(by_piece.values()), axis=0)
 
-    @property
-    def _rule(self) -> int:
+    def _lines(self) -> tuple[int | np.ndarray | float, ...]:
+        """Return the first arguments of kernels: the measure, and the lines of all documents."""
         from rankgrove.sweep._line_kernels import RECORDED
 
-        return self.prepared.measure.rule if self.is_fast else RECORDED
+        prepared, measure = self.prepared, self.prepared.measure
+        return (
+            measure.rule if self.is_fast else RECORDED, TIES.index(measure.ties), prepared.gain,
+            prepared.weight, prepared.query_ptr, prepared.is_fixed, measure.depth, self.start,
+            self.other, self.convex, self.low, self.high,
+        )  # fmt: skip
 
     def _run(self, work: Callable[[int, int], None]) -> None:
         """Run pieces of queries with about equal numbers of pairs."""
@@ -136,32 +123,10 @@ class Paths:
     ) -> Followed:
         from rankgrove.sweep._path_kernels import sweep_queries
 
-        prepared = self.prepared
-        measure = prepared.measure
-        found: Followed = sweep_queries(
-            measure.rule,
-            TIES.index(measure.ties),
-            prepared.gain,
-            prepared.weight,
-            prepared.query_ptr,
-            prepared.is_fixed,
-            measure.depth,
-            self.start,
-            self.other,
-            self.convex,
-            self.low,
-            self.high,
-            start,
-            end,
-            self.scale,
-            self._rank,
-            self._state,
-            self._reach,
-            initial,
-            first,
-            last,
-        )
-        return found
+        state = (self._rank, self._state, self._reach)
+        arguments = (*self._lines(), start, end, self.scale, *state, initial, first, last)
+        followed: Followed = sweep_queries(*arguments)
+        return followed
 
     def _follow_recorded(
         self, start: float, end: float, initial: np.ndarray, first: int, last: int
@@ -193,20 +158,20 @@ class Paths:
     def _record(
         self, q: int, start: float, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Return where a query's orders begin, its values, what they are, and the crossings."""
+        """Return the alphas where orders of a query begin, its values, and the crossings."""
         from rankgrove.sweep._record_kernels import open_recorded, record
 
         prepared = self.prepared
         measure = prepared.measure
         ties = TIES.index(measure.ties)
-        own = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
-        n = int(own.stop - own.start)
-        in_slots, ranks = self._state[own], self._rank[own]
+        rows = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
+        n = int(rows.stop - rows.start)
+        in_slots, ranks = self._state[rows], self._rank[rows]
         lines, slots, groups, keys, codes, crossings = open_recorded(
             ties,
-            prepared.gain[own],
-            self.start[own],
-            self.other[own],
+            prepared.gain[rows],
+            self.start[rows],
+            self.other[rows],
             self.convex,
             self.low,
             self.high,
@@ -219,7 +184,7 @@ class Paths:
         at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
         kind, weight, ptr = (
             np.empty(room, np.int64),
-            np.tile(prepared.weight[own], room),
+            np.tile(prepared.weight[rows], room),
             np.arange(room + 1) * n,
         )
         points: list[np.ndarray] = []
@@ -238,7 +203,7 @@ class Paths:
                 end,
                 self.convex,
                 self._reach[q],
-                own.start,
+                rows.start,
                 at,
                 kind,
                 orders,
@@ -281,11 +246,11 @@ class Paths:
 
 
 class TooLarge(Exception):
-    """A user's measure has a value beyond what the fixed point allows for."""
+    """A user's measure has a value that is too large for the fixed-point numbers."""
 
 
 def fixed_point(prepared: PreparedMeasure, largest: float | None) -> float:
-    """Return the power of two that counts as 1, so that no sum of values can overflow.
+    """Return the power of two that represents 1, so that no sum of values can overflow.
 
     `largest` bounds the value of a query; None finds a bound from gains and weights.
     """

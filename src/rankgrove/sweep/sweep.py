@@ -1,7 +1,7 @@
 """The best weight of a combination of two scores, exactly.
 
-LambdaMART paper, section 4: a measure of a ranking changes only where two documents change
-places, so its value as a function of the weight alpha is a step function whose steps can all be
+LambdaMART paper, section 4: a measure of a ranking changes only where two documents swap ranks,
+so its value as a function of the weight alpha is a step function whose steps can all be
 enumerated. Nothing is sampled and nothing is jittered: equal scores count by the measure's own
 rule for ties, at the ends of the range and exactly where lines cross.
 """
@@ -46,10 +46,10 @@ class Curve:
     alpha : m + 1 ascending weights, from the lowest to the highest
     value : the m values on the open stretches between them
     at_low, at_high : the values exactly at the lowest and the highest weight, where scores may be
-        tied that are not tied beside them
+        tied that are not tied nearby
     point_alpha, point_value : the single weights between them, ascending, at which scores are tied
-        and the value, by the measure's rule for ties, is above those on both sides; none where
-        single points were not looked at
+        and the value, by the measure's rule for ties, is above those on both sides; empty if
+        single points were not considered
     """
 
     alpha: np.ndarray
@@ -62,19 +62,19 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What :func:`sweep` found.
+    """The result of :func:`sweep`.
 
     Attributes
     ----------
     alpha : the best weight, the middle of the widest of the best stretches, or a single point that
         is better than all of them
-    value : the mean of the measure at `alpha`, as evaluating there gives it
-    stretch : the open stretch of weights around `alpha` that all have this value; alpha itself
-        twice where it is a single point or one of the ends
+    value : the mean of the measure at `alpha`, as evaluated there
+    stretch : the open stretch of weights around `alpha` that all have this value; (alpha, alpha)
+        if it is a single point or one of the ends
     at_low, at_high : the values at the ends of the range
-    curve : the whole function, or None where it was not wanted
-    n_crossings : how many crossings were followed: those that can reach a rank that counts
-    n_changes : how many weights the value changes at
+    curve : the whole function, or None if it was not requested
+    n_crossings : number of crossings that were followed: those that can reach a rank that counts
+    n_changes : number of weights at which the value changes
     """
 
     alpha: float
@@ -107,7 +107,7 @@ def sweep(
     max_crossings: int = MAX_CROSSINGS,
     n_threads: int | None = None,
 ) -> Sweep:
-    """Find the weight of two scores' combination at which a measure is highest.
+    """Find the weight at which a measure of the combination of two scores is highest.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def sweep(
     points : whether a single weight at which scores are tied may be the best; False: only stretches
         and the two ends
     keep_curve : whether to return the whole curve; without it memory is bounded
-    max_crossings : how many crossings to hold at once; where there are more, the range is swept
-        part by part, with the same result to the bit
+    max_crossings : number of crossings to hold at once; if there are more, the range is swept part
+        by part, with the same result to the bit
     n_threads : threads to use, None for all cores; the result does not depend on it
     """
 
@@ -174,7 +174,7 @@ def _checked_range(form: str, low: float, high: float) -> tuple[float, float]:
 
 
 def check_scores_fit(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarray:
-    """Return scores as one float64 a row that can be combined, or say what is wrong with them."""
+    """Return scores that can be combined, one float64 per row, or say what is wrong with them."""
     scores = np.ascontiguousarray(scores, np.float64)
     if scores.shape != prepared.gain.shape:
         raise DataError(
@@ -192,11 +192,11 @@ def check_scores_fit(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarra
 
 
 def _largest(values: np.ndarray) -> float:
-    """Return the largest size of what is a number."""
+    """Return the largest absolute value, ignoring NaN."""
     return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
-# -- the parts of a range that is too rich to be swept at once ----------------------------------
+# -- the parts of a range with too many crossings for one sweep ---------------------------------
 
 
 def _parts(paths: Paths, most: int) -> Iterator[tuple[float, float]]:
@@ -230,7 +230,7 @@ def _cuts(paths: Paths, start: float, end: float, most: int) -> list[float]:
 
 
 class _Judge:
-    """What the measure says of the combination at one weight, by evaluating it."""
+    """Evaluates the measure of the combination at one weight."""
 
     def __init__(
         self,
@@ -246,14 +246,14 @@ class _Judge:
         self.n_threads = n_threads
 
     def values(self, alpha: float) -> np.ndarray:
-        """Return every query's value at `alpha`."""
+        """Return the values of all queries at `alpha`."""
         scores = combine_scores(*self.scores, alpha, self.form)
         ranking = rank(scores, self.prepared.query_ptr, self.n_threads)
         return self.prepared.values(ranking, self.n_threads)
 
 
 class _Steps:
-    """The curve as it is put together, part by part, and its best stretches and points."""
+    """The curve, as it is assembled part by part, and its best stretches and points."""
 
     def __init__(
         self, prepared: PreparedMeasure, paths: Paths, n_used: int, keep_curve: bool
@@ -289,7 +289,7 @@ class _Steps:
 
         high = self.paths.high
         if self.last[0] < high - width_of_point(high, self.paths.convex):
-            # A change of nothing, far away, ends the last point.
+            # A change of 0, far away, ends the last point.
             no_ties = np.empty(0), np.empty(0, np.int64)
             self._add_up(np.array([-np.inf]), np.zeros(1, np.int64), *no_ties)
         self._stretches(np.array([high]), np.array([self.total]))
@@ -349,7 +349,7 @@ class _Steps:
             self.kept.append((rights, means))
 
     def means(self, totals: np.ndarray) -> np.ndarray:
-        """Return the means that sums in fixed point stand for."""
+        """Return the means that fixed-point sums represent."""
         return np.asarray((totals / self.paths.scale + self.fixed) / self.n_used)
 
     def candidates(self) -> Iterator[tuple[float, float, float]]:
@@ -364,13 +364,13 @@ class _Steps:
         yield from zip(*best[:, :2].T.tolist(), *self.means(best[:, 2:4]).T.tolist(), strict=True)
 
     def noise(self, mean: float) -> float:
-        """Return by how much rounding may move a mean."""
+        """Return an upper bound of the effect of rounding on a mean."""
         return 1e-13 * max(1.0, abs(mean)) + self.paths.start.size / (
             self.paths.scale * self.n_used
         )
 
     def curve(self, at_low: float, at_high: float) -> Curve | None:
-        """Return the whole curve, where it was kept."""
+        """Return the whole curve, if it was kept."""
         if self.kept is None:
             return None
         alpha = np.concatenate([[self.paths.low], *(rights for rights, _ in self.kept)])
@@ -381,7 +381,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A weight, the value there as evaluating gives it, and the stretch around it."""
+    """A weight, the value as evaluated there, and the stretch around it."""
 
     alpha: float
     value: float
@@ -389,7 +389,7 @@ class _Choice:
 
 
 def _choose(steps: _Steps, judge: _Judge, at_low: float, at_high: float) -> Sweep:
-    """Return the best weight, certified: its value is what evaluating there gives."""
+    """Return the best weight, certified: its value is that of an evaluation there."""
     low, high = steps.paths.low, steps.paths.high
     best = _Choice(low, at_low, (low, low))
     if at_high > at_low:
@@ -409,10 +409,10 @@ def _choose(steps: _Steps, judge: _Judge, at_low: float, at_high: float) -> Swee
 
 
 def _best_stretch(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
-    """Return the best stretch, or `best` where that is better.
+    """Return the best stretch, or `best` if that is better.
 
-    Scores are rounded when they are combined, so within a stretch that is only a few roundings
-    wide the order may not be what the lines say; then the next best stretch is taken.
+    Scores are rounded when they are combined, so within a stretch that is only a few floats wide
+    the order may differ from that of the lines; then the next best stretch is taken.
     """
     for left, right, mean in steps.candidates():
         noise = steps.noise(mean)
@@ -427,12 +427,12 @@ def _best_stretch(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
 
 
 def _best_point(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
-    """Return the best single point, or `best` where no point is better.
+    """Return the best single point, or `best` if no point is better.
 
-    Whether scores that meet at a point are equal when they are combined depends on rounding; what
-    counts is what evaluating gives, at the floats that the point is computed as and, where they do
-    not give its value, at those beside them. First come the points of the highest values, then
-    those where rounding could let some documents be as before the point and others as after it.
+    Whether scores that meet at a point are equal once combined depends on rounding. What counts is
+    an evaluation at the floats that the point is computed as and, if these do not give its value,
+    at their neighbours. The points of the highest values are tried first, then those where
+    rounding could leave some documents as before the point and others as after it.
     """
     low, high = steps.paths.low, steps.paths.high
     left = max(MOST_TRIES, TRIED_ROWS // judge.scores[0].size)
@@ -459,10 +459,10 @@ def _best_point(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
 
 
 def floats_at(first: float, last: float) -> tuple[list[float], list[float]]:
-    """Return the floats that alphas from `first` to `last` are, if they are one point.
+    """Return the floats to try for a point that is computed as alphas from `first` to `last`.
 
-    Those that it is computed as, with that nearest to the simplest fraction first (alpha is a ratio
-    of differences of scores), and some beside them.
+    These are all floats between, with the one nearest to the simplest fraction first (alpha is a
+    ratio of differences of scores), and some neighbours.
     """
     below, above = [first], [last]
     for _ in range(BESIDE):

@@ -1,8 +1,8 @@
-"""Data made to order: of any size, from a seed, the same wherever and however it is made.
+"""Synthetic data of any size, from a seed, the same on every machine.
 
 ``task`` fixes what is to be learned, ``seed`` the queries that are drawn: a training and a test
-set share the task and differ in the seed. Queries are made in blocks, each from a generator of
-its own, so memory stays bounded, and the first queries of a larger set are the smaller set.
+set share the task and differ in the seed. Queries are made in blocks, each with its own random
+generator, so memory stays bounded, and a larger set begins with the queries of a smaller one.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def make_artificial(
     n_queries, n_docs, n_features : sizes; every query has n_docs documents
     labels : the shares of the labels 0, 1, ...: ``"skewed"`` (.52, .33, .105, .035, .01, as web
         judgements are), ``"equal"`` (five of .2), ``"fitted"`` (.5, .1, .34, .055, .005: fitted to
-        the figures of the LambdaMART paper's Table 1, not known from it), or any shares
+        the figures of Table 1 of the LambdaMART paper, which does not state them), or any shares
     seed : fixes the queries; a whole number of at least 0, as is `task`
     task : fixes the polynomial, its scaling and the label edges
 
@@ -113,7 +113,7 @@ def _target(problem: _Problem, X: np.ndarray) -> np.ndarray:
 
 
 def _terms(problem: _Problem, X: np.ndarray) -> np.ndarray:
-    """The three terms of every row, not scaled; sums along rows, so rows do not touch."""
+    """Return the three terms of every row, not scaled; no row depends on another."""
     x = X.astype(np.float64)
     linear = (x * problem.v).sum(axis=1)
     quadratic = (x * np.take(x, problem.q, axis=1)).sum(axis=1)

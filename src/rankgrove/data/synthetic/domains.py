@@ -1,4 +1,4 @@
-"""Two related domains: a source with much data and a target that differs in two known ways."""
+"""Two related domains: a source with much data, and a target that differs in two known ways."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def make_domains(
     n_source, n_target : numbers of queries
     n_docs, n_features : sizes; every query has n_docs documents
     feature_shift : how far the target's features are from the source's. At 0 both are the same
-        function of the hidden variables. At s each target feature is moved by s and stretched by
-        exp(s / 2), both times a normal number of its own; a tenth of s of the features is missing
-        (NaN) in the target, and as many, which the target has, are missing in the source
-    relevance_shift : how far what is relevant differs. The target's function is
+        function of the hidden variables. At s each target feature is moved by s * u and stretched
+        by exp(s * v / 2), with normal random numbers u and v per feature; a share s / 10 of the
+        features is missing (NaN) in the target, and as many other features in the source
+    relevance_shift : how far relevance differs. The target's relevance function is
         (1 - s) times the source's plus s times another one that is uncorrelated with it, scaled
         to the same variance: at 0 the same function, at 1 an unrelated one
     seed : fixes the queries; a whole number of at least 0, as is `task`
@@ -68,7 +68,7 @@ def make_domains(
     relevance_shift = check_real("relevance_shift", _OWNER, relevance_shift, low=0, high=1)
     noise = check_real("noise", _OWNER, noise, low=0)
     problem = _problem(task, n_features)
-    made = []
+    domains = []
     for name, n_queries, moved, turned in [
         ("source", n_source, 0.0, 0.0),
         ("target", n_target, feature_shift, relevance_shift),
@@ -87,8 +87,8 @@ def make_domains(
             y[rows] = np.searchsorted(edges, worth + noise * judges, side="right")
             X[rows] = _seen(sight, hidden)
             X[rows, absent] = np.nan
-        made.append(assembled(X, y, np.full(n_queries, n_docs), None, prefix=name[0]))
-    return made[0], made[1]
+        domains.append(assembled(X, y, np.full(n_queries, n_docs), None, prefix=name[0]))
+    return domains[0], domains[1]
 
 
 # -- hidden variables and relevance -----------------------------------------------------------
@@ -106,7 +106,7 @@ class _Function(NamedTuple):
 
 class _Problem(NamedTuple):
     functions: tuple[_Function, _Function]
-    overlap: float  # the correlation that is taken out of the second
+    overlap: float  # the correlation, which is removed from the second
     reference: np.ndarray  # both functions over a sample, rows x 2
     judges: np.ndarray
     shapes: np.ndarray  # 0: as it is, 1: exponential, 2: cut at zero
@@ -144,7 +144,7 @@ def _problem(task: int, n_features: int) -> _Problem:
 
 
 def _function(draw: np.random.Generator, n_features: int) -> _Function:
-    """A random function in which about a third of the features take part."""
+    """Return a random function of about a third of the features."""
     linear = np.where(draw.random(n_features) < 0.25, draw.standard_normal(n_features), 0.0)
     pairs = draw.integers(n_features, size=(max(2, n_features // 6), 2))
     steps = draw.integers(n_features, size=max(1, n_features // 8))
@@ -160,7 +160,7 @@ def _function(draw: np.random.Generator, n_features: int) -> _Function:
 def _hidden(
     stream: tuple[int | str, ...], n_queries: int, n_docs: int, n_features: int
 ) -> np.ndarray:
-    """Standard normal variables, correlated in groups; a fifth of the variance is the query's."""
+    """Return standard normal variables, correlated in groups and, a fifth, within queries."""
     seed, *names = stream
     n_groups = -(-n_features // _GROUP)
     group = np.arange(n_features) // _GROUP
@@ -168,8 +168,8 @@ def _hidden(
     factor = generator(int(seed), *names, "factors")
     shared = factor.standard_normal((n_queries * n_docs, n_groups))
     draw = generator(int(seed), *names, "documents")
-    own = draw.standard_normal((n_queries * n_docs, n_features))
-    hidden = np.sqrt(0.5) * own + np.sqrt(0.3) * np.take(shared, group, axis=1)
+    document_part = draw.standard_normal((n_queries * n_docs, n_features))
+    hidden = np.sqrt(0.5) * document_part + np.sqrt(0.3) * np.take(shared, group, axis=1)
     hidden += np.sqrt(0.2) * np.repeat(of_query, n_docs, axis=0)
     return np.asarray(hidden)
 
@@ -184,7 +184,7 @@ def _value(f: _Function, hidden: np.ndarray) -> np.ndarray:
 
 
 def _functions(problem: _Problem, hidden: np.ndarray) -> np.ndarray:
-    """The source's function and one uncorrelated with it, rows x 2."""
+    """Return the source's function and one uncorrelated with it, rows x 2."""
     first, second = (_value(f, hidden) for f in problem.functions)
     return np.stack([first, _without(first, second, problem.overlap)], axis=1)
 
@@ -218,6 +218,6 @@ def _seen(sight: _Sight, hidden: np.ndarray) -> np.ndarray:
 
 
 def _absent(problem: _Problem, name: str, shift: float) -> np.ndarray:
-    """Features that a domain lacks: the first few of a fixed order, the next few in the other."""
+    """Return the features that a domain lacks: the first of `order` in the target, or the next."""
     count = round(0.1 * shift * problem.order.size)
     return problem.order[:count] if name == "target" else problem.order[count : 2 * count]

@@ -1,8 +1,8 @@
 """Web-like data: counts with heavy tails, ratios, logs, many zeros, and judgements that disagree.
 
-A document has latent properties that nobody sees (`_LATENTS`), a query has a nature of its own
-(`_NATURE`). Features are noisy sights of the latents, some of them of the query alone; relevance
-is a function of latents and nature, to which judges add noise.
+A document has latent properties (`_LATENTS`), a query has a nature (`_NATURE`); neither is
+observed. Features are noisy observations of the latents, some of the query only; relevance is a
+function of latents and nature, to which judges add noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REFERENCE_QUERIES, _REFERENCE_DOCS = 4000, 25
 _LATENTS = ("match", "quality", "spam", "freshness", "length", "clicks") + ("nuisance",) * 6
 _NATURE = ("navigational", "newsy", "generous", "popularity", "terms", "idf")
 _STREAMS = ("body", "anchor", "title", "url", "whole")
-# Kinds of features and their shares; what is left over is counts.
+# Kinds of features and their shares; all others are counts.
 _SHARES = {
     "log": 0.16,
     "ratio": 0.16,
@@ -50,17 +50,17 @@ def make_web(
     task: int = 0,
     noise: float = 1.0,
 ) -> QueryDataset:
-    """Make data that look like a web search engine's.
+    """Make data that look like those of a web search engine.
 
     Features are counts with heavy tails, logarithms, ratios, scores, columns that are mostly
-    zero, flags, features of the query alone and a few constants; those of a stream (body, anchor,
+    zero, flags, features of the query only and a few constants; features of a stream (body, anchor,
     title, url, whole) are correlated, and values shift from query to query. Labels are 0 to 4
     with shares of about .52, .33, .105, .035 and .01.
 
     Parameters
     ----------
     n_queries : number of queries
-    n_docs : the mean number of documents a query; the number varies
+    n_docs : the mean number of documents per query; the number varies
     n_features : number of features
     seed : fixes the queries; a whole number of at least 0, as is `task`
     task : fixes what features mean, what is relevant and the label edges
@@ -111,16 +111,16 @@ def _numbers_of_documents(n_queries: int, mean: int, seed: int) -> np.ndarray:
 
 
 def _draw(seed: int, block: int, sizes: np.ndarray) -> _Drawn:
-    """Draw the queries and documents of a block; a shorter block is the beginning of a longer."""
+    """Draw the queries and documents of a block; a longer block begins like a shorter one."""
     of_query = generator(seed, _OWNER, block, "queries")
     width = len(_NATURE) + len(_LATENTS)
     normal = of_query.standard_normal((sizes.size, width)).astype(np.float32)
     nature, shift = normal[:, : len(_NATURE)], normal[:, len(_NATURE) :]
     query_of_row = np.repeat(np.arange(sizes.size), sizes)
     draw = generator(seed, _OWNER, block, "documents")
-    own = draw.standard_normal((query_of_row.size, len(_LATENTS)), dtype=np.float32)
-    # Documents of a query resemble each other: a tenth of the variance is the query's.
-    latents = np.float32(0.95) * own + np.float32(0.31) * shift[query_of_row]
+    document_part = draw.standard_normal((query_of_row.size, len(_LATENTS)), dtype=np.float32)
+    # Documents of a query are similar: a tenth of the variance belongs to the query.
+    latents = np.float32(0.95) * document_part + np.float32(0.31) * shift[query_of_row]
     return _Drawn(latents, nature, query_of_row)
 
 
@@ -147,7 +147,7 @@ def _with_noise(problem: _Problem, noise: float) -> np.ndarray:
 
 
 def _worth(weights: np.ndarray, drawn: _Drawn) -> np.ndarray:
-    """How good documents are for their queries: thresholds and interactions, no sum of features."""
+    """Return the relevance of documents: thresholds and interactions, not a sum of features."""
     match, quality, spam, fresh, length, clicks = (
         drawn.latents[:, j].astype(np.float64) for j in range(6)
     )
@@ -172,7 +172,7 @@ def _worth(weights: np.ndarray, drawn: _Drawn) -> np.ndarray:
 
 
 class _Sights(NamedTuple):
-    """What every feature sees: columns in the order of the kinds, `place` is their feature."""
+    """What every feature observes: columns are in order of kind, `place` is their feature."""
 
     kinds: dict[str, slice]
     place: np.ndarray
@@ -195,11 +195,11 @@ def _sights(task: int, n_features: int) -> _Sights:
     }
     place = draw.permutation(n_features)
     stream = draw.integers(len(_STREAMS), size=n_features)
-    # A stream sees the latents its own way; a feature sees them much as its stream does.
+    # Every stream observes the latents in its own way; its features are similar to each other.
     views = draw.standard_normal((len(_LATENTS), len(_STREAMS))) * 0.2
-    own = draw.standard_normal((len(_LATENTS), n_features))
-    own *= draw.random(own.shape) < 0.2
-    loadings = views[:, stream] + own
+    feature_part = draw.standard_normal((len(_LATENTS), n_features))
+    feature_part *= draw.random(feature_part.shape) < 0.2
+    loadings = views[:, stream] + feature_part
     loadings /= np.sqrt((loadings**2).sum(axis=0))
     shift = draw.standard_normal((len(_NATURE), n_features)) * 0.25
     names = [""] * n_features
@@ -230,7 +230,7 @@ def _observe(sights: _Sights, drawn: _Drawn, draw: np.random.Generator, out: np.
 
 
 def _nature_features(nature: np.ndarray, loadings: np.ndarray) -> np.ndarray:
-    """Features of the query alone, in steps like a number of terms."""
+    """Return features of the query only, in steps, like a number of terms."""
     return np.round(2 * combine(nature, 3 * loadings)) / 2
 
 
