@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
+from rankgrove.tuning.result_store import ResultStore
 
 
 class Tiny(Study):

@@ -7,8 +7,8 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import chen2008, chen2008_letor, chen2008_methods
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
+from rankgrove.tuning.result_store import ResultStore
 
 
 class Tiny(Study):

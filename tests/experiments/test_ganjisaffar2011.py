@@ -31,9 +31,9 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
 )
 from rankgrove.experiments.ganjisaffar2011_table import by_query, systems_table
 from rankgrove.experiments.sources import Collection, Sources
-from rankgrove.experiments.spaces import PRESETS
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
+from rankgrove.tuning.result_store import ResultStore
+from rankgrove.tuning.search_space import PRESETS
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
 EXPERIMENTS = [

@@ -12,8 +12,8 @@ import pytest
 import rankgrove as rg
 from rankgrove.experiments import ganjisaffar2011
 from rankgrove.experiments.sources import Collection, Sources
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Choices, Study, edge_report, mean_and_reach, variant_of
+from rankgrove.tuning.result_store import ResultStore
 from tests.experiments.running import Tiny, tiny_collection
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")

@@ -17,9 +17,9 @@ from rankgrove.experiments import (
 )
 from rankgrove.experiments.catalogue import EXPERIMENTS, chosen
 from rankgrove.experiments.sources import Sources
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study, first_round_at
 from rankgrove.experiments.wu2010_systems import DEFAULTS
+from rankgrove.tuning.result_store import ResultStore
 from tests.command import run_here as run
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 

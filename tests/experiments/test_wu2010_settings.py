@@ -8,9 +8,9 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import burges2010, wu2010, wu2010_adaptation, wu2010_labels, wu2010_web
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
 from rankgrove.experiments.wu2010_systems import DEFAULTS, FIGURE_2, TABLE_1
+from rankgrove.tuning.result_store import ResultStore
 
 FULL = Study("full", ResultStore(None, {}))
 # Algorithm 1 and equations 2 to 5: every pair of a query, |delta NDCG| as it is, least-squares

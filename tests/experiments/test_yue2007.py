@@ -11,8 +11,8 @@ import pytest
 import rankgrove as rg
 from rankgrove.experiments import yue2007
 from rankgrove.experiments.sources import Sources
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
+from rankgrove.tuning.result_store import ResultStore
 
 
 def small_study(path=None):

@@ -101,8 +101,8 @@ def _run(
 ) -> None:
     """Run an experiment, print its tables, and write them with its figures."""
     from rankgrove.cli.outputs import says_what_is_kept
-    from rankgrove.experiments.store import ResultStore
     from rankgrove.experiments.study import Study
+    from rankgrove.tuning.result_store import ResultStore
 
     about = {"experiment": one.name, "scale": scale}
     own, ending = None, scale

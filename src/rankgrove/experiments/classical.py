@@ -7,7 +7,6 @@ thresholds, AdaRank's loop as in its paper, CRR with hardly any L2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,24 +29,7 @@ from rankgrove.experiments.study import (
 )
 from rankgrove.experiments.yue2007 import published_figures
 from rankgrove.measures.base import exact_mean
-from rankgrove.rankers.adarank import AdaRank
-from rankgrove.rankers.bagged import BaggedRanker
-from rankgrove.rankers.boltzrank import BoltzRank
-from rankgrove.rankers.coordinate_ascent import CoordinateAscent
-from rankgrove.rankers.crr import CRR
-from rankgrove.rankers.forest import RandomForest
-from rankgrove.rankers.frank import FRank
-from rankgrove.rankers.gbrank import GBRank
-from rankgrove.rankers.lambdamart import LambdaMART
-from rankgrove.rankers.linear import AUTO
-from rankgrove.rankers.listnet import ListNet
-from rankgrove.rankers.mart import MART
-from rankgrove.rankers.mcrank import McRank
-from rankgrove.rankers.nets import LambdaRank, RankNet
-from rankgrove.rankers.rank_svm import RankSVM
-from rankgrove.rankers.rankboost import RankBoost
-from rankgrove.rankers.smooth_rank import SmoothRank
-from rankgrove.rankers.svm import SVMMap, SVMRoc
+from rankgrove.tuning.survey_rankers import RANKERS as SYSTEMS
 
 MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "meanndcg", "p@1", "map")
 DECIDES = "map"
@@ -61,65 +43,6 @@ PUBLISHED = {
 }
 
 
-def _trees(study: Study) -> dict[str, Any]:
-    """Return the shape of boosted trees: the BL-MART paper's best on MQ2007 (Table 3b)."""
-    return {
-        "n_trees": study.size(60, 1000),
-        "n_leaves": 7,
-        "min_leaf": 0.0025,
-        "learning_rate": 0.05,
-        "query_fraction": 0.3,
-        "feature_fraction": 0.3,
-        "early_stopping": study.size(20, 200),
-    }
-
-
-def _rounds(study: Study) -> dict[str, Any]:
-    return {"n_trees": study.size(60, 300)}
-
-
-def _gbrank(study: Study) -> dict[str, Any]:
-    return _trees(study) | {"learning_rate": 1.0}
-
-
-def _net(study: Study) -> dict[str, Any]:
-    return {"n_epochs": study.size(12, 100), "early_stopping": study.size(5, 30)}
-
-
-# Xu and Li's Algorithm 1 with RankLib's rule of when to end
-_ADARANKS_PAPER: dict[str, Any] = {"update": "latest", "tolerance": 0.002}
-
-# name -> the ranker, untrained
-SYSTEMS: dict[str, Callable[[Study], Any]] = {
-    "RankBoost": lambda s: RankBoost(**_rounds(s)),
-    "RankBoost, 10 thresholds": lambda s: RankBoost(n_thresholds=10, **_rounds(s)),
-    "AdaRank-MAP": lambda s: AdaRank("map"),
-    "AdaRank-MAP, paper's loop": lambda s: AdaRank("map", **_ADARANKS_PAPER),
-    "AdaRank-NDCG": lambda s: AdaRank("ndcg"),
-    "AdaRank-NDCG, paper's loop": lambda s: AdaRank("ndcg", **_ADARANKS_PAPER),
-    "FRank": lambda s: FRank(**_rounds(s), early_stopping=s.size(20, 50)),
-    "GBRank": lambda s: GBRank(**_gbrank(s)),
-    "RandomForest": lambda s: RandomForest(**_rounds(s)),
-    "BagBoo": lambda s: BaggedRanker(MART(**_trees(s)), s.size(2, 10), combine="mean"),
-    "RankSVM": lambda s: RankSVM(C=AUTO),
-    "Coordinate ascent": lambda s: CoordinateAscent("map", n_restarts=s.size(1, 5)),
-    "SmoothRank": lambda s: SmoothRank("ndcg"),
-    "ListNet": lambda s: ListNet(n_epochs=s.size(20, 100)),
-    "BoltzRank": lambda s: BoltzRank(n_epochs=s.size(20, 100)),
-    "CRR": lambda s: CRR(n_epochs=s.size(10, 50)),
-    "CRR, L2 .0001": lambda s: CRR(n_epochs=s.size(10, 50), l2=1e-4, learning_rate=0.001),
-    "MART": lambda s: MART(**_trees(s)),
-    "McRank": lambda s: McRank(**_trees(s)),
-    "RankNet": lambda s: RankNet(**_net(s)),
-    "LambdaRank": lambda s: LambdaRank(**_net(s)),
-    "SVM-map": lambda s: SVMMap(C=AUTO),
-    "SVM-roc": lambda s: SVMRoc(C=AUTO),
-    REFERENCE: lambda s: LambdaMART(**_trees(s)),
-    "BL-MART": lambda s: BaggedRanker(
-        LambdaMART(**_trees(s)), s.size(2, 10), overfitting_tolerance=0.02
-    ),
-}
-
 # measure -> one value a query
 Values = dict[str, list[float]]
 # our name of a system -> measure -> one value a fold
@@ -131,7 +54,7 @@ def run(study: Study) -> Findings:
     text = [
         "LETOR's measures, means over folds (half width of the 95 % interval over test queries); "
         f"rounds and C by {DECIDES.upper()} on the validation part. {REFERENCE}, also in BL-MART: "
-        f"{variant_of(SYSTEMS[REFERENCE](study))}."
+        f"{variant_of(SYSTEMS[REFERENCE](study.size))}."
     ]
     for collection in study.data.collections("mq2008", "ohsumed"):
         numbers = collection.numbers(study.size(1, 5))
@@ -143,7 +66,7 @@ def run(study: Study) -> Findings:
             _systems(found, published),
             _tests(found),
             _variants(found),
-            *_edges(cells),
+            *_edges(study, cells),
         ]
         if published:
             text.append(_by_fold(found, published))
@@ -152,18 +75,20 @@ def run(study: Study) -> Findings:
 
 def _one_fold(study: Study, name: str, collection: Collection, k: int) -> dict[str, Any]:
     fold = collection.fold(k)
-    model = SYSTEMS[name](study).set_params(n_threads=study.n_threads)
+    model: Any = SYSTEMS[name](study.size).set_params(n_threads=study.n_threads)
     model.fit(fold.train, valid=fold.valid, valid_measures=DECIDES)
     values = per_query(evaluate(model, fold.test, MEASURES, "letor"))
     cell = {"values": values, "C": getattr(model, "C_", None)}
     return cell if cell["C"] is None else {**cell, "valid": model.history_["valid"][DECIDES]}
 
 
-def _edges(cells: dict[str, list[dict[str, Any]]]) -> list[str]:
+def _edges(study: Study, cells: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Say how often the systems that choose C chose an edge of its grid."""
     chosen = {
         f"{name}, C": Choices(
-            [cell["C"] for cell in of_name], AUTO, curves=[cell["valid"] for cell in of_name]
+            [cell["C"] for cell in of_name],
+            SYSTEMS[name](study.size).get_params()["C"],
+            curves=[cell["valid"] for cell in of_name],
         )
         for name, of_name in cells.items()
         if of_name[0]["C"] is not None

@@ -53,7 +53,6 @@ from rankgrove.experiments.ganjisaffar2011_table import (
     values_of,
 )
 from rankgrove.experiments.sources import Collection, Redrawn
-from rankgrove.experiments.spaces import PRESETS, Parameters, drawn
 from rankgrove.experiments.study import (
     Choices,
     Experiment,
@@ -63,6 +62,7 @@ from rankgrove.experiments.study import (
     edge_report,
     markdown,
 )
+from rankgrove.tuning.search_space import PRESETS, Parameters, drawn
 from rankgrove.validation import counted
 
 Where = Collection | Redrawn

@@ -51,8 +51,8 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
 )
 from rankgrove.experiments.ganjisaffar2011_table import Cells
 from rankgrove.experiments.sources import Redrawn
-from rankgrove.experiments.spaces import PRESETS, Parameters, grid
 from rankgrove.experiments.study import Experiment, Findings, Study, edge_report
+from rankgrove.tuning.search_space import PRESETS, Parameters, grid
 from rankgrove.validation import counted
 
 SHAPE = SETTINGS["MQ2007"].randomised

@@ -22,7 +22,6 @@ from rankgrove.experiments.ganjisaffar2011_setting import (
     the_collection,
 )
 from rankgrove.experiments.sources import Collection
-from rankgrove.experiments.spaces import PRESETS
 from rankgrove.experiments.study import (
     Curves,
     Experiment,
@@ -33,9 +32,10 @@ from rankgrove.experiments.study import (
     p_value,
     per_query,
 )
-from rankgrove.experiments.tune import tune
 from rankgrove.measures.base import exact_mean
 from rankgrove.rankers.pruning import prune
+from rankgrove.tuning.search_space import PRESETS
+from rankgrove.tuning.tune import tune
 from rankgrove.validation import counted
 
 # -- pruning --------------------------------------------------------------------------------------

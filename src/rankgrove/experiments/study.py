@@ -15,8 +15,10 @@ from rankgrove.cluster.engine import run_tasks
 from rankgrove.evaluation.evaluate import confidence_interval
 from rankgrove.evaluation.significance import paired_t
 from rankgrove.experiments.sources import Collection, Sources
-from rankgrove.experiments.store import ResultStore
 from rankgrove.measures.base import exact_mean
+from rankgrove.tuning.result_store import ResultStore
+from rankgrove.tuning.tables import markdown as markdown
+from rankgrove.tuning.tables import p_text as p_text
 
 Task = tuple[Any, ...]  # a function of a module, and its arguments after the study
 
@@ -212,23 +214,6 @@ def mean_and_reach(folds: Sequence[Sequence[float]]) -> str:
 def p_value(one: Sequence[float], other: Sequence[float]) -> str:
     """Return the p-value of the paired t-test of two systems, as text."""
     return p_text(paired_t(np.asarray(one, np.float64) - np.asarray(other, np.float64)))
-
-
-def p_text(p: float) -> str:
-    """Return a p-value as text."""
-    return "< .0001" if p < 1e-4 else f"{p:.4f}".replace("0.", ".", 1)
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table in Markdown, its columns lined up."""
-    cells = [[str(c) for c in row] for row in [header, *rows]]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
-        for row in cells
-    ]
-    rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def variant_of(ranker: Any) -> str:

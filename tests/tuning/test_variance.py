@@ -41,7 +41,7 @@ def test_nothing_relevant():
 
 
 def test_equal_values_have_no_variance():
-    from rankgrove.experiments.variance import Variance
+    from rankgrove.tuning.variance import Variance
 
     values = np.full(10, 0.1 + 0.2)
     assert values.var() > 0.0  # by rounding alone

@@ -1,4 +1,4 @@
-"""What parameters to try: the BL-MART paper's grids, a user's own, and draws from them."""
+"""Search spaces: the BL-MART paper's grids, a user's own, and random draws from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankgrove.validation import check_choice, check_integer, counted, refuse
 Parameters = dict[str, Any]
 Space = Mapping[str, Sequence[Any]]
 
-# Table 2 of the BL-MART paper; shares of observations are of the rows, not in percent.
+# Table 2 of the BL-MART paper; min_leaf is a share of the rows, where the paper has percentages.
 PRESETS: dict[str, dict[str, list[Any]]] = {
     "small": {
         "n_leaves": [2, 4, 7, 10, 15, 20, 25],
@@ -32,13 +32,13 @@ PRESETS: dict[str, dict[str, list[Any]]] = {
     },
 }
 
-# The paper names its grids by the data they are for; these names say so.
+# Public names of the grids, which say that the data is small or large, not the grid.
 BY_DATA = {"small-data": "small", "large-data": "large"}
-N_TRIALS = 20  # combinations that are tried where nothing else is said
+N_TRIALS = 20  # the default number of combinations
 
 
 class Plan(NamedTuple):
-    """How combinations are chosen, and how many; `total` is the size of the grid."""
+    """How combinations are chosen, and their number; `total` is the size of the grid."""
 
     search: str
     n_trials: int
@@ -52,9 +52,10 @@ class Plan(NamedTuple):
 
 
 def planned(space: Space, search: str, n_trials: int | None, owner: str) -> Plan:
-    """Return how many combinations are tried: at most `n_trials`, or ``N_TRIALS``, but of a grid.
+    """Return the search and its number of combinations: `n_trials` (or ``N_TRIALS``) at most.
 
-    ``search="auto"`` is the whole grid where it has no more, and random draws otherwise.
+    ``search="grid"`` tries all. ``search="auto"`` is a grid search if the grid has no more
+    combinations than that, and random draws otherwise.
     """
     total = size_of(space)
     if search == "grid":
@@ -68,7 +69,7 @@ def planned(space: Space, search: str, n_trials: int | None, owner: str) -> Plan
 
 
 def checked_space(space: str | Space, owner: str) -> dict[str, list[Any]]:
-    """Return a space by its name, or a user's own."""
+    """Return the space of a name, or a user's space as plain lists."""
     if isinstance(space, str):
         if space in PRESETS:
             return PRESETS[space]
@@ -97,13 +98,13 @@ def size_of(space: Space) -> int:
 
 
 def grid(space: Space) -> Iterator[Parameters]:
-    """Give all combinations, the last parameter changing first."""
+    """Yield all combinations; the last parameter changes fastest."""
     for values in itertools.product(*space.values()):
         yield dict(zip(space, values, strict=True))
 
 
 def drawn(space: Space, n: int, seed: int) -> list[Parameters]:
-    """Return `n` different combinations at random, all of them where there are no more."""
+    """Return `n` different combinations at random, or all if there are fewer."""
     total = size_of(space)
     chosen = generator(seed, "tune").permutation(total)[: min(n, total)]
     return [_at(space, int(i)) for i in chosen]
@@ -111,8 +112,8 @@ def drawn(space: Space, n: int, seed: int) -> list[Parameters]:
 
 def _at(space: Space, i: int) -> Parameters:
     """Return combination number `i` of the grid."""
-    found = {}
+    parameters = {}
     for name, values in reversed(list(space.items())):
         i, place = divmod(i, len(values))
-        found[name] = values[place]
-    return {name: found[name] for name in space}
+        parameters[name] = values[place]
+    return {name: parameters[name] for name in space}

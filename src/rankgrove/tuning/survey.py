@@ -1,4 +1,4 @@
-"""``rg.survey``: all rankers on one's own data, in one table."""
+"""``rg.survey``: all rankers on the user's data, in one table."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError, RankgroveError
 from rankgrove.evaluation.evaluate import Evaluation, evaluate
 from rankgrove.evaluation.significance import paired_t
-from rankgrove.experiments.classical import SYSTEMS
-from rankgrove.experiments.cross_validation import Part, Pool, fitted, parts_of
-from rankgrove.experiments.store import ResultStore
-from rankgrove.experiments.study import Study, markdown, p_text
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.tuning.cross_validation import Part, Pool, fitted, parts_of
+from rankgrove.tuning.survey_rankers import RANKERS, Size, size_at
+from rankgrove.tuning.tables import markdown, p_text
 from rankgrove.validation import check_choice, counted, nearest
 
 MEASURES = ("ndcg@10", "ndcg@1", "map", "mrr", "err")
-HELD_OUT = 0.2  # of the training queries, where there is test data and no validation data
+HELD_OUT = 0.2  # share of training queries held out for validation if only test data is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +32,10 @@ class Surveyed:
     Attributes
     ----------
     name : its name in the table
-    evaluation : on the test queries
-    seconds : of training, all folds together
-    scores : one a row of the test data
-    model : the trained ranker; None where there were several folds
+    evaluation : the evaluation of the test queries
+    seconds : time of training, all folds together
+    scores : one score per row of the test data
+    model : the trained ranker; None if there were several folds
     """
 
     name: str
@@ -48,15 +47,15 @@ class Surveyed:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Survey:
-    """What :func:`survey` found.
+    """The result of :func:`survey`.
 
     Attributes
     ----------
     rankers : the best first, by the first measure
-    measures : by the names the caller gave them
-    data : the judged data that all were measured on
-    how : on what they were trained and measured, in words
-    failed : rankers that could not be trained on this data, and why
+    measures : the measures, by the names that the caller used
+    data : the judged data on which all were measured
+    how : a description of the training and test data
+    failed : rankers that could not be trained on this data, with the error message
     """
 
     rankers: list[Surveyed]
@@ -71,22 +70,23 @@ class Survey:
     def p_against_best(self) -> dict[str, float | None]:
         """Return the p-value of the paired t-test against the best, by ranker; its own is None."""
         name = self.measures[0]
-        best, *others = (one.evaluation.per_query[name] for one in self.rankers)
+        best, *others = (ranker.evaluation.per_query[name] for ranker in self.rankers)
         values = [None, *(paired_t(_known(best - other)) for other in others)]
-        return {one.name: p for one, p in zip(self.rankers, values, strict=True)}
+        return {ranker.name: p for ranker, p in zip(self.rankers, values, strict=True)}
 
     def __str__(self) -> str:
         """Return the table."""
         p = self.p_against_best()
         rows = []
-        for one in self.rankers:
-            means, intervals = one.evaluation.mean, one.evaluation.interval
+        for ranker in self.rankers:
+            means, intervals = ranker.evaluation.mean, ranker.evaluation.interval
             cells = [
                 f"{means[m]:.4f} ({(intervals[m][1] - intervals[m][0]) / 2:.4f})"
                 for m in self.measures
             ]
-            own = p[one.name]
-            rows.append([one.name, *cells, "" if own is None else p_text(own), _time(one.seconds)])
+            p_value = p[ranker.name]
+            shown = "" if p_value is None else p_text(p_value)
+            rows.append([ranker.name, *cells, shown, _time(ranker.seconds)])
         header = ["", *self.measures, f"p against {self.rankers[0].name}", "training"]
         first = self.rankers[0].evaluation
         lines = [
@@ -107,12 +107,12 @@ class Survey:
             "convention": self.rankers[0].evaluation.convention,
             "rankers": [
                 {
-                    "name": one.name,
-                    "measures": one.evaluation.rows(),
-                    "p against the best": p[one.name],
-                    "seconds": round(one.seconds, 3),
+                    "name": ranker.name,
+                    "measures": ranker.evaluation.rows(),
+                    "p against the best": p[ranker.name],
+                    "seconds": round(ranker.seconds, 3),
                 }
-                for one in self.rankers
+                for ranker in self.rankers
             ],
             "left out": self.failed,
         }
@@ -132,32 +132,32 @@ def survey(
     n_threads: int | None = None,
     callback: Callable[[str, Surveyed | None], None] | None = None,
 ) -> Survey:
-    """Train every ranker of the toolkit on some data, and compare them on queries not seen.
+    """Train every ranker of the toolkit on some data, and compare them on unseen queries.
 
     Settings are those of the experiment ``rankgrove reproduce classical-letor``: rounds and C are
     chosen by the first measure on validation queries.
 
     Parameters
     ----------
-    train : judged data to train on. Alone, it is divided into folds by query, each of which tests
-        once and validates once
+    train : judged data to train on. Without `test` it is divided into folds by query, each of
+        which is test data once and validation data once
     valid : validation data; None: a fifth of the training queries
-    test : what all are measured on; None: folds of `train`, and then no `valid` either
-    rankers : names, as the table has them; None: all
-    measures : what to measure; the first decides
-    convention : what measures' names do not say
-    scale : "small": few rounds, minutes; "full": as many as in the papers
-    n_folds, seed : of the folds
+    test : test data for all rankers; None: folds of `train`, and then no `valid` either
+    rankers : names, as in the table; None: all
+    measures : what to measure; rounds and C are chosen, and the table is sorted, by the first
+    convention : how measures are defined where their names do not say it
+    scale : "small": few rounds, minutes; "full": as many rounds as in the papers
+    n_folds, seed : number of folds, and seed of the division
     n_threads : threads to use, None for all cores
-    callback : called with every ranker's name before it is trained, and when it is done also with
-        what was found
+    callback : called with the name of a ranker and None before it is trained, and with the name
+        and its result afterwards
 
     Examples
     --------
     >>> import rankgrove as rg
     >>> train, test = rg.make_artificial(30, seed=1), rg.make_artificial(20, seed=2)
-    >>> found = rg.survey(train, test=test, rankers=["RankBoost", "AdaRank-MAP"], measures="map")
-    >>> sorted(one.name for one in found.rankers)
+    >>> survey = rg.survey(train, test=test, rankers=["RankBoost", "AdaRank-MAP"], measures="map")
+    >>> sorted(ranker.name for ranker in survey.rankers)
     ['AdaRank-MAP', 'RankBoost']
     """
     owner = "survey"
@@ -165,41 +165,41 @@ def survey(
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not names:
         raise ParameterError("survey needs at least one measure, such as 'ndcg@10'.")
-    for one in names:
-        parse_measure(one, convention)
-    chosen = _chosen(list(SYSTEMS) if rankers is None else list(rankers))
+    for measure in names:
+        parse_measure(measure, convention)
+    chosen = _chosen(list(RANKERS) if rankers is None else list(rankers))
     if test is None and valid is not None:
         raise DataError("survey: validation data needs test data too; or leave both out for folds.")
     parts, judged, how = _divided(train, valid, test, n_folds, seed)
-    study = Study(scale, ResultStore(None, {}), n_threads)
-    found: list[Surveyed] = []
+    size = size_at(scale)
+    surveyed: list[Surveyed] = []
     failed: dict[str, str] = {}
     for name in chosen:
         if callback is not None:
             callback(name, None)
         try:
-            line = _surveyed(name, study, parts, judged, names, convention)
+            result = _surveyed(name, size, parts, judged, names, convention, n_threads)
         except RankgroveError as error:
             failed[name] = str(error)
             continue
-        found.append(line)
+        surveyed.append(result)
         if callback is not None:
-            callback(name, line)
-    if not found:
+            callback(name, result)
+    if not surveyed:
         raise DataError(f"survey: no ranker could be trained. {next(iter(failed.values()))}")
     first = str(names[0])
-    found.sort(key=lambda one: -np.nan_to_num(one.evaluation.mean[first], nan=-np.inf))
-    return Survey(found, [str(one) for one in names], judged, how, failed)
+    surveyed.sort(key=lambda ranker: -np.nan_to_num(ranker.evaluation.mean[first], nan=-np.inf))
+    return Survey(surveyed, [str(measure) for measure in names], judged, how, failed)
 
 
 def _chosen(names: list[str]) -> list[str]:
-    """Return the names of systems, in whatever case they were given."""
-    known = {name.lower(): name for name in SYSTEMS}
+    """Return the names of rankers as the table has them; upper and lower case do not matter."""
+    known = {name.lower(): name for name in RANKERS}
     for name in names:
         if name.lower() not in known:
             raise ParameterError(
                 f"survey has no ranker {name!r}{nearest(name.lower(), known)}. It has: "
-                f"{'; '.join(SYSTEMS)}."
+                f"{'; '.join(RANKERS)}."
             )
     return list(dict.fromkeys(known[name.lower()] for name in names))
 
@@ -211,17 +211,13 @@ def _divided(
     n_folds: int,
     seed: int,
 ) -> tuple[list[Part], QueryDataset, str]:
-    """Return what to train, choose and test on, the data of all tests, and how in words."""
+    """Return the folds, the data of all their test queries, and a description of both."""
     if test is None:
-        parts = list(parts_of(train, n_folds, True, seed))
-        return (
-            parts,
-            train,
-            (
-                f"{counted(n_folds, 'fold')} by query, each tests once; rounds and C are "
-                f"chosen on the next; {counted(train.n_queries, 'query', 'queries')}"
-            ),
+        how = (
+            f"{counted(n_folds, 'fold')} by query, each tests once; rounds and C are chosen on "
+            f"the next; {counted(train.n_queries, 'query', 'queries')}"
         )
+        return list(parts_of(train, n_folds, True, seed)), train, how
     how = "rounds and C are chosen on the validation data"
     if valid is None:
         train, valid = hold_out(train, HELD_OUT, seed=seed)
@@ -233,20 +229,21 @@ def _divided(
 
 def _surveyed(
     name: str,
-    study: Study,
+    size: Size,
     parts: list[Part],
     judged: QueryDataset,
-    measures: list[Any],
+    measures: list[str | Measure],
     convention: str,
+    n_threads: int | None,
 ) -> Surveyed:
     pool, seconds, model = Pool(judged), 0.0, None
-    for chosen, train, valid, test in parts:
+    for tested, train, valid, test in parts:
         began = time.perf_counter()
-        model = fitted(SYSTEMS[name](study), train, valid, measures[0], study.n_threads)
+        model = fitted(RANKERS[name](size), train, valid, measures[0], n_threads)
         seconds += time.perf_counter() - began
-        pool.put(chosen, test, model.predict(test, n_threads=study.n_threads))
-    found = evaluate(pool.scores, judged, measures, convention, n_threads=study.n_threads)
-    return Surveyed(name, found, seconds, pool.scores, model if len(parts) == 1 else None)
+        pool.put(tested, test, model.predict(test, n_threads=n_threads))
+    evaluation = evaluate(pool.scores, judged, measures, convention, n_threads=n_threads)
+    return Surveyed(name, evaluation, seconds, pool.scores, model if len(parts) == 1 else None)
 
 
 def _known(values: np.ndarray) -> np.ndarray:

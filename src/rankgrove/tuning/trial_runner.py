@@ -1,4 +1,4 @@
-"""The fits of ``rg.tune``: run here or on a cluster, every one kept as it ends."""
+"""Runs the fits of ``rg.tune``, here or on a cluster, and keeps each as soon as it ends."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import MissingExtraError, ParameterError
 from rankgrove.evaluation.evaluate import evaluate
-from rankgrove.experiments.spaces import Parameters
-from rankgrove.experiments.store import ResultStore
-from rankgrove.experiments.tuning import Trial, merged
 from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed
 from rankgrove.rankers.bagged import BaggedRanker
@@ -26,11 +23,16 @@ from rankgrove.rankers.lambdamart import LambdaMART
 from rankgrove.rankers.mart import MART
 from rankgrove.rankers.mcrank import McRank
 from rankgrove.training.progress import TaskBar
+from rankgrove.tuning.result_store import ResultStore
+from rankgrove.tuning.search_space import Parameters
+from rankgrove.tuning.tuning_result import Trial, merged
 from rankgrove.validation import counted
+
+Task = tuple[Parameters, int, int]  # the parameters of a fit, its fold, its seed
 
 
 class Parts(NamedTuple):
-    """The data of one fold: to train on, to stop and choose by, a second such set, to test on."""
+    """The data of one fold: training, validation, a second held-out set, test."""
 
     train: QueryDataset
     valid: QueryDataset
@@ -60,7 +62,7 @@ class Runner:
         self.store = ResultStore(None, {})
 
     def open(self, path: str | Path | None, second: float) -> None:
-        """Open the file of results, if there is one."""
+        """Open the file of results; without a path nothing is kept."""
         if path is None:
             return
         data = [[None if p is None else fingerprint(p) for p in fold] for fold in self.folds]
@@ -77,11 +79,11 @@ class Runner:
         }
         self.store = ResultStore(path, json.loads(json.dumps(about)))
 
-    def all_of(self, wanted: list[Parameters], progress: bool) -> list[Trial]:
-        """Run all trials, those fits that are not known yet."""
+    def all_of(self, combinations: list[Parameters], progress: bool) -> list[Trial]:
+        """Return a trial per combination; only fits that are not in the store are run."""
         tasks = [
             (parameters, fold, seed)
-            for parameters in wanted
+            for parameters in combinations
             for fold in range(len(self.folds))
             for seed in range(self.n_seeds)
         ]
@@ -96,7 +98,7 @@ class Runner:
                 if bar is not None:
                     bar.advance()
 
-            folds = _binned(self.base, self.folds, {n for p in wanted for n in p})
+            folds = _binned(self.base, self.folds, {n for p in combinations for n in p})
             rule = (self.measures, self.convention, self.choose_by)
             shared = (self.base, folds, *rule, self.seed)
             run_tasks(
@@ -111,14 +113,18 @@ class Runner:
             if bar is not None:
                 bar.close()
         per_trial = len(self.folds) * self.n_seeds
-        found = [self.store[_key(task)] for task in tasks]
+        records = [self.store[_key(task)] for task in tasks]
         return [
-            _trial(parameters, found[i * per_trial : (i + 1) * per_trial])
-            for i, parameters in enumerate(wanted)
+            _trial(parameters, records[i * per_trial : (i + 1) * per_trial])
+            for i, parameters in enumerate(combinations)
         ]
 
     def by_optuna(self, space: Mapping[str, list[Any]], n: int, progress: bool) -> list[Trial]:
-        """Run trials that Optuna proposes one after the other; known fits are told it first."""
+        """Run the trials that Optuna proposes, one after the other.
+
+        With the same seed and results Optuna proposes the same trials again, so a second run
+        finds the fits of the first in the store.
+        """
         try:
             import optuna
         except ImportError:
@@ -135,9 +141,9 @@ class Runner:
                     name: values[asked.suggest_categorical(name, list(range(len(values))))]
                     for name, values in space.items()
                 }
-                (one,) = self.all_of([parameters], progress=False)
-                study.tell(asked, one.mean(self.choose_by, str(self.measures[0])))
-                trials.append(one)
+                (trial,) = self.all_of([parameters], progress=False)
+                study.tell(asked, trial.mean(self.choose_by, str(self.measures[0])))
+                trials.append(trial)
                 if bar is not None:
                     bar.advance()
         finally:
@@ -147,28 +153,30 @@ class Runner:
 
 
 def _binned(base: Ranker, folds: list[Parts], tuned: set[str]) -> list[tuple[Parts, Any]]:
-    """Return folds with the bins of their training data, which all fits share, where they can.
+    """Return folds with the bins of their training data, if all fits can share these.
 
     Bins are a quarter of the size of features, and are made once instead of in every fit.
     """
-    found: list[tuple[Parts, Any]] = []
+    binned: list[tuple[Parts, Any]] = []
     for parts in folds:
         ready = None
         if isinstance(base, LambdaMART | MART | McRank) and not {"max_bins", "submodel"} & tuned:
             ready = base.with_bins(parts.train)
-        found.append((parts, None) if ready is None else (parts._replace(train=ready[0]), ready[1]))
-    return found
+        binned.append(
+            (parts, None) if ready is None else (parts._replace(train=ready[0]), ready[1])
+        )
+    return binned
 
 
 def _about_base(bag: Ranker) -> dict[str, Any]:
-    """Return what the fits of a bag depend on in its base; nothing of another ranker."""
+    """Return the parameters of a bag's base ranker; nothing for a ranker that is no bag."""
     if not isinstance(bag, BaggedRanker):
         return {}
-    own = {f"the base's {k}": v for k, v in plain_parameters(bag.base).items()}
-    return {"base": type(bag.base).__name__, **own}
+    parameters = {f"the base's {k}": v for k, v in plain_parameters(bag.base).items()}
+    return {"base": type(bag.base).__name__, **parameters}
 
 
-def _key(task: tuple[Parameters, int, int]) -> str:
+def _key(task: Task) -> str:
     parameters, fold, seed = task
     return f"{json.dumps(parameters, sort_keys=True)} fold {fold} seed {seed}"
 
@@ -179,41 +187,41 @@ def _trial(parameters: Parameters, records: list[dict[str, Any]]) -> Trial:
     return Trial(parameters, values, None if None in trees else trees)
 
 
-def fit_one(shared: Any, task: tuple[Parameters, int, int], n_threads: int | None) -> Any:
-    """Train with some parameters on a fold; return the means on its parts."""
+def fit_one(shared: Any, task: Task, n_threads: int | None) -> dict[str, Any]:
+    """Train one ranker on a fold; return its number of trees and the means on the fold's parts."""
     base, folds, measures, convention, choose_by, random_state = shared
     parameters, fold, seed = task
-    made = clone(base).set_params(**parameters)
-    own = made.get_params(deep=False)
-    if "random_state" in own:
-        made.set_params(random_state=derive_seed(random_state, "tune", seed) % (1 << 31))
-    if n_threads is not None and "n_threads" in own:
-        made.set_params(n_threads=n_threads)
-    if "checkpoint" in own:  # it would be that of all fits
-        made.set_params(checkpoint=None)
+    ranker = clone(base).set_params(**parameters)
+    names = ranker.get_params(deep=False)
+    if "random_state" in names:
+        ranker.set_params(random_state=derive_seed(random_state, "tune", seed) % (1 << 31))
+    if n_threads is not None and "n_threads" in names:
+        ranker.set_params(n_threads=n_threads)
+    if "checkpoint" in names:  # all fits would write the same one
+        ranker.set_params(checkpoint=None)
     parts, bins = folds[fold]
     if bins is not None:
-        made.take_bins(bins)
-    made.fit(parts.train, valid=parts.valid, valid_measures=measures[0])
-    if getattr(made, "interrupted_", False):
+        ranker.take_bins(bins)
+    ranker.fit(parts.train, valid=parts.valid, valid_measures=measures[0])
+    if getattr(ranker, "interrupted_", False):
         raise KeyboardInterrupt
     values = {
-        name: evaluate(made, part, measures, convention).mean
+        name: evaluate(ranker, part, measures, convention).mean
         for name, part in zip(Parts._fields[1:], parts[1:], strict=True)
         if part is not None
     }
-    trees = made.ensemble_.n_trees if hasattr(made, "ensemble_") else None
+    trees = ranker.ensemble_.n_trees if hasattr(ranker, "ensemble_") else None
     if choose_by == "out_of_bag":
-        values["out_of_bag"] = _out_of_bag(made, parts.train, measures, convention)
-    if isinstance(made, BaggedRanker):
-        trees = getattr(made, "n_trees_", None)
+        values["out_of_bag"] = _out_of_bag(ranker, parts.train, measures, convention)
+    if isinstance(ranker, BaggedRanker):
+        trees = getattr(ranker, "n_trees_", None)
     return {"values": values, "trees": trees}
 
 
 def _out_of_bag(
     bag: BaggedRanker, train: QueryDataset, measures: list[str | Measure], convention: str
 ) -> dict[str, float]:
-    """Return the means over the queries that some models did not see, by those models."""
+    """Return the means over the out-of-bag queries, scored by the models that did not see them."""
     assert bag.out_of_bag_scores_ is not None
     part = missed_part(bag.out_of_bag_scores_, train)
     if part is None:

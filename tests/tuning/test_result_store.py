@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import first_round_at, markdown, mean_cell, p_value
+from rankgrove.tuning.result_store import ResultStore
 
 ABOUT = {"study": "s", "scale": "small"}
 

@@ -1,4 +1,4 @@
-"""``rg.variance_analysis``: how much a ranker hangs on the queries it was trained on (Table 5)."""
+"""``rg.variance_analysis``: how much measures vary over samples of training queries (Table 5)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.evaluation.evaluate import evaluate, prepared_on
-from rankgrove.experiments.study import markdown
 from rankgrove.measures.base import Measure, exact_mean
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker
+from rankgrove.tuning.tables import markdown
 from rankgrove.validation import check_integer, check_real, refuse
 
 
 @dataclass(frozen=True, eq=False)
 class Variance:
-    """What :func:`variance_analysis` found.
+    """The result of :func:`variance_analysis`.
 
     Attributes
     ----------
-    values : ranker -> measure -> one mean a sample
+    values : ranker -> measure -> one mean per sample
     """
 
     values: dict[str, dict[str, np.ndarray]]
@@ -36,26 +36,29 @@ class Variance:
     def variance(self, ranker: str, measure: str) -> float:
         """Return the variance over the samples."""
         values = self.values[ranker][measure]
-        if np.all(values == values[0]):  # by way of the mean, rounding would leave a little
+        if np.all(values == values[0]):  # the rounded mean would give a tiny variance
             return 0.0
         return float(values.var(ddof=1))
 
     def change(self, ranker: str, against: str, measure: str) -> float:
-        """Return the change of the variance from one ranker to another: -0.5 is half of it.
+        """Return the relative change of the variance against another ranker: -0.5 is half of it.
 
-        NaN where the other one has no variance.
+        NaN if the other ranker has no variance.
         """
         before = self.variance(against, measure)
         return self.variance(ranker, measure) / before - 1.0 if before > 0.0 else math.nan
 
     def table(self) -> str:
-        """Return means, variances, and their change against the first ranker (-: it has none)."""
+        """Return means, variances, and their change against the first ranker.
+
+        A change of "-" says that the first ranker has no variance.
+        """
         first, rows = next(iter(self.values)), []
         measures = list(self.values[first])
-        for name, own in self.values.items():
+        for name, values in self.values.items():
             row = [name]
             for m in measures:
-                row += [f"{exact_mean(own[m]):.4f}", f"{1e6 * self.variance(name, m):.1f}"]
+                row += [f"{exact_mean(values[m]):.4f}", f"{1e6 * self.variance(name, m):.1f}"]
                 change = self.change(name, first, m)
                 shown = "-" if math.isnan(change) else f"{100 * change:+.1f} %"
                 row.append("" if name == first else shown)
@@ -81,27 +84,26 @@ def variance_analysis(
     n_threads: int | None = None,
     random_state: int = 0,
 ) -> Variance:
-    """Train rankers on random samples of the queries; compare the variance of their figures.
+    """Train rankers on random samples of the queries; compare the variance of their measures.
 
     Parameters
     ----------
-    rankers : untrained rankers by name; the first is what others are compared with
+    rankers : untrained rankers by name; the others are compared with the first
     train, test, valid : samples are drawn from the training queries
     measures, convention : what to measure on the test data
     n_samples, query_fraction : the paper's 10 samples of 67 % of the queries, without replacement
     cluster, n_threads : as in a BaggedRanker
-    random_state : seed of the samples, and of the rankers' own draws
+    random_state : seed of the samples
 
     Examples
     --------
     >>> import rankgrove as rg
     >>> train, test = rg.make_artificial(60, seed=1), rg.make_artificial(40, seed=2)
-    >>> one = rg.LambdaMART(n_trees=5)
-    >>> found = rg.variance_analysis(
-    ...     {"one": one, "bag": rg.BaggedRanker(one, 3)}, train, test, n_samples=3, measures="map"
-    ... )
-    >>> list(found.values), found.values["bag"]["map"].shape
-    (['one', 'bag'], (3,))
+    >>> ranker = rg.LambdaMART(n_trees=5)
+    >>> rankers = {"single": ranker, "bag": rg.BaggedRanker(ranker, 3)}
+    >>> variance = rg.variance_analysis(rankers, train, test, n_samples=3, measures="map")
+    >>> list(variance.values), variance.values["bag"]["map"].shape
+    (['single', 'bag'], (3,))
     """
     owner = "variance_analysis"
     if not isinstance(rankers, Mapping) or not rankers:
@@ -114,15 +116,15 @@ def variance_analysis(
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not isinstance(test, QueryDataset):
         raise DataError(f"{owner} needs a QueryDataset to test on. Got {type(test).__name__}.")
-    for one in listed:
-        prepared_on(parse_measure(one, convention), test, f"{owner}, test data", n_threads)
+    for measure in listed:
+        prepared_on(parse_measure(measure, convention), test, f"{owner}, test data", n_threads)
     shared = (dict(rankers), train, test, valid, listed, convention, query_fraction, random_state)
     tasks = [(name, sample) for name in rankers for sample in range(n_samples)]
-    found = run_tasks(fit_sample, shared, tasks, cluster=cluster, n_threads=n_threads)
+    means = run_tasks(fit_sample, shared, tasks, cluster=cluster, n_threads=n_threads)
     values: dict[str, dict[str, np.ndarray]] = {}
     for i, name in enumerate(rankers):
-        own = found[i * n_samples : (i + 1) * n_samples]
-        values[name] = {m: np.array([one[m] for one in own]) for m in own[0]}
+        of_ranker = means[i * n_samples : (i + 1) * n_samples]
+        values[name] = {m: np.array([sample[m] for sample in of_ranker]) for m in of_ranker[0]}
     return Variance(values)
 
 
@@ -130,14 +132,14 @@ def fit_sample(shared: Any, task: tuple[str, int], n_threads: int | None) -> dic
     """Train one ranker on one sample; return its means on the test data."""
     rankers, train, test, valid, measures, convention, fraction, seed = shared
     name, sample = task
-    made = clone(rankers[name])
-    own = made.get_params(deep=False)
-    if "random_state" in own:
-        made.set_params(random_state=int(own["random_state"]) + sample)
-    if n_threads is not None and "n_threads" in own:
-        made.set_params(n_threads=n_threads)
+    ranker = clone(rankers[name])
+    parameters = ranker.get_params(deep=False)
+    if "random_state" in parameters:
+        ranker.set_params(random_state=int(parameters["random_state"]) + sample)
+    if n_threads is not None and "n_threads" in parameters:
+        ranker.set_params(n_threads=n_threads)
     seen = sampled_queries(train.query_keys, fraction, seed, sample)
     with named_sample(f"Sample {sample + 1} of {name!r}", seen):
-        made.fit(train.select(seen), **({} if valid is None else {"valid": valid}))
-    means: dict[str, float] = evaluate(made, test, measures, convention).mean
+        ranker.fit(train.select(seen), **({} if valid is None else {"valid": valid}))
+    means: dict[str, float] = evaluate(ranker, test, measures, convention).mean
     return means

@@ -10,8 +10,8 @@ import pytest
 from sklearn.base import clone
 
 import rankgrove as rg
-from rankgrove.experiments import trials
-from rankgrove.experiments.spaces import (
+from rankgrove.tuning import trial_runner
+from rankgrove.tuning.search_space import (
     N_TRIALS,
     PRESETS,
     checked_space,
@@ -20,7 +20,7 @@ from rankgrove.experiments.spaces import (
     planned,
     size_of,
 )
-from rankgrove.experiments.tuning import Trial, Tuning
+from rankgrove.tuning.tuning_result import Trial, Tuning
 
 SPACE = {"n_leaves": [2, 5], "learning_rate": [0.1, 0.5]}
 BASE = rg.LambdaMART("map[relevant=2]", n_trees=8, min_leaf=3, early_stopping=4)
@@ -60,7 +60,7 @@ def test_a_grid_on_folds(parts):
     one = found.trials[1]
     assert len(one.values["test"]["ndcg@3"]) == len(one.trees) == 4
     # the third fit is fold 2 with the first seed
-    seed = trials.derive_seed(0, "tune", 0) % 2**31
+    seed = trial_runner.derive_seed(0, "tune", 0) % 2**31
     model = rg.LambdaMART(**(BASE.get_params() | one.parameters | {"random_state": seed}))
     model.fit(folds[1].train, valid=folds[1].valid)
     expected = rg.evaluate(model, folds[1].test, "ndcg@3").mean["ndcg@3"]
@@ -88,7 +88,7 @@ def test_a_grid_on_folds(parts):
 
 def test_what_is_known_is_not_computed_again(parts, tmp_path, monkeypatch):
     data, path = parts[:3], tmp_path / "trials.jsonl"
-    work, n = trials.fit_one, []
+    work, n = trial_runner.fit_one, []
 
     def killed_at_third(*given):
         n.append(given[1])
@@ -96,14 +96,14 @@ def test_what_is_known_is_not_computed_again(parts, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return work(*given)
 
-    monkeypatch.setattr(trials, "fit_one", killed_at_third)
+    monkeypatch.setattr(trial_runner, "fit_one", killed_at_third)
     with pytest.raises(KeyboardInterrupt):
         rg.tune(BASE, data, SPACE, store=path)
     with open(path, "ab") as out:  # a line that a kill cut short
         out.write(b'{"key": "half a li')
     found = rg.tune(BASE, data, SPACE, store=path)
     assert len(n) == 5  # two, the killed one, and the two that were left
-    monkeypatch.setattr(trials, "fit_one", lambda *_: pytest.fail("it is known"))
+    monkeypatch.setattr(trial_runner, "fit_one", lambda *_: pytest.fail("it is known"))
     again = rg.tune(BASE, data, SPACE, store=path)
     monkeypatch.undo()
     fresh = rg.tune(BASE, data, SPACE)
@@ -140,7 +140,7 @@ def test_any_ranker_can_be_tuned(parts):
 
 @pytest.mark.parametrize("options", [{}, {"search": "random", "n_trials": 1}])
 def test_every_value_is_checked_before_any_fit(parts, monkeypatch, options):
-    monkeypatch.setattr(trials, "fit_one", lambda *_: pytest.fail("no fit yet"))
+    monkeypatch.setattr(trial_runner, "fit_one", lambda *_: pytest.fail("no fit yet"))
     space = {"learning_rate": [0.1], "n_leaves": [31, 30, 29, "x"]}
     with pytest.raises(rg.ParameterError, match="'n_leaves' parameter of LambdaMART"):
         rg.tune(BASE, parts[:2], space, **options)
@@ -153,7 +153,7 @@ def test_a_bag_can_be_tuned(parts, tmp_path):
     found = rg.tune(bag, parts[:3], space, measures="map[relevant=2]", store=path)
     one = found.trials[1]
     assert one.parameters == {"base__n_leaves": 2, "query_fraction": 0.8}
-    seed = trials.derive_seed(0, "tune", 0) % 2**31
+    seed = trial_runner.derive_seed(0, "tune", 0) % 2**31
     base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
     made = rg.BaggedRanker(base, 2, 0.8, random_state=seed).fit(parts[0], valid=parts[1])
     expected = rg.evaluate(made, parts[2], "map[relevant=2]").mean["map[relevant=2]"]
@@ -182,7 +182,7 @@ def test_bags_by_their_out_of_bag_queries(parts, tmp_path):
     assert figure.axes[0].get_legend().get_texts()[0].get_text() == "out of bag"
     # by hand: the queries that a model missed, by the models that missed them
     base = rg.LambdaMART(**(BASE.get_params() | {"n_leaves": 2}))
-    seed = trials.derive_seed(0, "tune", 0) % 2**31
+    seed = trial_runner.derive_seed(0, "tune", 0) % 2**31
     made = rg.BaggedRanker(base, 4, 0.5, random_state=seed)
     made.fit(parts[0], valid=parts[1], valid_measures="map[relevant=2]")
     scores = made.out_of_bag_scores_

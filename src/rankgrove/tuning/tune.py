@@ -1,4 +1,4 @@
-"""``rg.tune``: many fits, every one kept (BL-MART paper, section 3.4)."""
+"""``rg.tune``: a search over parameters that keeps every fit (BL-MART paper, section 3.4)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rankgrove.cluster.client import check_cluster
 from rankgrove.data.folds import Fold, Split
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
-from rankgrove.experiments.spaces import Parameters, Space, checked_space, drawn, grid, planned
-from rankgrove.experiments.trials import Parts, Runner
-from rankgrove.experiments.tuning import Tuning
 from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
+from rankgrove.tuning.search_space import Parameters, Space, checked_space, drawn, grid, planned
+from rankgrove.tuning.trial_runner import Parts, Runner
+from rankgrove.tuning.tuning_result import Tuning
 from rankgrove.validation import (
     check_choice,
     check_integer,
@@ -54,30 +54,31 @@ def tune(
 
     Parameters
     ----------
-    base : the ranker, untrained; what the space does not name stays as it is here. Set its
+    base : the untrained ranker; parameters that the space does not name keep its values. Set its
         ``early_stopping`` (the paper: 250). For a bag the space names ``base__n_leaves`` and the
         like. Its ``checkpoint`` is not used: `store` keeps every fit
     data : folds, as ``rg.letor_folds`` and ``rg.k_fold(..., valid=True)`` give them; or one pair
         (train, valid) or triple (train, valid, test) of data sets
     space : ``"small-data"`` (1,008 combinations, small trees) or ``"large-data"`` (162, large
-        trees): the grids of the paper's Table 2 for small and large collections, of a bag its
-        base's; or parameters with lists of values
-    search : ``"auto"``: all combinations where there are no more than `n_trials`, else
-        `n_trials` of them at random; ``"grid"``: all; ``"random"``: `n_trials` of them;
-        ``"optuna"``: Optuna's choice of `n_trials`, where it is installed
-    n_trials : how many combinations are tried at most; None: 20. Every one is trained on every
+        trees): the grids of the paper's Table 2 for small and large collections, applied to the
+        base ranker of a bag; or parameters with lists of values
+    search : ``"auto"``: all combinations if there are no more than `n_trials`, otherwise
+        `n_trials` of them at random; ``"grid"``: all; ``"random"``: `n_trials` of them at random;
+        ``"optuna"``: `n_trials` that Optuna proposes, if it is installed
+    n_trials : the maximum number of combinations; None: 20. Every combination is trained on every
         fold with every seed
-    n_seeds : seeds of every trial on every fold
-    measures : the first decides; None: the ranker's own measure
-    convention : what the measures' names do not say
-    choose_by : where it decides: ``"valid"``: on the validation data; ``"out_of_bag"``, of bags:
-        on the training queries, each scored by the models that did not see it: more queries, and
-        not those that stopped training
-    second : share of the validation queries set apart, to see when tuning overfits
-    store : file that keeps every fit as it ends; a killed run goes on from it, and a fit that is
-        there is never repeated
+    n_seeds : number of seeds of every trial on every fold
+    measures : what to measure; the first measure chooses the best trial. None: the ranker's
+        measure
+    convention : how measures are defined where their names do not say it
+    choose_by : the data on which the first measure chooses: ``"valid"``: the validation data;
+        ``"out_of_bag"``, for bags only: the training queries, each scored by the models that were
+        not trained on it. These are more queries, and they did not stop the training
+    second : share of the validation queries to set apart, to see when tuning overfits
+    store : file that keeps the result of every fit as soon as it ends. A run that was killed
+        continues from it, and no fit in it is repeated
     cluster, n_threads : as in a BaggedRanker
-    random_state : of random draws, and of the fits' seeds
+    random_state : seed of the random draws and of the fits
     progress : show a progress bar over fits
 
     Returns
@@ -89,10 +90,10 @@ def tune(
     --------
     >>> import rankgrove as rg
     >>> parts = [rg.make_artificial(30, seed=s) for s in (1, 2, 3)]
-    >>> found = rg.tune(
+    >>> tuning = rg.tune(
     ...     rg.LambdaMART(n_trees=5), parts, {"n_leaves": [2, 8], "learning_rate": [0.1, 0.3]}
     ... )
-    >>> len(found.trials), sorted(found.best_parameters)
+    >>> len(tuning.trials), sorted(tuning.best_parameters)
     (4, ['learning_rate', 'n_leaves'])
     """
     owner = "tune"
@@ -126,35 +127,35 @@ def tune(
             f"({', '.join(listed)}), which {type(base).__name__} does not all have. Give a space "
             "of your own: its parameters with lists of values."
         )
-    wanted = []
+    combinations = []
     if plan.search == "grid":
-        wanted = list(grid(listed))
+        combinations = list(grid(listed))
     elif plan.search == "random":
-        wanted = drawn(listed, plan.n_trials, random_state)
-    _check_values(base, listed, wanted)
-    folds = [_parts(one, second, random_state, owner) for one in _listed_folds(data, owner)]
+        combinations = drawn(listed, plan.n_trials, random_state)
+    _check_values(base, listed, combinations)
+    folds = [_parts(fold, second, random_state, owner) for fold in _listed_folds(data, owner)]
     rule = (names, convention, choose_by)
     runner = Runner(base, folds, *rule, n_seeds, random_state, cluster, n_threads)
     runner.open(store, second)
     if plan.search == "optuna":
         trials = runner.by_optuna(listed, plan.n_trials, progress)
     else:
-        trials = runner.all_of(wanted, progress)
+        trials = runner.all_of(combinations, progress)
     return Tuning(trials, str(names[0]), len(folds), n_seeds, choose_by)
 
 
-def _check_values(base: Ranker, space: Space, wanted: list[Parameters]) -> None:
-    """Refuse a name or a value that cannot be, before any work.
+def _check_values(base: Ranker, space: Space, combinations: list[Parameters]) -> None:
+    """Refuse an unknown name or an invalid value before any training.
 
-    Every value is looked at once beside the first ones of the other parameters, and so are the
-    combinations that are known to be tried: some values cannot go together.
+    Every value is checked once with the first values of the other parameters. The combinations
+    that will be tried are checked too, because some values exclude each other.
     """
     first = {name: values[0] for name, values in space.items()}
     each = [{**first, name: value} for name, values in space.items() for value in values]
-    for parameters in [*each, *wanted]:
-        made: Any = clone(base).set_params(**parameters)
-        made.check_parameters()
-        made.check_valid(True)
+    for parameters in [*each, *combinations]:
+        ranker: Any = clone(base).set_params(**parameters)
+        ranker.check_parameters()
+        ranker.check_valid(True)
 
 
 def _listed_folds(data: Any, owner: str) -> list[Any]:
@@ -164,23 +165,23 @@ def _listed_folds(data: Any, owner: str) -> list[Any]:
     if isinstance(data, QueryDataset) or not isinstance(data, Iterable):
         refuse("data", owner, "folds, or (train, valid) or (train, valid, test)", data)
     listed = list(data)
-    if listed and all(isinstance(one, QueryDataset) for one in listed):
+    if listed and all(isinstance(part, QueryDataset) for part in listed):
         return [tuple(listed)]
     return listed
 
 
-def _parts(one: Any, second: float, seed: int, owner: str) -> Parts:
+def _parts(fold: Any, second: float, seed: int, owner: str) -> Parts:
     """Return the parts of a fold; the second held-out set is drawn from its validation queries."""
-    if isinstance(one, Split) or (isinstance(one, Fold) and one.valid is None):
+    if isinstance(fold, Split) or (isinstance(fold, Fold) and fold.valid is None):
         raise ParameterError(
             f"{owner}: these folds have no validation data, only test data, which must not choose "
             "parameters. Give rg.k_fold(..., valid=True), or rg.letor_folds."
         )
-    sets = tuple(one)
+    sets = tuple(fold)
     if len(sets) not in (2, 3) or not all(isinstance(s, QueryDataset) for s in sets):
         raise ParameterError(
             f"{owner}: a fold is (train, valid) or (train, valid, test), all data sets. Got "
-            f"{type(one).__name__} of {len(sets)}."
+            f"{type(fold).__name__} of {len(sets)}."
         )
     train, valid = sets[:2]
     apart = None

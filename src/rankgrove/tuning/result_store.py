@@ -1,7 +1,7 @@
-"""Results kept as they come: an append-only file that survives a kill.
+"""A store of results: an append-only file that survives a kill of the process.
 
-One JSON record a line, the first of which says what the results are of; every line ends with its
-own checksum. A line that a kill cut short is dropped; what was finished is never computed again.
+Every line is a JSON record that ends with its checksum. The first record says what the results
+depend on. A last line that a kill cut short is dropped; finished results are never computed again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from typing import Any
 from rankgrove.errors import DataError
 from rankgrove.files import told_errors
 
-MOST_SHOWN = 200  # characters of what differs
+MOST_SHOWN = 200  # characters of a difference in an error message
 _CHECKSUM = re.compile(rb', "crc": "([0-9a-f]{8})"}$')
 
 
 class ResultStore:
-    """Results by key, in a file or (with no path) in memory only.
+    """Results by key, in a file or, without a path, in memory only.
 
     Parameters
     ----------
-    path : the file; None keeps nothing
-    about : what the results depend on, plain values by name; a file about something else is
-        refused
+    path : the file; None: nothing is written
+    about : what the results depend on, plain values by name; a file with other values is refused
 
     Examples
     --------
@@ -55,9 +54,9 @@ class ResultStore:
         return self._known[key]
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a result: plain JSON values."""
+        """Keep a result of plain JSON values."""
         line = json.dumps({"key": key, "value": value}, allow_nan=False)
-        self._known[key] = json.loads(line)["value"]  # as it will be read again
+        self._known[key] = json.loads(line)["value"]  # the same as when it is read from the file
         if self.path is not None:
             self._append(self.path, line)
 
@@ -75,7 +74,7 @@ class ResultStore:
             before, value = records[0]["about"].get(name), self._about.get(name)
             if before != value:
                 shown = f"there {name} was {before!r}, here it is {value!r}"
-                if len(shown) > MOST_SHOWN:  # such as fingerprints of data
+                if len(shown) > MOST_SHOWN:  # for example fingerprints of data
                     shown = f"{name} here differs from what it was there"
                 raise DataError(
                     f"{path} holds other results: {shown}. Give another file, or remove it."
@@ -94,19 +93,19 @@ class ResultStore:
 
 
 def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many bytes are whole lines, and their records."""
+    """Return the number of bytes in complete lines, and their records."""
     records: list[dict[str, Any]] = []
-    has_checksums: bool | None = None  # those of older versions have none
+    has_checksums: bool | None = None  # files of older versions have none
     whole = 0
     for line in path.read_bytes().splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break
         text = line[:-1]
-        found = _CHECKSUM.search(text)
-        if found is not None:
-            text = text[: found.start()] + b"}"
-        sound = has_checksums in (None, found is not None)
-        if found is not None and int(found[1], 16) != zlib.crc32(text):
+        checksum = _CHECKSUM.search(text)
+        if checksum is not None:
+            text = text[: checksum.start()] + b"}"
+        sound = has_checksums in (None, checksum is not None)
+        if checksum is not None and int(checksum[1], 16) != zlib.crc32(text):
             sound = False
         record = _parsed(text) if sound else None
         if record is None or not (records or "about" in record) or (records and _lacks(record)):
@@ -115,7 +114,7 @@ def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
                 "a file of results: remove the line, and its result is computed again; or give "
                 "another file."
             )
-        has_checksums = found is not None
+        has_checksums = checksum is not None
         records.append(record)
         whole += len(line)
     return whole, records
