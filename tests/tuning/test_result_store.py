@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments.study import first_round_at, markdown, mean_cell, p_value
 from rankgrove.tuning.result_store import ResultStore
 
 ABOUT = {"study": "s", "scale": "small"}
@@ -68,11 +67,3 @@ def test_results_of_something_else_are_refused(tmp_path):
 def test_numbers_that_json_has_not_are_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         ResultStore(None, ABOUT).put("a", float("nan"))
-
-
-def test_cells_of_tables():
-    assert mean_cell([0.5, 0.5, 0.5]) == "50.00 (0.00)"
-    assert p_value([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == "1.0000"
-    assert first_round_at([0.1, 0.3, 0.2, 0.4], 0.3) == 2
-    assert first_round_at([0.1], 0.3) is None
-    assert markdown(["a", "bb"], [[1, 2]]) == "| a | bb |\n|---|----|\n| 1 | 2  |"

@@ -11,19 +11,19 @@ from rankgrove.bagging.sample import sampled_queries
 
 def test_means_and_variances_of_samples():
     train, test, valid = (rg.make_web(25, n_docs=10, n_features=5, seed=s) for s in (1, 2, 3))
-    one = rg.LambdaMART("ndcg@10", n_trees=5, n_leaves=4, min_leaf=3, query_fraction=0.5)
-    rankers = {"one": one, "bag": rg.BaggedRanker(one, 3)}
-    found = rg.variance_analysis(
+    ranker = rg.LambdaMART("ndcg@10", n_trees=5, n_leaves=4, min_leaf=3, query_fraction=0.5)
+    rankers = {"one": ranker, "bag": rg.BaggedRanker(ranker, 3)}
+    variance = rg.variance_analysis(
         rankers, train, test, valid=valid, n_samples=4, measures=["ndcg@10", "map"]
     )
     seen = sampled_queries(train.query_keys, 0.67, 0, 2)
-    third = rg.LambdaMART(**(one.get_params() | {"random_state": 2}))
+    third = rg.LambdaMART(**(ranker.get_params() | {"random_state": 2}))
     third.fit(train.select(seen), valid=valid)
     expected = rg.evaluate(third, test, "map").mean["map"]
-    assert found.values["one"]["map"][2] == expected
-    ratio = np.var(found.values["bag"]["map"]) / np.var(found.values["one"]["map"])
-    assert found.change("bag", "one", "map") == pytest.approx(ratio - 1)
-    lines = repr(found).splitlines()
+    assert variance.values["one"]["map"][2] == expected
+    ratio = np.var(variance.values["bag"]["map"]) / np.var(variance.values["one"]["map"])
+    assert variance.change("bag", "one", "map") == pytest.approx(ratio - 1)
+    lines = repr(variance).splitlines()
     assert len(lines) == 4
     assert f"{100 * (ratio - 1):+.1f} %" in lines[3]
 
@@ -34,10 +34,10 @@ def test_nothing_relevant():
     rankers = {"a": rg.LambdaMART(n_trees=2, min_leaf=3), "b": rg.MART(n_trees=2, min_leaf=3)}
     with pytest.raises(rg.DataError, match="ndcg@3 leaves out every query of the data"):
         rg.variance_analysis(rankers, train, test, n_samples=2)
-    found = rg.variance_analysis(rankers, train, test, n_samples=2, convention="letor")
-    assert found.variance("a", "map") == 0.0
-    assert np.isnan(found.change("b", "a", "map"))
-    assert [cell.strip() for cell in found.table().splitlines()[3].split("|")][4] == "-"
+    variance = rg.variance_analysis(rankers, train, test, n_samples=2, convention="letor")
+    assert variance.variance("a", "map") == 0.0
+    assert np.isnan(variance.change("b", "a", "map"))
+    assert [cell.strip() for cell in variance.table().splitlines()[3].split("|")][4] == "-"
 
 
 def test_equal_values_have_no_variance():
@@ -59,6 +59,6 @@ def test_equal_values_have_no_variance():
 )
 def test_mistakes(options, message):
     data = rg.make_web(10, n_docs=5, n_features=3, seed=1)
-    given = {"rankers": {"a": rg.LambdaMART()}, "train": data, "test": data} | options
+    arguments = {"rankers": {"a": rg.LambdaMART()}, "train": data, "test": data} | options
     with pytest.raises(rg.ParameterError, match=message):
-        rg.variance_analysis(**given)
+        rg.variance_analysis(**arguments)
