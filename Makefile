@@ -11,8 +11,8 @@ test: .venv/.installed-dev lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/.installed-dev
-	$(BIN)/ruff check src tests benchmarks tools
-	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src papers tests benchmarks tools
+	$(BIN)/ruff format --check src papers tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -23,7 +23,7 @@ docs: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks
 
-# The stamps make a second run start at once; a changed pyproject.toml installs anew.
+# The stamps make a second run start at once; a changed pyproject.toml installs again.
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -31,8 +31,8 @@ bench: .venv/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot]'
 	touch $@
 
-.venv/.installed-dev: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+.venv/.installed-dev: .venv/bin/python pyproject.toml papers/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./papers
 	touch $@ .venv/.installed
 
 clean:

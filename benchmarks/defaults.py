@@ -39,7 +39,7 @@ import rankgrove as rg
 from benchmarks.weblike import weblike
 from rankgrove.data.concatenate import concatenate
 from rankgrove.evaluation.significance import paired_t
-from rankgrove.experiments.store import ResultStore
+from rankgrove.tuning.result_store import ResultStore
 
 MEASURES = ["ndcg@5", "ndcg@10", "map", "err"]
 # The old default is the first of each.

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from rankgrove.experiments.catalogue import EXPERIMENTS
+from rankgrove_papers.catalogue import EXPERIMENTS
 from tests.conftest import ROOT
 
 # How many of each kind every paper numbers, and what it numbers or names besides.
@@ -100,7 +100,7 @@ def test_a_row_names_what_exists(paper, row):
     number, meaning, code, tests, experiments = row
     assert meaning
     for path in names_in(code):
-        assert path.startswith("rankgrove.")
+        assert path.startswith(("rankgrove.", "rankgrove_papers."))
         assert found_at(path) is not None
     for one in names_in(tests):
         path, _, name = one.partition("::")

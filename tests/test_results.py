@@ -7,7 +7,7 @@ import re
 import pytest
 from tools import results
 
-from rankgrove.experiments.catalogue import EXPERIMENTS
+from rankgrove_papers.catalogue import EXPERIMENTS
 
 
 def places():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import rankgrove as rg
-from rankgrove.experiments.store import ResultStore
+from rankgrove.tuning.result_store import ResultStore
 
 N_FEATURES = 6
 

@@ -108,7 +108,7 @@ def group_of(name: str) -> str:
         return "Data"
     if package in ("measures", "evaluation"):
         return "Measures and evaluation"
-    return "Tuning" if package == "experiments" else "Working with rankers"
+    return "Tuning" if package == "tuning" else "Working with rankers"
 
 
 def names_by_group() -> dict[str, list[str]]:

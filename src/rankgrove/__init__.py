@@ -102,14 +102,14 @@ _HOME = {
     "PreparedRanker": "rankers.ensembles.prepared",
     "PrunedRanker": "operations.pruning",
     "prune": "operations.pruning",
-    "Tuning": "experiments.tuning",
-    "tune": "experiments.tune",
-    "CrossValidation": "experiments.cross_validation",
-    "cross_validate": "experiments.cross_validation",
-    "Survey": "experiments.survey",
-    "survey": "experiments.survey",
-    "Variance": "experiments.variance",
-    "variance_analysis": "experiments.variance",
+    "Tuning": "tuning.tuning_result",
+    "tune": "tuning.tune",
+    "CrossValidation": "tuning.cross_validation",
+    "cross_validate": "tuning.cross_validation",
+    "Survey": "tuning.survey",
+    "survey": "tuning.survey",
+    "Variance": "tuning.variance",
+    "variance_analysis": "tuning.variance",
     "Explanation": "explaining.explanation",
     "explain": "explaining.explain",
     "PartialDependence": "explaining.dependence",
@@ -156,14 +156,6 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation
     from rankgrove.evaluation.evaluate import evaluate as evaluate
-    from rankgrove.experiments.cross_validation import CrossValidation as CrossValidation
-    from rankgrove.experiments.cross_validation import cross_validate as cross_validate
-    from rankgrove.experiments.survey import Survey as Survey
-    from rankgrove.experiments.survey import survey as survey
-    from rankgrove.experiments.tune import tune as tune
-    from rankgrove.experiments.tuning import Tuning as Tuning
-    from rankgrove.experiments.variance import Variance as Variance
-    from rankgrove.experiments.variance import variance_analysis as variance_analysis
     from rankgrove.explaining.dependence import PartialDependence as PartialDependence
     from rankgrove.explaining.dependence import partial_dependence as partial_dependence
     from rankgrove.explaining.explain import explain as explain
@@ -223,6 +215,14 @@ if TYPE_CHECKING:
     from rankgrove.reporting import plots as plot  # noqa: F401
     from rankgrove.reporting.make import Report as Report
     from rankgrove.reporting.make import report as report
+    from rankgrove.tuning.cross_validation import CrossValidation as CrossValidation
+    from rankgrove.tuning.cross_validation import cross_validate as cross_validate
+    from rankgrove.tuning.survey import Survey as Survey
+    from rankgrove.tuning.survey import survey as survey
+    from rankgrove.tuning.tune import tune as tune
+    from rankgrove.tuning.tuning_result import Tuning as Tuning
+    from rankgrove.tuning.variance import Variance as Variance
+    from rankgrove.tuning.variance import variance_analysis as variance_analysis
 
 
 def __getattr__(name: str) -> Any:

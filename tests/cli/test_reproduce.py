@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.command import run_here as run
-from tests.experiments.running import tiny_collection
+from tests.papers.running import tiny_collection
 
 
 @pytest.fixture
@@ -57,7 +57,9 @@ def test_an_interrupted_run_says_what_is_kept(mine, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankgrove.experiments.ganjisaffar2011_tuning._two_models", interrupt)
+    monkeypatch.setattr(
+        "rankgrove_papers.ganjisaffar2011.tuning_and_pruning._two_models", interrupt
+    )
     command = ["reproduce", "ganjisaffar2011-figure3", "--data", mine]
     _, said = run(*command, status=130)
     assert "nothing was kept; with --out FOLDER" in said

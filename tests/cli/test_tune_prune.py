@@ -9,7 +9,7 @@ import time
 import pytest
 
 import rankgrove as rg
-from rankgrove.experiments.spaces import N_TRIALS
+from rankgrove.tuning.search_space import N_TRIALS
 from tests.command import COMMAND
 from tests.command import run_here as run
 

@@ -11,8 +11,8 @@ import textwrap
 import numpy as np
 
 import rankgrove as rg
-from rankgrove.experiments import trials
-from rankgrove.experiments.store import ResultStore
+from rankgrove.tuning import trial_runner
+from rankgrove.tuning.result_store import ResultStore
 
 BASE = rg.LambdaMART(n_trees=6, n_leaves=4, min_leaf=3, query_fraction=0.7)
 
@@ -44,7 +44,7 @@ def test_tuning_is_the_same_on_a_cluster_with_a_worker_killed(client, tmp_path, 
             if len(told) == 2:
                 os.kill(pids[0], signal.SIGKILL)
 
-    monkeypatch.setattr(trials, "ResultStore", Killing)
+    monkeypatch.setattr(trial_runner, "ResultStore", Killing)
     there = rg.tune(BASE, sets(), space, n_seeds=2, cluster=client, store=tmp_path / "trials.jsonl")
     monkeypatch.undo()
     assert len(told) == len(set(told)) == 8

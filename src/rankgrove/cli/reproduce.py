@@ -1,23 +1,24 @@
-"""``rankgrove reproduce``: the papers' tables and figures."""
+"""``rankgrove reproduce``: the papers' tables and figures.
+
+The experiments are in the package ``rankgrove_papers``, which is not part of rankgrove.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+import importlib
+import pickle
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
 
+from rankgrove._version import __version__
 from rankgrove.cli.options import Threads
-from rankgrove.errors import ParameterError
+from rankgrove.errors import RankgroveError
 
-if TYPE_CHECKING:
-    from rankgrove.experiments.sources import Sources
-    from rankgrove.experiments.study import Curves, Experiment
-
-
-FORMS = {"letor": "a collection in LETOR form", "trec": "TREC runs and qrels"}
+PACKAGE = "rankgrove_papers"
 
 
 def reproduce(
@@ -63,101 +64,45 @@ def reproduce(
 
     rankgrove reproduce ganjisaffar2011 --data MQ2007 --scale full --out results --cluster local
     """
-    from rankgrove.experiments.catalogue import chosen
-    from rankgrove.experiments.sources import Sources
+    from rankgrove.cli.outputs import says_what_is_kept
     from rankgrove.validation import check_choice
 
+    experiments = papers_module("reproduce")
     if which is None:
-        _list()
+        experiments.print_list()
         return
     check_choice("scale", "reproduce", scale, ["small", "full"])
-    wanted = chosen(which)
-    if out is not None:
-        if out.exists() and not out.is_dir():
-            raise ParameterError(f"--out must be a folder. {out} is a file.")
-        out.mkdir(parents=True, exist_ok=True)
-    sources = Sources() if data is None else Sources.of(data)
-    for one in _able(wanted, sources):
-        _run(one, sources, scale, out, cluster, threads)
-
-
-def _list() -> None:
-    """Print what there is."""
-    from rankgrove.experiments.catalogue import EXPERIMENTS
-
-    width = max(len(one.name) for one in EXPERIMENTS)
-    for one in EXPERIMENTS:
-        form = f" [--data: {FORMS[one.takes]}]" if one.takes else ""
-        typer.echo(f"{one.name:<{width}}  {one.shows}{form}")
-
-
-def _run(
-    one: Experiment,
-    sources: Sources,
-    scale: str,
-    out: Path | None,
-    cluster: str | None,
-    threads: int | None,
-) -> None:
-    """Run an experiment, print its tables, and write them with its figures."""
-    from rankgrove.cli.outputs import says_what_is_kept
-    from rankgrove.experiments.store import ResultStore
-    from rankgrove.experiments.study import Study
-
-    about = {"experiment": one.name, "scale": scale}
-    own, ending = None, scale
-    if sources.own is not None:
-        about["data"] = sources.own.about()
-        own, ending = sources.own.name, f"{sources.own.name}-{scale}"
-    name = f"{one.name}-{ending}"
-    store = ResultStore(None if out is None else out / f"{name}.jsonl", about)
-    began = time.monotonic()
-    typer.echo(f"{one.name}: {one.shows}", err=True)
     with says_what_is_kept("results", out, "--out FOLDER"):
-        found = one.run(Study(scale, store, threads, _tell, sources, cluster))
-    text = f"## {one.shows} ({name})\n\n{one.about(own)}\n\n{found.text}"
-    typer.echo(f"{text}\n")
-    typer.echo(f"  {time.monotonic() - began:.0f} s", err=True)
-    if out is not None:
-        _write(out, name, ending, text, found.figures)
+        experiments.run(which, data, scale, out, cluster, threads)
 
 
-def _tell(text: str) -> None:
-    typer.echo(f"  {text}", err=True)
+def papers_module(name: str) -> ModuleType:
+    """Return a module of ``rankgrove_papers``.
+
+    It is imported by name, and only here: rankgrove is complete without the package, and the
+    package depends on rankgrove. A checkout has it in the folder ``papers`` beside ``src``. That
+    one comes before an installed one, because the experiments use inner modules of rankgrove and
+    must be of the same version.
+    """
+    papers = Path(__file__).resolve().parents[3] / "papers"
+    if (papers / PACKAGE).is_dir() and str(papers) not in sys.path:
+        sys.path.insert(0, str(papers))
+    try:
+        return importlib.import_module(f"{PACKAGE}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != PACKAGE:
+            raise
+        raise RankgroveError(
+            "The papers' experiments are a package of their own, rankgrove-papers, which is not "
+            "installed: clone the project and run the command there, or install the package from "
+            f"a checkout of version {__version__} with  pip install ./papers"
+        ) from None
 
 
-def _able(wanted: list[Experiment], sources: Sources) -> list[Experiment]:
-    """Return the experiments that can run on the user's own data; all, where there is none."""
-    from rankgrove.experiments.catalogue import EXPERIMENTS
-    from rankgrove.experiments.sources import Collection
+def run_on_worker(study: bytes, task: bytes, n_threads: int | None) -> Any:
+    """Return the result of a task of an experiment, on a worker of a cluster.
 
-    if sources.own is None:
-        return wanted
-    form = "letor" if isinstance(sources.own, Collection) else "trec"
-    able = [one for one in wanted if one.takes == form]
-    if not able:
-        names = ", ".join(one.name for one in EXPERIMENTS if one.takes == form)
-        raise ParameterError(
-            f"{', '.join(one.name for one in wanted)}: not on {FORMS[form]}, which --data gives. "
-            f"These run on it: {names}. Leave --data out for the others."
-        )
-    for one in wanted:
-        if one not in able:
-            typer.echo(f"{one.name}: left out, it does not run on {sources.own.name}", err=True)
-    return able
-
-
-def _write(out: Path, name: str, ending: str, text: str, figures: Mapping[str, Curves]) -> None:
-    """Write an experiment's tables and plots; a plot's name has the same ending."""
-    from rankgrove.files import write_atomically
-    from rankgrove.reporting.figure import save_figure
-    from rankgrove.reporting.plots import curves
-
-    parts = [text]
-    for figure, plot in figures.items():
-        drawn = curves(
-            plot.lines, plot.x_label, plot.y_label, plot.title, log_x=plot.log_x, log_y=plot.log_y
-        )
-        save_figure(drawn, out / f"{figure}-{ending}.png")
-        parts.append(f"![{plot.title}]({figure}-{ending}.png)")
-    write_atomically(out / f"{name}.md", "\n\n".join(parts) + "\n")
+    Study and task come pickled, because a worker in a checkout can load them only after it has
+    found ``rankgrove_papers``.
+    """
+    return papers_module("study").work_on(pickle.loads(study), pickle.loads(task), n_threads)

@@ -22,7 +22,7 @@ from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.data.queries import QueryDataset
-    from rankgrove.experiments.tuning import Tuning
+    from rankgrove.tuning.tuning_result import Tuning
 
 
 class ChooseBy(StrEnum):
@@ -238,7 +238,7 @@ def _plan(
     base: Any, space: Any, search: Search, trials: int | None, n_fits: int, measure: str
 ) -> str:
     """Say what is going to be done: how many fits of how many, and what decides."""
-    from rankgrove.experiments.spaces import checked_space, planned
+    from rankgrove.tuning.search_space import checked_space, planned
 
     plan = planned(checked_space(space, "tune"), search.value, trials, "tune")
     more = ""
@@ -295,7 +295,7 @@ def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
     """Return the ranker to tune, and what to try: a preset's name, or lists of values."""
     from rankgrove.cli.inputs import hint
     from rankgrove.cli.parameters import new_ranker, parameters, read_toml
-    from rankgrove.experiments.spaces import BY_DATA, PRESETS
+    from rankgrove.tuning.search_space import BY_DATA, PRESETS
 
     given = parameters(None, settings)
     base = new_ranker(ranker).set_params(**given)

@@ -94,6 +94,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     # which of EXTRAS the ranker's `fit` can do something with
     fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight", "callbacks"})
+    bins_depend_on: ClassVar[frozenset[str]] = frozenset()  # parameters; see `shared_bins`
     _saved: ClassVar[dict[str, str]] = {}  # words of a model file -> attributes
 
     n_features_in_: int

@@ -15,7 +15,7 @@ from rankgrove.validation import counted, refuse
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rankgrove.experiments.tuning import Tuning
+    from rankgrove.tuning.tuning_result import Tuning
 
 
 @styled

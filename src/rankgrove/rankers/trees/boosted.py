@@ -96,6 +96,7 @@ class BoostedRanker(TreeModel):
     submodel_weight_: float = 1.0
 
     trainable: ClassVar[bool] = True
+    bins_depend_on: ClassVar[frozenset[str]] = frozenset({"max_bins", "submodel"})
     held: ClassVar[frozenset[str]] = frozenset({"submodel"})
     trained: ClassVar[frozenset[str]] = frozenset({"submodel"})
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"base_score": True}

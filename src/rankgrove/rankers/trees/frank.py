@@ -66,6 +66,7 @@ class FRank(BoostedRanker):
     """
 
     kind: ClassVar[str] = "frank"
+    bins_depend_on: ClassVar[frozenset[str]] = frozenset({"n_thresholds", "spacing", "submodel"})
 
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES(

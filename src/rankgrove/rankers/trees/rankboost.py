@@ -48,6 +48,7 @@ class RankBoost(BoostedRanker):
     """
 
     kind: ClassVar[str] = "rankboost"
+    bins_depend_on: ClassVar[frozenset[str]] = frozenset({"n_thresholds", "spacing", "submodel"})
 
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES(

@@ -1,0 +1,1 @@
+"""Burges 2010: the overview of RankNet, LambdaRank and LambdaMART."""

@@ -1,0 +1,1 @@
+"""Ganjisaffar, Caruana and Lopes 2011: bags of LambdaMART models (BL-MART)."""

@@ -1,0 +1,1 @@
+"""Wu, Burges, Svore and Gao 2010: LambdaMART, LambdaSMART and exact combinations."""

@@ -1,1 +1,0 @@
-"""Experiments: studies of many fits, their results kept as they come, and the papers' tables."""

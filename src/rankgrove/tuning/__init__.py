@@ -1,0 +1,1 @@
+"""Tuning: parameter search, cross-validation, surveys of all rankers, variance over samples."""
