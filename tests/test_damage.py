@@ -33,6 +33,7 @@ def models(subjects, folder):
     return {name: folder / f"{name}.rg" for name in names}
 
 
+@pytest.mark.slow
 def test_no_fault_of_any_kind_of_file(subjects, folder):
     faults = []
     with warnings.catch_warnings():

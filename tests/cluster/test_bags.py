@@ -9,10 +9,13 @@ import sys
 import textwrap
 
 import numpy as np
+import pytest
 
 import rankgrove as rg
 from rankgrove.experiments import trials
 from rankgrove.experiments.store import ResultStore
+
+pytestmark = pytest.mark.slow
 
 BASE = rg.LambdaMART(n_trees=6, n_leaves=4, min_leaf=3, query_fraction=0.7)
 

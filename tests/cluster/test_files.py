@@ -168,6 +168,7 @@ def test_features_that_only_some_files_mention_and_sparse_parts(client, tmp_path
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_workers_killed_while_training(client, tmp_path, monkeypatch):
     """A worker is killed after the third round, another within a later one."""
     mended = []
@@ -192,6 +193,7 @@ def test_workers_killed_while_training(client, tmp_path, monkeypatch):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_all_workers_killed_at_once(client, tmp_path):
     """There is none for a while: those that the cluster starts anew are waited for."""
     files = write(tmp_path, DATA, [10, 20, 30])
@@ -223,6 +225,7 @@ def test_a_worker_killed_before_training(client, tmp_path, monkeypatch):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_scheduler_killed_while_training_and_gone_on(tmp_path, monkeypatch):
     """The error says what to do; with a new scheduler the checkpoint leads to the same bits."""
     pytest.importorskip("distributed")
@@ -354,6 +357,7 @@ def test_bins_of_parts_are_those_of_the_whole(max_bins):
             assert np.array_equal(mine, theirs)
 
 
+@pytest.mark.slow
 def test_files_are_shared_out_by_size(tmp_path):
     files = [tmp_path / str(i) for i in range(5)]
     for file, size in zip(files, [10, 70, 30, 20, 10], strict=True):

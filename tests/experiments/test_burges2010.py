@@ -7,6 +7,8 @@ import pytest
 from rankgrove.experiments import burges2010, burges2010_theory
 from tests.experiments.running import run_twice
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = [*burges2010.EXPERIMENTS, *burges2010_theory.EXPERIMENTS]
 
 

@@ -10,6 +10,8 @@ from rankgrove.experiments import chen2008, chen2008_letor, chen2008_methods
 from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
 
+pytestmark = pytest.mark.slow
+
 
 class Tiny(Study):
     """A study of a few queries and trees."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rankgrove.experiments import classical
 from tests.experiments.running import run_twice
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):

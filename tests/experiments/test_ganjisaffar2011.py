@@ -36,6 +36,8 @@ from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Study
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = [
     *ganjisaffar2011.EXPERIMENTS,
     *ganjisaffar2011_nested.EXPERIMENTS,

@@ -16,6 +16,8 @@ from rankgrove.experiments.store import ResultStore
 from rankgrove.experiments.study import Choices, Study, edge_report, mean_and_reach, variant_of
 from tests.experiments.running import Tiny, tiny_collection
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 
 

@@ -248,6 +248,7 @@ def test_a_checkpoint_of_another_run_is_refused(train, valid, tmp_path):
         rg.LambdaMART(**SMALL, checkpoint=path).fit(train)
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_same_bits(tmp_path):
     script = textwrap.dedent("""
         import os, signal, sys, rankgrove as rg

@@ -75,6 +75,7 @@ def reproduced(case, scores, best, form):
 # -- ten thousand small cases --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["convex", "additive"])
 @pytest.mark.parametrize("name", [*MEASURES, *SLOW])
 def test_is_the_best_of_all_weights_where_ties_are_floats(name, form):

@@ -71,6 +71,7 @@ def check_points(found, means, cuts, tied, rounded, message):
     assert found.value >= max([best, *tied[np.abs(tied - rounded) < 1e-11]]) - 1e-11, message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", ["expected", "stable", "worst"])
 @pytest.mark.parametrize("form", ["convex", "additive"])
 @pytest.mark.parametrize("name", MEASURES)
