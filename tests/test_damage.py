@@ -53,6 +53,7 @@ WITH_TREES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WITH_TREES)
 @pytest.mark.parametrize("words", [False, True])
 def test_a_split_beyond_the_features_of_the_outer_model_is_refused(models, tmp_path, kind, words):

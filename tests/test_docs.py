@@ -209,7 +209,6 @@ def test_marks_say_why():
         assert text.count("<!-- ") == len(marked), f"{name_of(page)}: a mark is astray"
 
 
-@pytest.mark.slow
 def test_the_tutorials_features_are_those_of_the_model():
     (page,) = [page for page in PAGES if page.name == "tutorial.md"]
     (line,) = [

@@ -165,6 +165,7 @@ def test_a_dump_of_xgboost_is_converted(folder):
     assert rg.load(folder / "dump.rg").ensemble_.base == 0.5
 
 
+@pytest.mark.slow
 def test_a_model_that_saw_no_missing_value_goes_to_solr_at_once(folder):
     run(
         *"train train.txt --set n_trees=3 --set min_leaf=3 --model own.rg --quiet".split(),

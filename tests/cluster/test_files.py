@@ -208,6 +208,7 @@ def test_all_workers_killed_at_once(client, tmp_path):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_before_training(client, tmp_path, monkeypatch):
     """It is lost while the values of features are counted, with what it has read."""
     files = write(tmp_path, DATA, [20])
@@ -357,7 +358,6 @@ def test_bins_of_parts_are_those_of_the_whole(max_bins):
             assert np.array_equal(mine, theirs)
 
 
-@pytest.mark.slow
 def test_files_are_shared_out_by_size(tmp_path):
     files = [tmp_path / str(i) for i in range(5)]
     for file, size in zip(files, [10, 70, 30, 20, 10], strict=True):

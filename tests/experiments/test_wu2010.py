@@ -23,6 +23,8 @@ from rankgrove.experiments.wu2010_systems import DEFAULTS
 from tests.command import run_here as run
 from tests.experiments.running import Tiny, run_twice, tiny_collection
 
+pytestmark = pytest.mark.slow
+
 
 def table_after(text, words):
     """Return the cells of the first table after some words, rows only."""

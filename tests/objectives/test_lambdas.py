@@ -586,6 +586,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_measures")
 @pytest.mark.parametrize("spec", OWN)
 def test_own_measures_equal_their_definition(spec):

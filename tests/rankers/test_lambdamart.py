@@ -135,6 +135,7 @@ def test_a_surrogate_gives_the_lambdas_and_the_measure_decides(train, valid):
         rg.LambdaMART("err", surrogate="ndgc").fit(train)
 
 
+@pytest.mark.slow
 def test_a_users_own_measure_is_trained_on(train):
     rg.register_measure("good_top", lambda labels, k: (labels[:k] >= 2).mean())
     own = rg.LambdaMART("good_top@5", **SMALL).fit(train)

@@ -66,6 +66,7 @@ def test_every_measure_can_be_trained_on(train, measure):
     assert rg.evaluate(model, train, measure).mean[measure] > start + 0.05
 
 
+@pytest.mark.slow
 def test_a_users_own_measure_is_trained_on(train):
     rg.register_measure("net_good_top", lambda labels, k: (labels[:k] >= 2).mean())
     options = SMALL | {"optimiser": "sgd"}  # adam moves on where a query says nothing
