@@ -1,20 +1,35 @@
 # Two commands do all the set-up: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+OLDEST := .venv-oldest
+# Two processes; the tests of a file stay in one, so that they share its fixtures.
+PYTEST := -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test test-fast test-oldest lint hooks docs bench clean
 
 demo: .venv/.installed
 	$(BIN)/rankgrove demo
 
 test: .venv/.installed-dev lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python $(PYTEST)
+
+# While one works: without the tests that are marked slow, and without the linters.
+test-fast: .venv/.installed-dev
+	$(BIN)/python $(PYTEST) -m "not slow"
+
+# The fast tests with the lowest versions that pyproject.toml allows, in an environment of their own.
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python $(PYTEST) -m "not slow"
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check src papers tests benchmarks tools
 	$(BIN)/ruff format --check src papers tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The linters before every commit: .pre-commit-config.yaml.
+hooks: .venv/.installed-dev
+	$(BIN)/pre-commit install
 
 # The site, into build/docs/site.
 docs: .venv/.installed-dev
@@ -35,5 +50,14 @@ bench: .venv/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./papers
 	touch $@ .venv/.installed
 
+$(OLDEST)/bin/python:
+	$(PYTHON) -m venv $(OLDEST)
+
+$(OLDEST)/.installed: $(OLDEST)/bin/python pyproject.toml tools/oldest.py
+	$(OLDEST)/bin/python -m tools.oldest > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(OLDEST)/constraints.txt --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv $(OLDEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def _kernel_cache() -> Path:
-    """Return a folder for compiled kernels that belongs to exactly these sources.
+    """Return a folder for compiled kernels that belongs to exactly these sources and packages.
 
-    Numba recompiles a function when its own file changes, not when a function that it calls does.
+    Numba recompiles a function when its own file changes, not when a function that it calls does;
+    of two environments with different versions of Numba each would overwrite the other's kernels.
     """
     digest = hashlib.blake2b(digest_size=8)
+    for package in ("numba", "numpy"):
+        digest.update(f"{package} {version(package)}\n".encode())
     for path in sorted((ROOT / "src").rglob("_*.py")):
         digest.update(path.read_bytes())
     return ROOT / ".venv" / "kernels" / digest.hexdigest()
@@ -32,6 +36,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before Numba is imported, and for the commands that tests start.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
+# Several processes share the cores: threads of peers that wait for one another must not spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ def models(subjects, folder):
     return {name: folder / f"{name}.rg" for name in names}
 
 
+@pytest.mark.slow
 def test_no_fault_of_any_kind_of_file(subjects, folder):
     faults = []
     with warnings.catch_warnings():
@@ -52,6 +53,7 @@ WITH_TREES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WITH_TREES)
 @pytest.mark.parametrize("words", [False, True])
 def test_a_split_beyond_the_features_of_the_outer_model_is_refused(models, tmp_path, kind, words):

@@ -162,6 +162,7 @@ ON_CLUSTER = ("scale.md", "howto/cluster.md")  # their workers are started once 
 RUNNING = [page for page in PAGES if any(e.language in ("python", "sh") for e in examples(page))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNING, ids=name_of)
 def test_examples_run(page, names, tmp_path, monkeypatch, request, capsys):
     name = name_of(page)

@@ -53,6 +53,7 @@ def test_what_is_changed():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", mutation.PACKAGES)
 def test_every_mutant_is_python_and_has_tests(package):
     mutants = mutation.mutants_of(package)

@@ -40,6 +40,7 @@ def test_names():
 MODULES = [m.name for m in pkgutil.walk_packages(rg.__path__, "rankgrove.")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_in_docstrings(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

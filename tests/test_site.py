@@ -117,6 +117,7 @@ def test_the_tree_of_files_is_there():
     assert packages <= set(named)
 
 
+@pytest.mark.slow
 def test_the_site_is_built(tmp_path):
     pytest.importorskip("sphinx")
     picture = layers.PICTURE.read_text()

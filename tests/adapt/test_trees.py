@@ -130,6 +130,7 @@ def squared(data):
     return lambda y: SquaredError(y, data.query_ptr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tune", ["responses", "splits"])
 @pytest.mark.parametrize("level", ["layer", "leaf"])
 @pytest.mark.parametrize("beta", [0.5, 10.0, math.inf])

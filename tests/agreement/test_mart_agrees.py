@@ -79,6 +79,7 @@ def test_held_out_loss_of_two_classes():
     assert a < 0.6 * log_loss(y_test, np.full(y_test.size, y.mean()))
 
 
+@pytest.mark.slow
 def test_held_out_loss_of_several_classes():
     # They have no (K - 1) / K in their steps: at rate 0.1 ours is theirs at 0.1 (K - 1) / K.
     (X, t, qid), (X_test, t_test, _) = data(8000, 7), data(8000, 8)

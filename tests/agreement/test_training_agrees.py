@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import rankgrove as rg
+
+pytestmark = pytest.mark.slow
 
 
 def test_lightgbm():

@@ -50,6 +50,7 @@ class Looking:
 # -- the weight is the best there is --------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["ndcg@10", "map", "err", "mrr", "p@3", "auc", "own@4"])
 @pytest.mark.parametrize("step", EXACT)
 @pytest.mark.parametrize("step_on", ["train", "valid"])

@@ -146,6 +146,7 @@ def test_compare(folder):
     assert len(found["contrasts"]) == 3
 
 
+@pytest.mark.slow
 def test_demo(tmp_path):
     out, _ = run_apart("demo", "--queries", 60, "--trees", 10, cwd=tmp_path)
     *_, page = out.split()
@@ -204,6 +205,7 @@ def test_train_goes_on_from_its_checkpoint(folder):
     assert all(np.array_equal(a[name], c[name]) for name in a)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_model(folder):
     words = "train test.txt --set n_trees=100000 --set n_leaves=4 --quiet --out cut.rg".split()
     process = subprocess.Popen([COMMAND, *words, "--checkpoint", "cut.state"], cwd=folder)
@@ -320,6 +322,7 @@ def test_usage_mistakes(folder):
     assert "Usage" in run("unknown", status=2)[1]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(folder):
     line = f"'{COMMAND}' evaluate test.txt --feature 1 | true"
     done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True)

@@ -45,6 +45,7 @@ def test_rank_scores_as_the_library_does(folder):
     assert [float(line) for line in out.split()] == expected.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_the_first_documents_of_every_query(folder, model):
     words = ["rank", "test.txt", "--model", model, "--format", "trec"]
@@ -83,6 +84,7 @@ def test_every_command_takes_it(folder, model):
     assert rg.load(folder / "adapted.rg").n_adapted_ > 0
 
 
+@pytest.mark.slow
 def test_converting_as_a_user_does(folder):
     out, complaints = run_apart("convert", "xgb.json", "web.rg", cwd=folder)
     assert (out, complaints) == ("written to web.rg\n", "")
@@ -135,6 +137,7 @@ def test_mistakes(folder, words, message):
     assert complaints.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_bag_is_converted_by_the_mean_of_its_models(folder):
     base = rg.LambdaMART(n_trees=3, min_leaf=3)
     rg.BaggedRanker(base, n_models=2).fit(rg.read_letor(folder / "train.txt")).save(
@@ -147,6 +150,7 @@ def test_a_bag_is_converted_by_the_mean_of_its_models(folder):
     assert lgb.Booster(model_file=folder / "bag.txt").num_trees() == 6
 
 
+@pytest.mark.slow
 def test_a_dump_of_xgboost_is_converted(folder):
     booster = xgb.Booster(model_file=folder / "xgb.json")
     booster.feature_names = ["title", "body", "age", "clicks", "links"]
@@ -161,6 +165,7 @@ def test_a_dump_of_xgboost_is_converted(folder):
     assert rg.load(folder / "dump.rg").ensemble_.base == 0.5
 
 
+@pytest.mark.slow
 def test_a_model_that_saw_no_missing_value_goes_to_solr_at_once(folder):
     run(
         *"train train.txt --set n_trees=3 --set min_leaf=3 --model own.rg --quiet".split(),

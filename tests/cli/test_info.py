@@ -28,6 +28,7 @@ def trained(kind, parts):
     return made.fit(parts[0], valid=parts[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(trainable()))
 def test_every_ranker(kind, parts, tmp_path):
     trained(kind, parts).save(tmp_path / "m.rg")

@@ -52,6 +52,7 @@ def test_one_model(folder):
     assert data_of(folder / "report.html")["measures"] == ["ndcg@10", "ndcg@1", "map", "mrr", "err"]
 
 
+@pytest.mark.slow
 def test_a_feature_and_scores_beside_a_model(folder):
     rg_scores = rg.load(folder / "new.rg").predict(rg.read_letor(folder / "test.txt"))
     (folder / "s.txt").write_text("".join(f"{one}\n" for one in rg_scores))

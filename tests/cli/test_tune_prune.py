@@ -74,6 +74,7 @@ def test_tuning_bags_out_of_bag(folder):
     assert by == sorted(by, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "grows", "told"),
     [

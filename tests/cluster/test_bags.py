@@ -9,10 +9,13 @@ import sys
 import textwrap
 
 import numpy as np
+import pytest
 
 import rankgrove as rg
 from rankgrove.tuning import trial_runner
 from rankgrove.tuning.result_store import ResultStore
+
+pytestmark = pytest.mark.slow
 
 BASE = rg.LambdaMART(n_trees=6, n_leaves=4, min_leaf=3, query_fraction=0.7)
 

@@ -66,6 +66,7 @@ def test_threads_of_a_task_are_those_of_its_worker(client):
     assert run_tasks(threads_used, None, range(3), cluster=client, n_threads=7) == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_cluster_of_this_machine_is_started_and_closed():
     before = threading.active_count()
     assert run_tasks(scaled, DATA, range(3), cluster="local") == run_tasks(scaled, DATA, range(3))
@@ -124,6 +125,7 @@ def test_what_is_no_cluster_is_refused(value):
         run_tasks(scaled, DATA, [1], cluster=value)
 
 
+@pytest.mark.slow
 def test_scheduler_killed(tmp_path, monkeypatch):
     monkeypatch.setattr("rankgrove.cluster.client.CONNECT_SECONDS", 3.0)
     monkeypatch.setattr("rankgrove.cluster.engine.GONE_SECONDS", 1.0)

@@ -168,6 +168,7 @@ def test_features_that_only_some_files_mention_and_sparse_parts(client, tmp_path
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_workers_killed_while_training(client, tmp_path, monkeypatch):
     """A worker is killed after the third round, another within a later one."""
     mended = []
@@ -192,6 +193,7 @@ def test_workers_killed_while_training(client, tmp_path, monkeypatch):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_all_workers_killed_at_once(client, tmp_path):
     """There is none for a while: those that the cluster starts anew are waited for."""
     files = write(tmp_path, DATA, [10, 20, 30])
@@ -206,6 +208,7 @@ def test_all_workers_killed_at_once(client, tmp_path):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_before_training(client, tmp_path, monkeypatch):
     """It is lost while the values of features are counted, with what it has read."""
     files = write(tmp_path, DATA, [20])
@@ -223,6 +226,7 @@ def test_a_worker_killed_before_training(client, tmp_path, monkeypatch):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
+@pytest.mark.slow
 def test_scheduler_killed_while_training_and_gone_on(tmp_path, monkeypatch):
     """The error says what to do; with a new scheduler the checkpoint leads to the same bits."""
     pytest.importorskip("distributed")

@@ -9,6 +9,8 @@ import pytest
 
 import rankgrove as rg
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("distributed")
 
 SCRIPT = """\

@@ -221,6 +221,7 @@ def test_errors_are_as_without(source):
     assert os.listdir(source.parent) == [source.name]
 
 
+@pytest.mark.slow
 def test_processes_at_once(source):
     program = (
         "import sys, rankgrove as rg\n"

@@ -262,6 +262,7 @@ def _fuzz(tmp_path: Path, monkeypatch, text: bytes, n: int) -> tuple[int, int]:
     return good, bad
 
 
+@pytest.mark.slow
 def test_mutated_text_is_read_or_refused(tmp_path, monkeypatch):
     text = b"".join(
         b"%d qid:%d %s # docid = D%d x\n" % (i % 3, i // 3, ROWS.encode().split(b"\n")[i][8:40], i)

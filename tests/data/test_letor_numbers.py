@@ -72,6 +72,7 @@ decimals = st.from_regex(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -54,6 +54,7 @@ def assert_same(a: rg.QueryDataset, b: rg.QueryDataset) -> None:
     assert documents == (None if b.docid is None else b.docid.tolist())
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -78,6 +78,7 @@ def test_randomisation_enumerates_small_cases():
         assert randomisation(d) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_randomisation_samples_large_cases():
     rng = np.random.default_rng(1)
     d = rng.normal(0.08, 1, 400)

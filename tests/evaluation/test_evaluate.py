@@ -210,6 +210,7 @@ def forms(table, value):
     return [table, own(table), *frames, *map(pl.from_pandas, frames), tuples, iter(tuples)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::numba.NumbaTypeSafetyWarning")
 def test_runs_and_qrels_of_other_libraries():
     expected = rg.evaluate(RUN, QRELS, ["map", "ndcg@10"], convention="trec")

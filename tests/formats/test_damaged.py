@@ -106,6 +106,7 @@ def test_every_cut_is_noticed(kind, files, tmp_path):
             assert n > len(whole) - 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutated_files(kind, files, tmp_path):
     """Bytes, words, lines and values that are changed, lost or come twice."""
@@ -113,6 +114,7 @@ def test_mutated_files(kind, files, tmp_path):
         load_or_fail(tmp_path / "broken", mutated(files[kind], np.random.default_rng(seed)))
 
 
+@pytest.mark.slow
 def test_numbers_are_checked_before_anything_is_made_of_them(files, tmp_path):
     """Numbers of features, leaves and trees that a small file cannot have."""
     text = files["lightgbm"].decode()

@@ -240,6 +240,7 @@ def test_several_scores_a_row_are_refused(to):
         encode(trees, to, LABELS)
 
 
+@pytest.mark.slow
 def test_deep_trees_do_not_overflow():
     from rankgrove.formats.foreign import TreeParts
     from rankgrove.model.ensemble import Ensemble

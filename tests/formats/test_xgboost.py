@@ -52,6 +52,7 @@ OBJECTIVES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "params"), OBJECTIVES)
 @pytest.mark.parametrize("form", ["json", "ubj"])
 @pytest.mark.filterwarnings("ignore::UserWarning")

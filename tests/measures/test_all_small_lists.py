@@ -102,6 +102,7 @@ def compositions(n):
         yield [range(a, b) for a, b in itertools.pairwise(borders)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", LENGTHS)
 def test_expectation_over_tied_orders(case, n):
     measure, tables = case
@@ -116,6 +117,7 @@ def test_expectation_over_tied_orders(case, n):
         np.testing.assert_allclose(got, expected.ravel(), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 6])
 def test_worst_order_of_ties(case, n):
     measure, tables = case

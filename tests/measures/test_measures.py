@@ -301,6 +301,7 @@ def test_own_measure_expectation_is_exact_for_few_arrangements():
     assert many == rg.measure("first_label").query_value(np.arange(40), np.zeros(40))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("registry")
 def test_an_index_out_of_bounds_is_an_error():
     rg.register_measure("third", lambda labels: labels[2])
@@ -321,6 +322,7 @@ def test_own_delta_is_used():
     assert deltas[0, 1] == deltas[1, 2] == 42.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("registry")
 def test_bad_own_measures():
     with pytest.raises(rg.ParameterError, match="built-in"):

@@ -187,6 +187,7 @@ def test_two_epochs_are_those_of_the_definition(hidden, redraw, around):
     np.testing.assert_allclose(model.network_.flat, flat, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_users_own_measure_is_trained_on():
     data = rg.make_web(15, n_docs=8, n_features=4, seed=2)
     rg.register_measure("boltz_good_top", lambda labels, k: (labels[:k] >= 2).mean())

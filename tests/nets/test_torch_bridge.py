@@ -181,6 +181,7 @@ def test_without_torch(monkeypatch):
         rg.torch.lambda_loss(np.zeros(2), [1, 0])
 
 
+@pytest.mark.slow
 def test_torch_is_not_imported_by_itself():
     code = "import sys, rankgrove as rg; rg.torch; rg.LambdaRank; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -223,6 +223,7 @@ def test_epochs_equal_the_naive_ones(spec, hidden, activation, name, rate, l2, t
     np.testing.assert_allclose(got, flat, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_users_own_measure_makes_the_same_updates():
     data = queries()
     net = first_net(data, (4,), "tanh")

@@ -219,6 +219,7 @@ def test_any_query_equals_the_definition(spec, rows_and_keys, truncation, sigma,
     assert (got[1] >= 0.0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 1000])
 @pytest.mark.parametrize("tied", [False, True])
 def test_long_queries_are_sorted(n, tied):
@@ -585,6 +586,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_measures")
 @pytest.mark.parametrize("spec", OWN)
 def test_own_measures_equal_their_definition(spec):

@@ -7,6 +7,8 @@ import pytest
 from rankgrove_papers.burges2010 import nets, theory
 from tests.papers.running import run_twice
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = [*nets.EXPERIMENTS, *theory.EXPERIMENTS]
 
 

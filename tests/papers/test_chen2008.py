@@ -10,6 +10,8 @@ from rankgrove.tuning.result_store import ResultStore
 from rankgrove_papers.chen2008 import generated_domains, letor, methods
 from rankgrove_papers.study import Study
 
+pytestmark = pytest.mark.slow
+
 
 class Tiny(Study):
     """A study of a few queries and trees."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rankgrove_papers import classical
 from tests.papers.running import run_twice
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):

@@ -30,6 +30,8 @@ from rankgrove_papers.sources import Collection, Sources
 from rankgrove_papers.study import Study
 from tests.papers.running import Tiny, run_twice, tiny_collection
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = [
     *bags.EXPERIMENTS,
     *nested.EXPERIMENTS,

@@ -15,6 +15,8 @@ from rankgrove_papers.sources import Collection, Sources
 from rankgrove_papers.study import Study
 from tests.papers.running import Tiny, tiny_collection
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 
 

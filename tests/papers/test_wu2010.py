@@ -19,6 +19,8 @@ from rankgrove_papers.wu2010.systems import DEFAULTS
 from tests.command import run_here as run
 from tests.papers.running import Tiny, run_twice, tiny_collection
 
+pytestmark = pytest.mark.slow
+
 
 def table_after(text, words):
     """Return the cells of the first table after some words, rows only."""

@@ -24,6 +24,7 @@ def flat(train, **options):
     return rg.BoltzRank(**(SMALL | options)).fit(train).network_.flat
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", ["labels", "scores"])
 @pytest.mark.parametrize("measure", ["ndcg@5", "map", "err"])
 def test_learning_beats_the_untrained_net_and_is_near_listnet(measure, around):

@@ -242,7 +242,7 @@ def test_adarank_passes_over_a_feature_and_stops_at_the_tolerance():
 
 def test_adarank_goes_on_where_the_papers_loop_ends():
     data = rg.make_web(60, n_docs=20, seed=3)
-    model, plain = (rg.AdaRank("map", **rule).fit(data) for rule in ({}, PAPER))
+    model, plain = (rg.AdaRank("map", **rule).fit(data) for rule in ({"n_rounds": 60}, PAPER))
     values = [value for _, _, value in model.rounds_]
     assert all(b > a for a, b in itertools.pairwise(values))
     assert values[-1] > max(value for _, _, value in plain.rounds_) + 0.005
@@ -263,8 +263,8 @@ def test_adaranks_queries_keep_a_weight_however_often_they_are_ranked_well():
 def test_adarank_ranks_downwards_where_asked():
     data = rg.make_web(30, n_docs=20, seed=3)
     turned = rg.QueryDataset(-np.asarray(data.X), data.y, data.qid)
-    up = rg.AdaRank("map").fit(data)
-    both = rg.AdaRank("map", direction="both").fit(turned)
+    up = rg.AdaRank("map", n_rounds=10).fit(data)
+    both = rg.AdaRank("map", direction="both", n_rounds=10).fit(turned)
     chosen = {j for j, alpha, _ in both.rounds_ if alpha < 0}
     assert chosen
     assert both.rounds_[-1][2] >= up.rounds_[0][2] - 1e-12

@@ -46,6 +46,7 @@ def test_saved_loaded_cloned_and_pickled(kind, train, valid, tmp_path):
     np.testing.assert_array_equal(again.predict(valid), model.predict(valid))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_the_same_bits_for_any_threads_and_any_order_of_queries(kind):
     rng = np.random.default_rng(0)

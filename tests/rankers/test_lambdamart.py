@@ -135,6 +135,7 @@ def test_a_surrogate_gives_the_lambdas_and_the_measure_decides(train, valid):
         rg.LambdaMART("err", surrogate="ndgc").fit(train)
 
 
+@pytest.mark.slow
 def test_a_users_own_measure_is_trained_on(train):
     rg.register_measure("good_top", lambda labels, k: (labels[:k] >= 2).mean())
     own = rg.LambdaMART("good_top@5", **SMALL).fit(train)
@@ -248,6 +249,7 @@ def test_a_checkpoint_of_another_run_is_refused(train, valid, tmp_path):
         rg.LambdaMART(**SMALL, checkpoint=path).fit(train)
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_same_bits(tmp_path):
     script = textwrap.dedent("""
         import os, signal, sys, rankgrove as rg

@@ -53,6 +53,7 @@ def test_learning_raises_the_measure(train, ranker):
     assert model.score(train) == mean(model, train)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranker", EVERY)
 def test_same_bits_for_any_number_of_threads(ranker):
     large = rg.make_web(500, n_docs=50, n_features=8, seed=3)  # enough for a second thread
@@ -61,6 +62,7 @@ def test_same_bits_for_any_number_of_threads(ranker):
     np.testing.assert_array_equal(one.predict(large), two.predict(large, n_threads=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranker", LINEAR)
 @pytest.mark.parametrize("scaling", ["standard", "query", "percentile", None])
 def test_every_scaling(train, valid, ranker, scaling):
@@ -120,6 +122,7 @@ def test_coordinate_ascent_takes_any_measure(train, measure):
     assert mean(model, few, measure) > mean(np.zeros(few.n_rows), few, measure)
 
 
+@pytest.mark.slow
 def test_coordinate_ascent_takes_a_users_own_measure(train):
     few = train.select(np.arange(8))
     rg.register_measure("linear_top", lambda labels, k: (labels[:k] >= 2).mean())
@@ -250,6 +253,7 @@ def test_clone_pickle_and_the_model_file(train, valid, ranker, tmp_path):
     assert ranker.__name__ in model.summary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranker", EVERY)
 def test_searches_bags_and_combinations(train, valid, ranker):
     X, y, qid = np.asarray(train.X), train.y, train.qid

@@ -66,6 +66,7 @@ def test_every_measure_can_be_trained_on(train, measure):
     assert rg.evaluate(model, train, measure).mean[measure] > start + 0.05
 
 
+@pytest.mark.slow
 def test_a_users_own_measure_is_trained_on(train):
     rg.register_measure("net_good_top", lambda labels, k: (labels[:k] >= 2).mean())
     options = SMALL | {"optimiser": "sgd"}  # adam moves on where a query says nothing
@@ -302,6 +303,7 @@ def test_a_checkpoint_of_another_run_is_refused(train, valid, tmp_path):
         rg.RankNet(**options | {"n_epochs": 9}).fit(train)
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_same_bits(tmp_path):
     script = textwrap.dedent("""
         import os, signal, sys, rankgrove as rg

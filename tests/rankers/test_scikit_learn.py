@@ -64,6 +64,7 @@ RANKERS = {
 globals().update({ranker.__name__: ranker for ranker in RANKERS.values()})  # where pickle looks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RANKERS)
 def test_checks_of_scikit_learn(kind):
     ranker = RANKERS[kind]

@@ -43,6 +43,7 @@ def test_the_best_combination_is_best(data, measure):
     assert best.value >= max(tried) - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["bpref", "kendall", "spearman", "rbp", "success@3"])
 def test_lambdamart_learns(data, measure):
     model = rg.LambdaMART(n_trees=5, n_leaves=7, measure=measure, progress=False).fit(data)

@@ -361,6 +361,7 @@ def test_it_prints(browser, report):
     visit.close()
 
 
+@pytest.mark.slow
 def test_ten_thousand_queries(browser, tmp_path):
     rng = np.random.default_rng(0)
     n = 10_000

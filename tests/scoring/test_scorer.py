@@ -30,6 +30,7 @@ def full_top(trees: Ensemble, features: np.ndarray, k: int) -> tuple[np.ndarray,
     return order, scores[order]
 
 
+@pytest.mark.slow
 @given(cases(), st.integers(1, 80))
 @settings(max_examples=80, deadline=None)
 def test_scores_and_top_are_those_of_the_walk(case, k):

@@ -21,6 +21,8 @@ from rankgrove.serving.server import _listen
 from tests.command import COMMAND, run_here
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 DATA = rg.make_web(30, n_docs=12, n_features=5, seed=1)
 BODY = json.dumps({"documents": [{"features": row} for row in DATA.X[:12].tolist()]}).encode()
 

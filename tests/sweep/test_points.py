@@ -75,6 +75,7 @@ def reproduced(case, scores, best, form):
 # -- ten thousand small cases --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["convex", "additive"])
 @pytest.mark.parametrize("name", [*MEASURES, *SLOW])
 def test_is_the_best_of_all_weights_where_ties_are_floats(name, form):
@@ -94,6 +95,7 @@ def test_is_the_best_of_all_weights_where_ties_are_floats(name, form):
         assert at_points > 0.04 * n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", ["stable", "worst"])
 @pytest.mark.parametrize("name", ["ndcg@2", "map", "err", "mrr", "pairs", "points_custom@1"])
 def test_other_rules_for_ties(name, ties):
@@ -107,6 +109,7 @@ def test_other_rules_for_ties(name, ties):
         assert best.value == reproduced(case, scores, best, "convex")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["convex", "additive"])
 @pytest.mark.parametrize("name", ["ndcg", "map", "err", "mrr@2", "p@2", "pairs"])
 def test_where_ties_are_not_floats_the_value_is_what_evaluating_gives(name, form):

@@ -71,6 +71,7 @@ def check_points(found, means, cuts, tied, rounded, message):
     assert found.value >= max([best, *tied[np.abs(tied - rounded) < 1e-11]]) - 1e-11, message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", ["expected", "stable", "worst"])
 @pytest.mark.parametrize("form", ["convex", "additive"])
 @pytest.mark.parametrize("name", MEASURES)
@@ -127,6 +128,7 @@ def test_lines_that_cross_where_the_range_begins(form, low, i, j):
         assert found.n_changes == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ndcg@3", "map", "err", "pairs", "accuracy", "sweep_custom@2"])
 def test_parts_of_the_range_give_the_same_bits(name):
     rng = np.random.default_rng(5)
@@ -142,6 +144,7 @@ def test_parts_of_the_range_give_the_same_bits(name):
             assert (bare.alpha, bare.value) == (whole.alpha, whole.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ndcg@10", "map", "err", "pairs", "accuracy"])
 def test_threads_and_order_of_rows_do_not_matter(name):
     rng = np.random.default_rng(1)
