@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import sys
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
@@ -92,6 +94,14 @@ def check_output_file(name: str, owner: str, value: object) -> Path:
     if not os.access(folder, os.W_OK):
         refuse(name, owner, "in a folder that may be written to", str(value))
     return path
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller outside this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rankgrove."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level - 1)
 
 
 def nearest(value: object, names: Iterable[str]) -> str:

@@ -204,3 +204,35 @@ def test_a_bag(folder):
     assert scores == bag.predict(rg.read_letor(folder / "S3.txt")).tolist()
     _, err = run(*f"{words} --combine median".split(), cwd=folder, status=2)
     assert "'combine' parameter of BaggedRanker" in err
+
+
+def test_the_best_parameters_train_the_tuned_model(tmp_path):
+    """Seed and measure of the trial are in the file, so that figures are those of the table."""
+    for name, seed in (("train", 1), ("vali", 2)):
+        data = rg.make_web(15, n_docs=10, n_features=5, seed=seed)
+        rg.write_letor(data, tmp_path / f"{name}.txt")
+    files = [str(tmp_path / "train.txt"), "--valid", str(tmp_path / "vali.txt")]
+    space = tmp_path / "space.toml"
+    space.write_text("n_leaves = [3]\nquery_fraction = [0.5]\n")
+    best, model, store = (str(tmp_path / n) for n in ("best.toml", "model.rg", "trials.jsonl"))
+    more = ["--set", "n_trees=5", "--set", "min_leaf=2", "-m", "map", "--store", store]
+    run("tune", *files, "--space", str(space), "--best", best, *more)
+    assert 'measure = "map"' in (tmp_path / "best.toml").read_text()
+    run("train", *files, "--config", best, "--out", model)
+    record = next(
+        json.loads(line)
+        for line in (tmp_path / "trials.jsonl").read_text().splitlines()
+        if '"valid"' in line and '"trees"' in line
+    )
+    trained = rg.load(model)
+    assert trained.measure == "map"
+    assert max(trained.history_["vali"]["map"]) == pytest.approx(_mean_of(record), abs=1e-12)
+
+
+def _mean_of(record):
+    """Return the validation mean in a record of the store, wherever it stands."""
+    if isinstance(record, dict):
+        if "map" in record:
+            return record["map"]
+        return next(value for value in map(_mean_of, record.values()) if value is not None)
+    return None

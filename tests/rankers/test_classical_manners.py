@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import rankgrove as rg
+from tests.rankers.interrupting import interrupted_fit
 
 TREES = [rg.RankBoost, rg.FRank, rg.GBRank, rg.RandomForest]
 ALL = [*TREES, rg.AdaRank]
@@ -89,7 +90,7 @@ def test_callbacks_and_ctrl_c_keep_what_is_there(kind, train, valid):
         if progress.round == 3:
             raise KeyboardInterrupt
 
-    cut = quick(kind).fit(train, callbacks=interrupt)
+    cut = interrupted_fit(quick(kind), train, callbacks=interrupt)
     assert cut.interrupted_
     np.testing.assert_array_equal(cut.predict(valid), quick(kind, 3).fit(train).predict(valid))
 

@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankgrove as rg
+from tests.rankers.interrupting import interrupted_fit
 
 SMALL = {"n_trees": 8, "n_leaves": 6, "min_leaf": 5}
 
@@ -198,7 +199,7 @@ def test_ctrl_c_keeps_the_best_model(train, valid):
         if progress.round == 4:
             raise KeyboardInterrupt
 
-    model = rg.LambdaMART(**SMALL).fit(train, valid=valid, callbacks=[interrupt])
+    model = interrupted_fit(rg.LambdaMART(**SMALL), train, valid=valid, callbacks=[interrupt])
     assert model.interrupted_
     assert 1 <= model.ensemble_.n_trees <= 4
     with pytest.raises(KeyboardInterrupt):

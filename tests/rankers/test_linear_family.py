@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import rankgrove as rg
+from tests.rankers.interrupting import interrupted_fit
 
 SMALL = {
     rg.ListNet: {"n_epochs": 5, "learning_rate": 0.01, "schedule": "constant"},
@@ -203,7 +204,7 @@ def test_a_callback_ends_training_and_ctrl_c_keeps_what_is_there(train, ranker):
         if progress.round == 2:
             raise KeyboardInterrupt
 
-    cut = made(ranker).fit(train, callbacks=press)
+    cut = interrupted_fit(made(ranker), train, callbacks=press)
     assert rounds == [1, 2]
     assert cut.interrupted_
     assert not ended.interrupted_

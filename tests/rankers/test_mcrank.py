@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import rankgrove as rg
+from tests.rankers.interrupting import interrupted_fit
 from tests.rankers.test_lambdamart import same_model
 from tests.reference import boosting as naive
 
@@ -195,7 +196,7 @@ def test_ctrl_c_within_a_round_keeps_whole_rounds(train, monkeypatch):
         return grow(self, *arguments)
 
     monkeypatch.setattr(Grower, "grow", interrupted)
-    model = rg.McRank(**SMALL).fit(train)
+    model = interrupted_fit(rg.McRank(**SMALL), train)
     monkeypatch.undo()
     assert model.interrupted_
     assert (model.ensemble_.n_trees, len(model.steps_)) == (10, 10)

@@ -21,6 +21,7 @@ import rankgrove as rg
 from rankgrove.nets import train as loop
 from rankgrove.nets.inputs import QueryTask
 from rankgrove.nets.train import Optimiser, epoch_order
+from tests.rankers.interrupting import interrupted_fit
 
 NETS = [rg.RankNet, rg.LambdaRank, rg.BoltzRank]
 SMALL = {"n_epochs": 4, "hidden": (5,), "learning_rate": 0.01, "schedule": "constant"}
@@ -221,7 +222,7 @@ def test_ctrl_c_keeps_the_best_so_far(train, valid):
         if progress.round == 3:
             raise KeyboardInterrupt
 
-    model = rg.RankNet(**SMALL).fit(train, valid=valid, callbacks=interrupt)
+    model = interrupted_fit(rg.RankNet(**SMALL), train, valid=valid, callbacks=interrupt)
     assert model.interrupted_
     assert model.n_epochs_ == 3
     same_model(model, rg.RankNet(**SMALL | {"n_epochs": model.best_epoch_}).fit(train))
@@ -241,7 +242,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch(train, monkeypatch, tmp_path):
         return plain(self, order, step, state)
 
     monkeypatch.setattr(QueryTask, "run", run)
-    model = rg.RankNet(**options).fit(train)
+    model = interrupted_fit(rg.RankNet(**options), train)
     assert model.interrupted_
     assert model.n_epochs_ == 1  # an epoch has 8 parts
     monkeypatch.setattr(QueryTask, "run", plain)

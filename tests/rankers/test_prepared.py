@@ -182,3 +182,20 @@ def test_text_of_another_width_is_cut_or_filled(tmp_path, n_features):
     with pytest.warns(rg.DataWarning, match=f"the data {n_features}"):
         scores = model.predict(other)
     np.testing.assert_array_equal(scores, model.predict(other.with_n_features(50)))
+
+
+def test_prepared_rankers_are_pruned_adapted_and_converted(tmp_path):
+    """Trees on chosen features are trees."""
+    train = rg.make_web(20, n_docs=12, n_features=6, seed=1)
+    base = rg.LambdaMART(n_trees=12, n_leaves=4, min_leaf=3)
+    model = rg.PreparedRanker(base, features=[2, 5]).fit(train)
+    pruned = rg.prune(model, train, tolerance=0.1)
+    assert pruned.n_trees[1] < 12
+    assert pruned.ranker.predict(train).shape == (train.n_rows,)
+    np.testing.assert_array_equal(pruned.ranker.columns_, [1, 4])
+    adapted = rg.Trada(model, beta=0.0).fit(train)
+    np.testing.assert_allclose(adapted.predict(train), model.predict(train))
+    rg.convert(model, tmp_path / "model.xml", to="ranklib")  # nothing was missing in training
+    normalised = rg.PreparedRanker(base, normalise="zscore").fit(train)
+    with pytest.raises(rg.ParameterError, match="normalises features within every query"):
+        rg.convert(normalised, tmp_path / "other.xml", to="ranklib")

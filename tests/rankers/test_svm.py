@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 
 import rankgrove as rg
 from rankgrove.rankers.base import KINDS
+from tests.rankers.interrupting import interrupted_fit
 
 STRUCTURAL = [rg.SVMMap, rg.SVMRoc, rg.SVMMrr, rg.SVMNdcg]
 EVERY = [*STRUCTURAL, rg.SVMAcc]
@@ -346,10 +347,10 @@ def test_callbacks_and_ctrl_c(train, valid):
         if done.C == 10.0 and done.iteration == 3:
             signal.raise_signal(signal.SIGINT)
 
-    cut = rg.SVMMap(C=[0.1, 10.0], relevant=2).fit(train, valid=valid, callbacks=press)
+    cut = interrupted_fit(rg.SVMMap(C=[0.1, 10.0], relevant=2), train, valid=valid, callbacks=press)
     assert cut.interrupted_
     assert [one["C"] for one in cut.solutions_] == [0.1]
-    only = rg.SVMMap(C=10.0, relevant=2).fit(train, callbacks=press)
+    only = interrupted_fit(rg.SVMMap(C=10.0, relevant=2), train, callbacks=press)
     assert only.interrupted_
     assert only.solution_["status"] == "interrupted"
     with pytest.raises(rg.ParameterError, match="calls nobody back"):

@@ -23,6 +23,7 @@ _ARRAYS = (
     "node_ptr", "leaf_ptr", "feature", "left", "right", "reached", "threshold_before",
     "threshold_after", "response_before", "response_after", "spread",
 )  # fmt: skip
+_WHOLE = ("node_ptr", "leaf_ptr", "feature", "left", "right")
 Row = dict[str, str | int | float]
 
 
@@ -90,8 +91,10 @@ class AdaptationReport:
             "threshold_after": n_nodes,
             "spread": n_features,
         }
-        for name, n in shapes.items():
-            if getattr(made, name).shape != (n,):
+        for name in _ARRAYS:
+            array = getattr(made, name)
+            is_number = array.dtype.kind in ("iu" if name in _WHOLE else "fiu")
+            if not is_number or array.shape != (shapes.get(name, array.size),):
                 raise ModelFileError(f"The report's array {name!r} does not fit its trees.")
         trees = {name: arrays[name] for name in _ARRAYS[:5]}
         trees["threshold"] = made.threshold_before

@@ -201,7 +201,11 @@ def train(
         ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
     with ends, one_interrupt():
         begin = {} if start is None else {"start": start}
-        fit(valid_measures=valid_measure or None, **begin)
+        try:
+            fit(valid_measures=valid_measure or None, **begin)
+        except KeyboardInterrupt:  # the best model so far is kept, where there is one
+            if not getattr(made, "interrupted_", False):
+                raise
         made.save(out)
     if not quiet:
         typer.echo(made.summary())

@@ -181,6 +181,7 @@ def tune(
     from rankgrove.cli.outputs import check_writable, say_written, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, parameters, write_toml
     from rankgrove.reporting.figure import save_figure
+    from rankgrove.tuning.trial_runner import seed_of_fit
 
     read = [path for path in [*data, valid, test] if path is not None]
     for path in read:
@@ -196,7 +197,7 @@ def tune(
     check_measures(measure or [], convention)
     _check_choice(search, trials, choose_by, models)
     bag = bag_options(models, sample, combine)
-    base, listed = _tuned(ranker, settings or [], space)
+    base, listed = _tuned(ranker, settings or [], space, measure)
     if models is not None:
         base = rg.BaggedRanker(base, models, **bag)
         if not isinstance(listed, str):
@@ -227,7 +228,13 @@ def tune(
     if out is not None:
         found.to_csv(out)
     if best is not None:
-        write_toml(best, parameters(None, settings or []) | found.best_parameters)
+        kept = parameters(None, settings or []) | found.best_parameters
+        known = base.get_params(deep=True)
+        if "random_state" in known:  # so that `train --config` gives the model of the first seed
+            kept.setdefault("random_state", seed_of_fit(random_state, 0))
+        if measure and "measure" in (known if models is None else base.base.get_params()):
+            kept.setdefault("measure", measure[0])
+        write_toml(best, kept)
     if plot is not None:
         save_figure(rg.plot.tuning(found), plot)
     typer.echo("\n".join([found.table(show), *_overfitting(found, patience)]))
@@ -291,14 +298,22 @@ def _overfitting(found: Tuning, patience: int | None) -> list[str]:
     return [f"\n{line}" for line in lines]
 
 
-def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
-    """Return the ranker to tune, and what to try: a preset's name, or lists of values."""
+def _tuned(
+    ranker: str, settings: list[str], space: str, measures: list[str] | None
+) -> tuple[Any, Any]:
+    """Return the ranker to tune, and what to try: a preset's name, or lists of values.
+
+    The first measure is what a ranker with a parameter `measure` is trained for, too.
+    """
     from rankgrove.cli.inputs import hint
     from rankgrove.cli.parameters import new_ranker, parameters, read_toml
     from rankgrove.tuning.search_space import BY_DATA, PRESETS
 
     given = parameters(None, settings)
-    base = new_ranker(ranker).set_params(**given)
+    base = new_ranker(ranker)
+    if measures and "measure" in base.get_params(deep=False):
+        base.set_params(measure=measures[0])
+    base.set_params(**given)
     base.check_parameters()
     own = read_toml(Path(space)) if space.endswith(".toml") else None
     if space in PRESETS:

@@ -252,6 +252,11 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
         found = getattr(ranker, name, None)
         if found is not None:
             return [*below, (weight, _plain(found))]
+    if getattr(ranker, "normalise", None) is not None:
+        raise ParameterError(
+            f"The model normalises features within every query (normalise={ranker.normalise!r}), "
+            "which no format can express. Train it without, or normalise in the search engine."
+        )
     raise ParameterError(f"A {kind} has neither trees nor weights nor a net to be converted.")
 
 

@@ -23,6 +23,7 @@ from rankgrove.pruning.prune import Part, Pass, Pruner
 from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.prepared import PreparedRanker
 from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
@@ -131,6 +132,12 @@ def prune(
         prepared[str(one)] = prepared_on(one, data, owner, n_threads)
     if not prepared:
         refuse("measures", owner, "one measure or several", measures)
+    if isinstance(model, PreparedRanker):
+        how: dict[str, Any] = {"tolerance": tolerance, "margin": margin, "keep": keep}
+        how["convention"] = convention
+        how |= {"n_threads": n_threads, "callback": callback}
+        inner = prune(model.ranker_, model.prepared(data), listed, **how)
+        return replace(inner, ranker=model.with_ranker(inner.ranker))
     if isinstance(model, TreeRanker):
         model = model.widened(data)
     models = model.models_ if isinstance(model, BaggedRanker) else [model]

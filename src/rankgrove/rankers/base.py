@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,11 +44,13 @@ from rankgrove.rankers.given import (
     is_other_width,
     one_weight,
     query_ids,
+    training_data_last,
     valid_datasets,
     width_text,
 )
 from rankgrove.rankers.peer_names import meant
 from rankgrove.showing import html_text
+from rankgrove.validation import warn
 
 if TYPE_CHECKING:
     from rankgrove.model.ensemble import Ensemble
@@ -242,12 +243,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Scorer(trees)
 
     def _checked_input(
-        self, X: Any, method: str, n_threads: int | None
+        self, X: Any, method: str, n_threads: int | None, *, is_aligned: bool = False
     ) -> tuple[Any, np.ndarray | slice | None, int | None]:
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
-        X = self._aligned(X, owner)
+        X = X if is_aligned else self._aligned(X, owner)
         features, rows = self._features(X, owner)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
@@ -270,20 +271,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not isinstance(X, QueryDataset) or X.absent_given is None:
             return X
         if self.absent_ not in (None, X.absent):
-            warnings.warn(
+            warn(
                 f"{owner}: features that a row does not mention are {WORDS[X.absent]} in the data, "
                 f"and were {WORDS[self.absent_]} in training: read it with "
                 f"absent={self.absent_!r}.",
                 DataWarning,
-                stacklevel=3,
             )
         known = self.n_features_in_
         if X.has_feature_names or not is_other_width(self, X.n_features):
             return X
-        warnings.warn(
+        warn(
             f"{owner}: {width_text('the model', known, 'the data', X.n_features, X.absent)}",
             DataWarning,
-            stacklevel=3,
         )
         return X.with_n_features(known)
 
@@ -390,7 +389,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train.
 
-        A fit that fails or is refused leaves the ranker as it was.
+        A fit that fails or is refused leaves the ranker as it was. Ctrl-C raises KeyboardInterrupt
+        and leaves the best model so far (``interrupted_`` is True), unless there is none yet.
 
         Parameters
         ----------
@@ -399,7 +399,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, measured after every
             round; the model keeps the best round (or the best C) of the first
         eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
-            rows of every query, or with query ids: as in LightGBM and XGBoost
+            rows of every query, or with query ids: as in LightGBM and XGBoost. The training data
+            among them is measured, but does not decide where there is other data
         valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
         weight, query_weight, base_score : as in a QueryDataset, where `X` is not one
         sample_weight : scikit-learn's name of `weight`
@@ -426,6 +427,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         weights = {"weight": weight, "query_weight": query_weight, "base_score": base_score}
         train = self._training_data(X, y, qid, group, owner, **weights)
         watched = valid_datasets(valid, owner, eval_set, eval_group, eval_qid)
+        watched = training_data_last(watched, eval_set, X)
         training = self._training(train, watched, valid_measures, called, owner)
         return self.learn(training if start is None else replace(training, start=start))
 
@@ -465,8 +467,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Training(train, watched, measures, callbacks, owner)
 
     def learn(self, training: Training) -> Self:
-        """Train on what ``fit`` has checked, and keep what was learned."""
-        return self._keep(self._fit(training), training.train)
+        """Train on what ``fit`` has checked, and keep what was learned.
+
+        After Ctrl-C the ranker holds the best model so far, and the interrupt goes on: neither a
+        loop over fits nor a search should take such a model for a trained one.
+        """
+        self._keep(self._fit(training), training.train)
+        if getattr(self, "interrupted_", False):
+            raise KeyboardInterrupt(
+                f"{training.owner} was interrupted: the ranker holds the best model so far."
+            )
+        return self
 
     def _keep(self, learned: Mapping[str, Any], train: HasFeatures) -> Self:
         """Replace what was learned before, all at once."""
@@ -577,6 +588,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return the names of the features; ``f1``, ``f2``, ... where they have none."""
         numbered = (f"f{i + 1}" for i in range(self.n_features_in_))
         return getattr(self, "feature_names_", None) or tuple(numbered)
+
+    def title(self) -> str:
+        """Return what tables call the ranker."""
+        return type(self).__name__
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):

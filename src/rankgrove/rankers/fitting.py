@@ -100,6 +100,11 @@ def listed_callbacks(given: _Called | Iterable[_Called] | None, owner: str) -> l
     listed = [given] if callable(given) else list(given) if isinstance(given, Iterable) else None
     if listed is None or not all(map(callable, listed)):
         refuse("callbacks", owner, "a function of a Progress, or a list of such", given)
+    for callback in listed:
+        library = (getattr(type(callback), "__module__", "") or "").partition(".")[0]
+        if library in ("lightgbm", "xgboost", "catboost"):
+            rule = f"a function of a Progress, not a callback of {library}: use early_stopping="
+            refuse("callbacks", owner, f"{rule} and progress= of the ranker", callback)
     return listed
 
 

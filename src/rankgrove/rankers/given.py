@@ -101,6 +101,20 @@ def valid_datasets(
     return {"valid": _one_valid(valid, owner)}
 
 
+def training_data_last(
+    watched: dict[str, QueryDataset], eval_set: Any, X: Any
+) -> dict[str, QueryDataset]:
+    """Return validation data with the training data, if it is in an `eval_set`, at the end.
+
+    As in LightGBM, it is measured but does not decide when to stop.
+    """
+    if eval_set is None or isinstance(eval_set, tuple | QueryDataset):
+        return watched
+    is_train = [X is (data[0] if isinstance(data, tuple | list) else data) for data in eval_set]
+    order = sorted(zip(is_train, watched.items(), strict=True), key=lambda pair: pair[0])
+    return dict(item for _, item in order)
+
+
 def _eval_sets(eval_set: Any, eval_group: Any, eval_qid: Any, owner: str) -> list[Any]:
     """Return (X, y) pairs with their queries as (X, y, qid)."""
     sets = [eval_set] if isinstance(eval_set, tuple | QueryDataset) else list(eval_set)

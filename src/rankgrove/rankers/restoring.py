@@ -156,6 +156,9 @@ def _check_model(ranker: Ranker) -> None:
                 f"a model of {counted(model.n_features, 'feature')} in a ranker of "
                 f"{ranker.n_features_in_}."
             )
+    n_rounds = getattr(ranker, "n_rounds_", 1)
+    if not isinstance(n_rounds, int) or not getattr(ranker, "rounds_", [0]):
+        raise ValueError("no number of rounds.")
     if hasattr(ranker, "solutions_"):
         tried = [one["C"] for one in ranker.solutions_]
         lengths = {len(v) for one in ranker.history_.values() for v in one.values()}

@@ -41,8 +41,9 @@ def predict_top(
             f"{owner} needs the queries: give it a QueryDataset. Got {type(data).__name__}. "
             "(One query's features alone: ranker.scorer().top.)"
         )
+    ranker._check_is_fitted()
     data = ranker._aligned(data, owner)
-    threads = ranker._checked_input(data, "predict_top", n_threads)[2]
+    threads = ranker._checked_input(data, "predict_top", n_threads, is_aligned=True)[2]
     trees = ranker.flat()
     if trees is None:
         grouped = data.grouped(ranker.predict(data, n_threads=threads)).copy()

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.evaluation.evaluate import Evaluation, evaluate
 from rankgrove.measures.base import Measure, exact_mean
 from rankgrove.measures.parse import measure as parse_measure
@@ -122,7 +122,14 @@ def cross_validate(
     names = [chosen] if isinstance(chosen, str | Measure) else list(chosen)
     for name in names:
         parse_measure(name, convention)
-    base.check_valid(valid)
+    try:
+        base.check_valid(valid)
+    except ParameterError as error:
+        parameter = str(error).partition(" needs validation data")[0]
+        raise ParameterError(
+            f"{parameter} needs validation data: give {owner} valid=True (--valid-fold on the "
+            "command line)."
+        ) from None
     pool, folds, models = Pool(data), [], []
     for k, (tested, train, watched, test) in enumerate(parts_of(data, n_folds, valid, seed), 1):
         model = fitted(base, train, watched, names[0], n_threads)
@@ -133,7 +140,7 @@ def cross_validate(
         if callback is not None:
             callback(k, folds[-1])
     pooled = evaluate(pool.scores, data, names, convention, n_threads=n_threads)
-    return CrossValidation(type(base).__name__, folds, pooled, pool.scores, models)
+    return CrossValidation(base.title(), folds, pooled, pool.scores, models)
 
 
 class Pool:

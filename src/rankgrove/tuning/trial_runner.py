@@ -182,6 +182,11 @@ def _trial(parameters: Parameters, records: list[dict[str, Any]]) -> Trial:
     return Trial(parameters, values, None if None in trees else trees)
 
 
+def seed_of_fit(random_state: int, seed: int) -> int:
+    """Return the `random_state` of the fits of one seed (0, 1, ...) of a search."""
+    return derive_seed(random_state, "tune", seed) % (1 << 31)
+
+
 def fit_one(shared: Any, task: Task, n_threads: int | None) -> dict[str, Any]:
     """Train one ranker on a fold; return its number of trees and the means on the fold's parts."""
     base, folds, measures, convention, choose_by, random_state = shared
@@ -189,7 +194,7 @@ def fit_one(shared: Any, task: Task, n_threads: int | None) -> dict[str, Any]:
     ranker = clone(base).set_params(**parameters)
     names = ranker.get_params(deep=False)
     if "random_state" in names:
-        ranker.set_params(random_state=derive_seed(random_state, "tune", seed) % (1 << 31))
+        ranker.set_params(random_state=seed_of_fit(random_state, seed))
     if n_threads is not None and "n_threads" in names:
         ranker.set_params(n_threads=n_threads)
     if "checkpoint" in names:  # all fits would write the same one

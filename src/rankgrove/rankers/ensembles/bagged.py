@@ -234,8 +234,9 @@ class BaggedRanker(Ranker):
         n_threads : threads to use; None takes the bag's own `n_threads`
         qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
         """
+        self._check_is_fitted()
         X = self._aligned(X, f"{type(self).__name__}.predict")
-        threads = self._checked_input(X, "predict", n_threads)[2]
+        threads = self._checked_input(X, "predict", n_threads, is_aligned=True)[2]
         if self.combine != "mean" and not isinstance(X, QueryDataset):
             if qid is None:
                 raise DataError(
@@ -248,8 +249,9 @@ class BaggedRanker(Ranker):
 
     def submodel_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return every model's own scores, of shape (models, rows), in the caller's order."""
+        self._check_is_fitted()
         X = self._aligned(X, f"{type(self).__name__}.submodel_scores")
-        threads = self._checked_input(X, "submodel_scores", n_threads)[2]
+        threads = self._checked_input(X, "submodel_scores", n_threads, is_aligned=True)[2]
         return self._fast().columns(X, threads)
 
     def submodel_values(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -87,7 +88,7 @@ class PreparedRanker(Ranker):
         ranker: Ranker = clone(self.base)
         extras = {"callbacks": training.callbacks or None, "start": training.start}
         ranker._refuse_unused(training.owner, **extras)
-        ranker.learn(inner)
+        ranker._keep(ranker._fit(inner), inner.train)
         return {
             "columns_": columns,
             "ranker_": ranker,
@@ -138,6 +139,8 @@ class PreparedRanker(Ranker):
             features = np.empty(dense.shape, np.float32)
             features[order] = normalised(dense[order], data.query_ptr, self.normalise)
         names = data.given_names
+        if names is None and columns.size < data.n_features:  # numbers are those of the data before
+            names = tuple(f"f{j + 1}" for j in range(data.n_features))
         return QueryDataset.from_parts(
             features,
             data.y,
@@ -191,6 +194,18 @@ class PreparedRanker(Ranker):
     def interrupted_(self) -> bool:
         """Whether Ctrl-C ended the training."""
         return bool(getattr(self.ranker_, "interrupted_", False))
+
+    def with_ranker(self, ranker: Ranker) -> PreparedRanker:
+        """Return the same preparation of features for another ranker, as a pruned one."""
+        changed = copy.copy(self)
+        changed.ranker_ = ranker
+        return changed
+
+    def title(self) -> str:
+        """Return what tables call the ranker: the base's name, and what is done to features."""
+        steps = [] if self.features is None else ["chosen features"]
+        steps += [] if self.normalise is None else [f"normalised ({self.normalise})"]
+        return " ".join([self.base.title(), *(["on", " and ".join(steps)] if steps else [])])
 
     def summary(self) -> str:
         """Return a text about the model: what is done to the features, and the ranker's own."""

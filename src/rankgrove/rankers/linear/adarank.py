@@ -244,6 +244,8 @@ class AdaRank(LinearPredictor):
         self.linear_ = Linear.from_arrays(arrays)
         if any(not 0 <= j < self.linear_.n_features for j, _, _ in self.rounds_):
             raise ModelFileError("A round of AdaRank took a feature that does not exist.")
+        if (self.best_round_ or 0) > len(self.rounds_):
+            raise ModelFileError("The best round of AdaRank does not exist.")
 
 
 class _Rows:

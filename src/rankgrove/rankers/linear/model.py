@@ -48,7 +48,7 @@ class LinearPredictor(Ranker):
             check_qid(qid, n_rows, owner)
             X = as_dataset(X, np.zeros(n_rows), qid, owner)
         X = self._aligned(X, owner)
-        threads = self._checked_input(X, "predict", n_threads)[2]
+        threads = self._checked_input(X, "predict", n_threads, is_aligned=True)[2]
         features, rows = scaled_rows(X, self.linear_.scaling, threads)
         return X.ungrouped(score_linear(self.linear_, features, rows, threads))
 

@@ -60,6 +60,7 @@ def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
                 remedy = "give one of the rankers that its .ranker combines"
             raise ParameterError(f"{rule} Got {type(given).__name__}: {remedy}.")
         refuse(name, owner, _RULE, given)
+    given = _unprepared(given)
     if not hasattr(given, "n_features_in_"):
         raise ParameterError(
             f"The {name!r} parameter of {owner} must be trained, and this {type(given).__name__} "
@@ -76,6 +77,20 @@ def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
             f"{rule} A {kind} has no trees: go on from it by LambdaMART(submodel=...)."
         )
     return copy.copy(given)  # training `given` anew leaves this one as it is
+
+
+def _unprepared(ranker: Ranker) -> Ranker:
+    """Return the ranker inside one on chosen features, with the trees of all features."""
+    inner: Ranker | None = getattr(ranker, "ranker_", None)
+    trees = None if inner is None else ranker.flat()
+    if inner is None or trees is None:
+        return ranker
+    whole = copy.copy(inner)
+    whole.__dict__.update(ensemble_=trees, n_features_in_=ranker.n_features_in_)
+    whole.__dict__.pop("feature_names_", None)
+    if hasattr(ranker, "feature_names_"):
+        whole.feature_names_ = ranker.feature_names_
+    return whole
 
 
 def base_trees(

@@ -339,7 +339,7 @@ class BoostedRanker(TreeModel):
         owner = f"{type(self).__name__}.predict"
         self._check_is_fitted()
         X = self._aligned(X, owner)
-        features, rows, threads = self._checked_input(X, "predict", n_threads)
+        features, rows, threads = self._checked_input(X, "predict", n_threads, is_aligned=True)
         if base_score is not None:
             if isinstance(X, QueryDataset):
                 raise DataError(f"{owner}: a QueryDataset has its own base scores: give it them.")
