@@ -250,7 +250,7 @@ def test_params():
     out, _ = run("params")
     assert "n_leaves = 31" in out
     assert "learning_rate = 0.1" in out
-    assert "share of the queries a round sees" in out
+    assert "share of the queries that a round sees" in out
     assert tomllib.loads(out)["n_leaves"] == 31
 
 

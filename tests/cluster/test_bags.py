@@ -61,7 +61,7 @@ def test_tuning_is_the_same_on_a_cluster_with_a_worker_killed(client, tmp_path, 
 def test_a_killed_process_goes_on_to_the_same_bits(tmp_path):
     script = textwrap.dedent("""
         import os, signal, sys, rankgrove as rg
-        from rankgrove.rankers import bag_folder
+        from rankgrove.rankers.ensembles import bag_folder
         at, folder, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
         train, valid = (rg.make_web(20, n_docs=8, n_features=4, seed=s) for s in (1, 2))
         write = bag_folder.BagFolder.write

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data._letor_kernels import END, N_STATE, START
+from rankgrove.data.text_files import BYTE_ORDER_MARK, GZIP_MAGIC
 from rankgrove.errors import MissingFileError, ParameterError, ParseError
 from rankgrove.files import why
 from rankgrove.validation import counted
 
-GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TOKEN_END = re.compile(rb"[ \t\r\n\v\f#]")
 _PIECE = 1 << 22
 
@@ -60,7 +59,7 @@ class Source:
         self.path = path
         self.text = read_bytes(path)
         self.segments: list[Segment] = []
-        start = len(_BYTE_ORDER_MARK) if self.text[:3] == _BYTE_ORDER_MARK else 0
+        start = len(BYTE_ORDER_MARK) if self.text[:3] == BYTE_ORDER_MARK else 0
         end = self.text.rfind(b"\n") + 1
         if end > start:
             view = memoryview(self.text)

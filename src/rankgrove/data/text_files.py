@@ -9,8 +9,8 @@ from pathlib import Path
 from rankgrove.errors import MissingFileError, ParseError
 from rankgrove.files import why
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_text_bytes(path: str | Path) -> bytes:
@@ -21,7 +21,7 @@ def read_text_bytes(path: str | Path) -> bytes:
         raise MissingFileError(path) from None
     except OSError as error:
         raise ParseError(path, None, f"the file cannot be read: {why(error)}.") from error
-    if blob.startswith(_GZIP_MAGIC):
+    if blob.startswith(GZIP_MAGIC):
         try:
             blob = gzip.decompress(blob)
         except EOFError:
@@ -30,7 +30,7 @@ def read_text_bytes(path: str | Path) -> bytes:
             ) from None
         except (OSError, zlib.error) as error:
             raise ParseError(path, None, f"the gzip data are damaged: {error}.") from None
-    blob = blob.removeprefix(_BYTE_ORDER_MARK)
+    blob = blob.removeprefix(BYTE_ORDER_MARK)
     _check_text(path, blob)
     return blob
 

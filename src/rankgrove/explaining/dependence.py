@@ -148,7 +148,7 @@ def _refuse_by_query(model: Ranker, holder: str | None = None) -> None:
             "value for all documents of a query says nothing. Take one of its models, or a ranker "
             "that does not scale by query."
         )
-    for member in model.members():
+    for member in model.members() if isinstance(model, Ranker) else []:
         _refuse_by_query(member, name)
 
 

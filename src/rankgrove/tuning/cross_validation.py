@@ -114,7 +114,7 @@ def cross_validate(
     (4, 40)
     """
     owner = "cross_validate"
-    if not isinstance(base, Ranker) or not hasattr(base, "check_valid"):
+    if not isinstance(base, Ranker) or "valid" not in base.fit_takes:
         refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", base)
     if not isinstance(data, QueryDataset):
         raise DataError(f"{owner} needs a QueryDataset. Got {type(data).__name__}.")

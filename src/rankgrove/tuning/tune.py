@@ -97,7 +97,7 @@ def tune(
     (4, ['learning_rate', 'n_leaves'])
     """
     owner = "tune"
-    if not isinstance(base, Ranker) or not hasattr(base, "check_valid"):
+    if not isinstance(base, Ranker) or "valid" not in base.fit_takes:
         refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", base)
     if isinstance(base, BaggedRanker) and not (cluster is None or base.cluster is None):
         refuse("cluster", owner, "left out where the bag has one, or the bag's left out", cluster)
