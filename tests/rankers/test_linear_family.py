@@ -215,7 +215,7 @@ def test_a_callback_ends_training_and_ctrl_c_keeps_what_is_there(train, ranker):
         raise KeyboardInterrupt
 
     if ranker in ROUNDS:
-        assert made(ranker).fit(train, callbacks=at_once).n_rounds_ == 1
+        assert interrupted_fit(made(ranker), train, callbacks=at_once).n_rounds_ == 1
 
 
 @pytest.mark.parametrize("ranker", ROUNDS)
