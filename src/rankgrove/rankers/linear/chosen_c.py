@@ -6,7 +6,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,10 +18,14 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.linear.data import LinearData, linear_data, scaled_rows
-from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.linear.parameters import listed_c
 from rankgrove.scoring.linear import score_linear
 from rankgrove.validation import counted
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.linear.model import LinearPredictor as _Base
+else:
+    _Base = object
 
 _log = logging.getLogger("rankgrove")
 _ALL_ZERO = "all weights are 0: the bound says nothing at this C"
@@ -45,7 +49,7 @@ class Learner(ABC):
         return {}
 
 
-class LinearRanker(LinearPredictor):
+class ChoosesC(_Base):
     """Base of the linear rankers that have a C.
 
     A subclass declares its parameters, and has ``goal`` (the measure that C is chosen

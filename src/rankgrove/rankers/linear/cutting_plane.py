@@ -1,11 +1,11 @@
-"""What rankers that the cutting-plane solver trains share: its limits, and its record."""
+"""Training by cutting planes, for one C after the other: its limits, and its record."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rankgrove.rankers.linear.chosen_c import Learner, LinearRanker
+from rankgrove.rankers.linear.chosen_c import Learner
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.svm.cutting_plane import Oracle, Progress, Solution, solve
 from rankgrove.svm.progress import ProgressLine
@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from rankgrove.model.linear import Linear
 
 
-class CuttingPlaneRanker(LinearRanker):
-    """Base of the linear rankers that cutting planes train.
-
-    A subclass declares its parameters, and has ``_oracle``.
-    """
+class CuttingPlaneParameters(Protocol):
+    """The parameters of rankers that cutting planes train."""
 
     epsilon: float
     form: str
@@ -27,20 +24,16 @@ class CuttingPlaneRanker(LinearRanker):
     memory_limit: float | None
     progress: bool
 
-    seconds_: dict[str, float]
-
-    def _oracle(self, data: LinearData) -> Oracle:
-        raise NotImplementedError
-
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
-        return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
-
 
 class CuttingPlaneLearner(Learner):
     """Solves for one C after the other; constraints of a smaller C are true for a larger one."""
 
     def __init__(
-        self, ranker: CuttingPlaneRanker, data: LinearData, oracle: Oracle, callbacks: list[Any]
+        self,
+        ranker: CuttingPlaneParameters,
+        data: LinearData,
+        oracle: Oracle,
+        callbacks: list[Any],
     ) -> None:
         self._ranker = ranker
         self._data = data

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter
 from rankgrove.rankers.linear import parameters as linear
-from rankgrove.rankers.linear.cutting_plane import CuttingPlaneRanker
+from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
+from rankgrove.rankers.linear.cutting_plane import CuttingPlaneLearner
 from rankgrove.rankers.linear.data import LinearData
+from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.svm.pairs import COUNTED, PairOracle
 
 
 @declares_parameters
-class RankSVM(CuttingPlaneRanker):
+class RankSVM(ChoosesC, LinearPredictor):
     """A linear SVM that learns which document of a pair is better (Joachims 2002 and 2006).
 
     The objective is |w|^2 / 2 + C * the mean over pairs of max(0, 1 - (s_i - s_j)), over all pairs
@@ -69,6 +71,9 @@ class RankSVM(CuttingPlaneRanker):
     memory_limit: float | None = linear.MEMORY_LIMIT
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS(False, "show how solving proceeds")
+
+    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+        return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
 
     def _oracle(self, data: LinearData) -> PairOracle:
         return PairOracle(

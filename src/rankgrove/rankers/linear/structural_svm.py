@@ -11,13 +11,15 @@ from rankgrove.errors import ParameterError
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import declares_parameters
 from rankgrove.rankers.linear import parameters as linear
-from rankgrove.rankers.linear.cutting_plane import CuttingPlaneRanker
+from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
+from rankgrove.rankers.linear.cutting_plane import CuttingPlaneLearner
 from rankgrove.rankers.linear.data import LinearData
+from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.svm.oracles import FinderOracle, LossOracle, RankingOracle
 
 
 @declares_parameters
-class StructuralSVM(CuttingPlaneRanker):
+class StructuralSVM(ChoosesC, LinearPredictor):
     """Base of the structural SVMs: a linear ranker that minimises a bound on the loss of rankings.
 
     The objective is |w|^2 / 2 + C * the mean over queries of the slack, and a query's slack bounds
@@ -75,6 +77,9 @@ class StructuralSVM(CuttingPlaneRanker):
         if lacking:
             raise ParameterError(f"{owner} needs {' and '.join(lacking)}: see StructuralSVM.")
         super().check_parameters()
+
+    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+        return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
 
     def _oracle(self, data: LinearData) -> RankingOracle:
         common: Any = {"weights": data.query_weight, "n_threads": self.n_threads}

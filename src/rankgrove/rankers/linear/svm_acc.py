@@ -20,12 +20,13 @@ from rankgrove.rankers.declaring import (
     real,
 )
 from rankgrove.rankers.linear import parameters as linear
-from rankgrove.rankers.linear.chosen_c import Learner, LinearRanker
+from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
 from rankgrove.rankers.linear.data import LinearData
+from rankgrove.rankers.linear.model import LinearPredictor
 
 
 @declares_parameters
-class SVMAcc(LinearRanker):
+class SVMAcc(ChoosesC, LinearPredictor):
     """A linear SVM that tells relevant from irrelevant documents, and ranks by its margin.
 
     The paper's SVM-acc is the plain one, SVM-acc2 has ``balanced=True``, SVM-acc3
