@@ -4,6 +4,8 @@ BIN := .venv/bin
 OLDEST := .venv-oldest
 # Two processes; the tests of a file stay in one, so that they share its fixtures.
 PYTEST := -m pytest -n 2 --dist loadfile
+# Which lines of src/rankgrove the tests run: [tool.slipcover] in pyproject.toml.
+COVERED := -m slipcover --json --out .venv/coverage.json
 
 .PHONY: demo test test-fast test-oldest lint hooks docs bench clean
 
@@ -11,7 +13,8 @@ demo: .venv/.installed
 	$(BIN)/rankgrove demo
 
 test: .venv/.installed-dev lint
-	$(BIN)/python $(PYTEST)
+	$(BIN)/python $(COVERED) $(PYTEST)
+	@$(BIN)/python -m tools.coverage
 
 # While one works: without the tests that are marked slow, and without the linters.
 test-fast: .venv/.installed-dev

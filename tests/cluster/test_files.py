@@ -143,7 +143,7 @@ def test_parquet_with_weights_and_names(client, tmp_path):
     columns = {"label": "grade", "qid": "query", "weight": "importance"}
     parts = [frame[DATA.query_of_row < 15], frame[DATA.query_of_row >= 15]]
     for i, part in enumerate(parts):
-        part.to_parquet(tmp_path / f"{i}.parquet")
+        part.to_parquet(tmp_path / f"{i}.parquet", index=False)
     files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
     there = rg.LambdaMART(n_trees=4).fit_files(files, cluster=client, **columns)
     here = rg.LambdaMART(n_trees=4).fit(rg.QueryDataset.from_frame(frame, **columns))

@@ -83,6 +83,6 @@ def test_mean_and_deviation_of_many_rows():
 
 @pytest.mark.parametrize("how", ["query", "percentile"])
 def test_a_sparse_matrix_stays_small(how):
-    X = scipy.sparse.random(300, 5000, density=0.002, format="csr", dtype=np.float32, rng=1)
+    X = scipy.sparse.random(300, 5000, 0.002, "csr", np.float32, np.random.default_rng(1))
     scaled = scale_by_query(X, np.arange(0, 301, 30), how)
     assert scaled.nnz <= X.nnz

@@ -29,11 +29,18 @@ COLUMNS = {
 MIXED = {"mixed": ["1", "NA", "high", "low"]}
 EXPECTED = np.array([[3, 0.5, 1], [np.nan, 1.5, np.nan], [5, np.nan, 0], [7, 2.5, 1]], np.float32)
 
+
+def converted(columns, backend):
+    """Return a frame of pandas' own types; pandas 2.2 tries whole numbers first, and warns."""
+    with np.errstate(invalid="ignore"):
+        return pandas.DataFrame(columns).convert_dtypes(dtype_backend=backend)
+
+
 FRAMES = {
     "mapping": lambda c: c,
     "pandas": pandas.DataFrame,
-    "pandas-nullable": lambda c: pandas.DataFrame(c).convert_dtypes(),
-    "pandas-arrow": lambda c: pandas.DataFrame(c).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas-nullable": lambda c: converted(c, "numpy_nullable"),
+    "pandas-arrow": lambda c: converted(c, "pyarrow"),
     "polars": polars.DataFrame,
     "pyarrow": pyarrow.table,
 }

@@ -82,9 +82,8 @@ def test_randomisation_enumerates_small_cases():
 def test_randomisation_samples_large_cases():
     rng = np.random.default_rng(1)
     d = rng.normal(0.08, 1, 400)
-    theirs = stats.permutation_test(
-        (d,), np.mean, permutation_type="samples", n_resamples=20_000, rng=np.random.default_rng(2)
-    ).pvalue
+    options = {"n_resamples": 20_000, "random_state": np.random.default_rng(2)}
+    theirs = stats.permutation_test((d,), np.mean, permutation_type="samples", **options).pvalue
     ours = randomisation(d)
     assert ours == pytest.approx(theirs, abs=0.01)
     assert ours == randomisation(d, n_threads=1) == randomisation(rng.permutation(d))

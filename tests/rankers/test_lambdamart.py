@@ -13,6 +13,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -22,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import rankgrove as rg
 from tests.rankers.interrupting import interrupted_fit
 
+SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 SMALL = {"n_trees": 8, "n_leaves": 6, "min_leaf": 5}
 
 
@@ -427,8 +429,6 @@ def test_features_labels_and_query_ids_instead_of_a_data_set(train, valid):
 
 
 def test_search_and_cross_validation_with_routing(train):
-    import sklearn
-
     with sklearn.config_context(enable_metadata_routing=True):
         X, y, qid = np.asarray(train.X), train.y, train.qid
         values = cross_val_score(
@@ -440,6 +440,14 @@ def test_search_and_cross_validation_with_routing(train):
         search.fit(X, y, qid=qid)
         assert search.best_params_["n_leaves"] in (2, 6)
         assert search.predict(X).shape == y.shape
+
+
+@pytest.mark.skipif(
+    SKLEARN < (1, 8), reason="pipelines of scikit-learn below 1.8 do not route to score"
+)
+def test_cross_validation_of_a_pipeline_with_routing(train):
+    with sklearn.config_context(enable_metadata_routing=True):
+        X, y, qid = np.asarray(train.X), train.y, train.qid
         pipeline = make_pipeline(StandardScaler(), rg.LambdaMART(**SMALL))
         values = cross_val_score(pipeline, X, y, cv=rg.QueryKFold(3), params={"qid": qid})
         assert np.isfinite(values).all()

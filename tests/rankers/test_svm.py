@@ -141,7 +141,7 @@ def test_thresholds_inside_are_the_transformer_outside(train, valid):
 
 
 def test_sparse_features_are_never_written_out(train, monkeypatch):
-    wide = scipy.sparse.random(800, 20_000, density=0.001, format="csr", dtype=np.float32, rng=1)
+    wide = scipy.sparse.random(800, 20_000, 0.001, "csr", np.float32, np.random.default_rng(1))
     y = np.tile([2, 0, 1, 0], 200)
     data = rg.QueryDataset(wide, y, np.repeat(np.arange(40), 20))
     plain = scipy.sparse.csr_matrix.toarray

@@ -20,8 +20,6 @@ adds them up.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -160,7 +158,7 @@ def contribution(rule, begin, state, unit, first, n, coef, share, weight, depth,
         for m in range(n):
             total += coef[first + m] * weight[begin + m]
         if rule == CASCADE and total != 0.0:
-            total *= math.exp2(-state / unit)
+            total *= np.exp2(-state / unit)
     return np.int64(np.rint(total * scale))
 
 

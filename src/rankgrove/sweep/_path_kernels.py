@@ -11,8 +11,6 @@ moment and right again after it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -58,7 +56,7 @@ def first_value(rule, ties, n, lines, unit, weight, depth, scale):
                     total += pairs_between(g, member[u], size[u], member[v], size[v])
             continue
         if rule == CASCADE:
-            stay[u] = math.exp2(-state[u] / unit)
+            stay[u] = np.exp2(-state[u] / unit)
         lines.part[u] = contribution(
             rule, rank[u], state[u], unit, member[u], size[u], lines.coef, lines.share, weight,
             depth, scale,
@@ -149,8 +147,8 @@ def walk(
                 state[down] += step[up]
                 state[up] -= step[down]
                 if rule == CASCADE and step[down] != 0 and step[up] != 0:
-                    stay[down] = math.exp2(-state[down] / unit)
-                    stay[up] = math.exp2(-state[up] / unit)
+                    stay[down] = np.exp2(-state[down] / unit)
+                    stay[up] = np.exp2(-state[up] / unit)
             change -= part[down] + part[up]
             for u in (down, up):
                 if rank[u] >= depth:
