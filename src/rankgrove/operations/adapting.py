@@ -21,7 +21,6 @@ from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.trees.base_trees import base_trees, check_dataset, fitted_base, objective_for
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.rankers.trees.trada import OBJECTIVES, Trada
@@ -256,25 +255,26 @@ def statistics_from_data(
     keys = source.row_keys
     followed = objective_for(base, objective, measure, source, keys, n_threads)
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
-    found = statistics_of(trees, rows, followed, l2, n_threads)
-    if isinstance(base, TreeRanker):  # in its own arithmetic
-        own = base.ensemble_
-        found = replace(found, threshold=own.threshold, single=own.single)
-    made = copy.copy(base)
-    if getattr(made, "submodel_", None) is not None:  # its trees are among those of `found`
-        made.submodel_ = made.submodel = None
-    made.n_features_in_ = source.n_features
+    trees = statistics_of(trees, rows, followed, l2, n_threads)
+    known = copy.copy(base)
+    if getattr(base, "submodel_", None) is None:  # another library's keep their arithmetic
+        before = base.ensemble_
+        trees = replace(trees, threshold=before.threshold, single=before.single)
+    else:  # its trees are among them
+        known.submodel_ = known.submodel = None
+    known.n_features_in_ = source.n_features
     if names is not None:
-        made.feature_names_ = names
-    made.ensemble_ = found
-    return made
+        known.feature_names_ = names
+    known.ensemble_ = trees
+    return known
 
 
 def _alike(base: Any, settings: dict[str, Any]) -> Any:
     """Return an untrained ranker with the base model's parameters, but for some."""
     model = fitted_base(base, "adapt_with")
-    if isinstance(model, Trada):
-        return _alike(model.base_, settings)
+    before = model.adapted_from()
+    if before is not None:
+        return _alike(before, settings)
     if not type(model).trainable:
         raise ParameterError(
             f"A {type(model).__name__} cannot be trained: train a ranker of your choice on the "

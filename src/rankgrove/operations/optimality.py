@@ -22,7 +22,7 @@ from rankgrove.nets.optimality import (
     directions_needed,
     local_optimum,
 )
-from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.linear.data import scaled_rows
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.nets.net import NetRanker
@@ -98,8 +98,8 @@ def check_local_optimum(
         check_integer("coordinates", OWNER, coordinates, low=0)
     check_integer("random_state", OWNER, random_state, low=0)
     own = getattr(model, "measure", None) if measure is None else measure
-    if isinstance(model, StackedRanker):
-        data = model.stacked(data)
+    if isinstance(model, Ranker):
+        data = model.prepared(data)
     scores, weights = _as_function(model, data, n_threads)
     if own is None:
         refuse("measure", OWNER, "given: the model has none of its own", measure)
@@ -146,8 +146,9 @@ def _as_function(
             lambda some: score_linear(replace(kept, weights=some), scaled, own, 1),
             kept.weights,
         )
+    could_be_trained = isinstance(model, NetRanker | LinearPredictor)
     raise DataError(
         f"{OWNER} needs a trained net (RankNet, LambdaRank, ListNet, BoltzRank, StackedRanker) "
         f"or linear ranker, whose weights can be moved. Got {type(model).__name__}"
-        + (", which is not trained." if isinstance(model, NetRanker | LinearPredictor) else ".")
+        + (", which is not trained." if could_be_trained else ".")
     )

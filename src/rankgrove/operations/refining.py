@@ -15,7 +15,6 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.operations.combining import checked_dataset, weight_bounds
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
 from rankgrove.validation import check_integer, refuse
@@ -92,8 +91,7 @@ def refine_weights(
         raise ParameterError(
             f"{owner} needs a trained ranker made of trees. Got {type(model).__name__}."
         )
-    if isinstance(model, TreeRanker):
-        model = model.widened(data)
+    model = model.widened(data)
     ensemble = model.ensemble_
     prepared = chosen.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))

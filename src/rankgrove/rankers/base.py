@@ -53,6 +53,7 @@ from rankgrove.showing import html_text
 from rankgrove.validation import warn
 
 if TYPE_CHECKING:
+    from rankgrove.boosting.loop import Objective
     from rankgrove.model.ensemble import Ensemble
     from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
@@ -110,6 +111,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     trained: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
+    is_bag: ClassVar[bool] = False  # many models like its `base`, whose scores are averaged
     # scikit-learn routes these by itself where metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "qid": True,
@@ -352,18 +354,86 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         made._restore(content, arrays)
         return made
 
-    # -- what a ranker is made of -----------------------------------------------------------------
+    # -- what a trained ranker is made of ---------------------------------------------------------
 
     def members(self) -> list[Any]:
         """Return the trained models that the score is made of: a bag's, a submodel; or none."""
         return []
 
+    def combined(self) -> list[tuple[Any, float | None]]:
+        """Return the rankers, trained before, whose scores a combination or a stack combines.
+
+        Each comes with its weight, or None where the score is not their weighted sum. Other rankers
+        return an empty list.
+        """
+        return []
+
+    def averaged(self) -> tuple[list[Ranker], np.ndarray]:
+        """Return the models of a bag and what each counts; any other ranker is its only model."""
+        return [self], np.ones(1)
+
+    def scaled_by_query(self) -> str | None:
+        """Return what is scaled within every query, in words, or None where nothing is."""
+        return None
+
+    def adapted_from(self) -> Ranker | None:
+        """Return the base model whose trees were adapted, or None where none were."""
+        return None
+
     def own_trees(self) -> Ensemble | None:
         """Return the ranker's trees, without those of a submodel; None where it has none."""
         return None
 
+    def all_trees(self) -> Ensemble | None:
+        """Return the ranker's trees, after those of its submodel; None where it has none.
+
+        Where the two are not one ensemble, a DataError says why.
+        """
+        return self.own_trees()
+
     def flat(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
+        return None
+
+    def tree_count(self) -> int | None:
+        """Return the number of trees, of all models of a bag; None where there are none."""
+        trees = self.own_trees()
+        return None if trees is None else trees.n_trees
+
+    def widened(self, data: QueryDataset) -> Self:
+        """Return the ranker for data with more features than the model file knows of.
+
+        Only another library's file may leave out how many there were; other rankers return
+        themselves.
+        """
+        return self
+
+    # -- a ranker on prepared features ------------------------------------------------------------
+
+    def inside(self) -> Ranker:
+        """Return the ranker that sees prepared features; itself where nothing prepares them."""
+        return self
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return the data as the ranker's own model sees it: as it is, unless it is prepared."""
+        return data
+
+    def with_inside(self, ranker: Ranker) -> Ranker:
+        """Return a ranker like this one around another that sees the prepared features."""
+        return ranker
+
+    # -- what its trees follow --------------------------------------------------------------------
+
+    @property
+    def trained_for(self) -> str | None:
+        """The objective of another library's model, "lambdas" or "squared"; None: not known."""
+        return None
+
+    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective | None:
+        """Return what the trees follow, on some rows in query order; `keys` are the rows'.
+
+        None where it is not known.
+        """
         return None
 
     # -- training ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,7 @@ class BaggedRanker(Ranker):
     """
 
     kind: ClassVar[str] = "bag"
+    is_bag: ClassVar[bool] = True
     held: ClassVar[frozenset[str]] = frozenset({"base"})
     fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight"})
     models_: list[Ranker] = learned()
@@ -163,8 +165,6 @@ class BaggedRanker(Ranker):
         return learned | self._out_of_bag(listed, train)
 
     def _check_together(self) -> None:
-        if isinstance(self.base, BaggedRanker):
-            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
         if not isinstance(self.base, Ranker) or "valid" not in self.base.fit_takes:
             refuse(
                 "base",
@@ -172,6 +172,8 @@ class BaggedRanker(Ranker):
                 "a ranker to train, such as rg.LambdaMART()",
                 self.base,
             )
+        if self.base.is_bag:
+            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
         known = self.base.get_params(deep=False)
         if self.overfitting_tolerance is not None and "overfitting_tolerance" not in known:
             raise ParameterError(
@@ -222,6 +224,28 @@ class BaggedRanker(Ranker):
     def members(self) -> list[Any]:
         """Return the models of the bag."""
         return list(self.models_)
+
+    def averaged(self) -> tuple[list[Ranker], np.ndarray]:
+        """Return the models of the bag, and what each counts."""
+        return self.models_, self.weights_
+
+    def scaled_by_query(self) -> str | None:
+        """Return that the models' scores are, unless the bag takes their plain mean."""
+        return None if self.combine == "mean" else f"its models' scores (combine={self.combine!r})"
+
+    def tree_count(self) -> int | None:
+        """Return the number of trees of all models; None where one is not made of trees."""
+        counts = [model.tree_count() for model in self.models_]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def with_models(
+        self, models: list[Ranker], weights: np.ndarray, combine: str | None = None
+    ) -> BaggedRanker:
+        """Return the bag of other models, which count by other weights, or are combined so."""
+        changed = copy.copy(self)
+        changed.models_, changed.weights_ = models, weights
+        changed.combine = self.combine if combine is None else combine
+        return changed
 
     # -- the trained bag --------------------------------------------------------------------------
 
@@ -283,7 +307,10 @@ class BaggedRanker(Ranker):
     @property
     def n_trees_(self) -> int:
         """Number of trees of all models."""
-        return sum(getattr(one, "ensemble_").n_trees for one in self.models_)  # noqa: B009
+        n_trees = self.tree_count()
+        if n_trees is None:
+            raise AttributeError("n_trees_: the models are not all made of trees.")
+        return n_trees
 
     def summary(self) -> str:
         """Return a text about the bag."""
@@ -293,8 +320,9 @@ class BaggedRanker(Ranker):
             f"({type(self.models_[0]).__name__}), each on {self.query_fraction:.0%} of the "
             f"queries, combined by {self.combine}"
         ]
-        if all(hasattr(one, "ensemble_") for one in self.models_):
-            lines.append(f"{counted(self.n_trees_, 'tree')} in all")
+        n_trees = self.tree_count()
+        if n_trees is not None:
+            lines.append(f"{counted(n_trees, 'tree')} in all")
         if self.out_of_bag_ is not None:
             lines.append(f"out of bag {self.measure}: {self.out_of_bag_:.4f}")
         return "\n".join(lines)

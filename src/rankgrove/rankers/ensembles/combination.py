@@ -78,6 +78,10 @@ class CombinedRanker(Ranker):
         """Return the rankers that are combined."""
         return list(self.rankers_)
 
+    def combined(self) -> list[tuple[Any, float | None]]:
+        """Return the rankers and their weights."""
+        return list(zip(self.rankers_, self.weights_.tolist(), strict=True))
+
     def _target(self) -> Measure:
         return target_measure(self.measure)
 

@@ -126,8 +126,13 @@ class PreparedRanker(Ranker):
 
     # -- the features ---------------------------------------------------------------------------
 
+    def inside(self) -> Ranker:
+        """Return the ranker that sees the prepared features; this one where it is not trained."""
+        return self.ranker_ if hasattr(self, "ranker_") else self
+
     def prepared(self, data: QueryDataset) -> QueryDataset:
         """Return the data as the ranker sees it: its features, normalised; rows as they were."""
+        self._check_is_fitted()
         return self._prepared(data.with_n_features(self.n_features_in_), self.columns_)
 
     def _prepared(self, data: QueryDataset, columns: np.ndarray) -> QueryDataset:
@@ -190,12 +195,17 @@ class PreparedRanker(Ranker):
             raise AttributeError("ensemble_")
         return trees
 
+    def tree_count(self) -> int | None:
+        """Return the number of trees; None where features are normalised or it has no trees."""
+        trees = self.flat()
+        return None if trees is None else trees.n_trees
+
     @property
     def interrupted_(self) -> bool:
         """Whether Ctrl-C ended the training."""
         return bool(getattr(self.ranker_, "interrupted_", False))
 
-    def with_ranker(self, ranker: Ranker) -> PreparedRanker:
+    def with_inside(self, ranker: Ranker) -> PreparedRanker:
         """Return the same preparation of features for another ranker, as a pruned one."""
         changed = copy.copy(self)
         changed.ranker_ = ranker

@@ -87,6 +87,10 @@ class StackedRanker(NetRanker):
         """Return the rankers whose scores the net sees."""
         return list(self.rankers_)
 
+    def combined(self) -> list[tuple[Any, float | None]]:
+        """Return the rankers, whose scores a net combines."""
+        return [(ranker, None) for ranker in self.rankers_]
+
     def _fit(self, training: Training) -> dict[str, Any]:
         rankers = loaded_members(self.rankers, 1, type(self).__name__)
         stacked = replace(
@@ -101,6 +105,10 @@ class StackedRanker(NetRanker):
 
     def stacked(self, data: QueryDataset) -> QueryDataset:
         """Return the data with the rankers' scores in the place of its features."""
+        return self.prepared(data)
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return the data as the net sees it: the rankers' scores in the place of its features."""
         self._check_is_fitted()
         return self._stacked(self.rankers_, data)
 

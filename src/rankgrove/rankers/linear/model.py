@@ -57,6 +57,11 @@ class LinearPredictor(Ranker):
     ) -> np.ndarray:
         return score_linear(self.linear_, features, rows, n_threads)
 
+    def scaled_by_query(self) -> str | None:
+        """Return that features are, where the model scales them within every query."""
+        by_query = self.linear_.scaling in BY_QUERY
+        return f"features (scaling={self.linear_.scaling!r})" if by_query else None
+
     @property
     def coef_(self) -> np.ndarray:
         """The weights of the scaled features, or of the thresholds."""

@@ -24,8 +24,6 @@ from rankgrove.objectives.lambdas import (
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.fitting import row_weights
-from rankgrove.rankers.foreign_models import TreeRanker
-from rankgrove.rankers.trees.boosted import BoostedRanker
 from rankgrove.validation import counted, nearest, refuse
 
 _RULE = "a trained ranker of boosted trees, or the path of its model file"
@@ -102,12 +100,14 @@ def base_trees(
     data may have more features than the model.
     """
     try:
-        trees = base.flat_ensemble() if isinstance(base, BoostedRanker) else base.ensemble_
+        trees = base.all_trees()
     except DataError as error:
         raise DataError(
             f"{owner}: {error} Train the base model with submodel_weight=1, or go on from it by "
             "LambdaMART(submodel=...)."
         ) from None
+    if trees is None:  # a bag on chosen features, whose trees `_unprepared` joined
+        trees = base.ensemble_
     if trees.n_columns != 1:
         raise ParameterError(
             f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
@@ -148,17 +148,18 @@ def objective_for(
 
     Of another library's model that was trained on lambdas, those of `measure`.
     """
-    if objective == "auto" and isinstance(base, TreeRanker):
+    if objective == "auto":
         objective = base.trained_for or objective
     if objective == "auto":
-        if not isinstance(base, BoostedRanker):
+        base = copy.copy(base)
+        base.n_threads = n_threads
+        followed = base.objective_on(train, keys)
+        if followed is None:
             raise ParameterError(
                 f"It is not known what the base model, a {type(base).__name__}, was trained for: "
                 "choose objective='squared' (labels) or 'lambdas' (with measure=)."
             )
-        base = copy.copy(base)
-        base.n_threads = n_threads
-        return base.objective_on(train, keys)
+        return followed
     labels = train.grouped(train.y)
     if objective == "squared":
         return SquaredError(labels, train.query_ptr, row_weights(train))

@@ -391,7 +391,7 @@ class BoostedRanker(TreeModel):
                 f"The submodel ({describe(inner)}, weight {self.submodel_weight_:g}) and the trees "
                 "are not one ensemble: only boosted trees of weight 1 can be joined."
             )
-        below = inner.flat_ensemble() if isinstance(inner, BoostedRanker) else trees
+        below = inner.all_trees()
         if below.n_columns != 1:
             raise DataError(
                 f"The submodel has {below.n_columns} scores a row: it cannot be joined."
@@ -399,11 +399,16 @@ class BoostedRanker(TreeModel):
         joined = [part.tree(t) for part in (below, self.ensemble_) for t in range(part.n_trees)]
         return Ensemble.from_trees(joined, self.n_features_in_, below.base)
 
+    def all_trees(self) -> Ensemble:
+        """Return the trees, after those of the submodel."""
+        return self.flat_ensemble()
+
     def flat(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
         if self.submodel_ is None:
             return super().flat()
         inner = self.submodel_
+        # only another model of this class adds up its trees as this one does
         below = inner.flat() if isinstance(inner, BoostedRanker) else None
         if below is None or self.submodel_weight_ != 1.0:
             return None

@@ -337,6 +337,10 @@ class Trada(BoostedRanker):
         """Return nothing: the base model is kept for reference, not to score."""
         return []
 
+    def adapted_from(self) -> Ranker:
+        """Return the base model."""
+        return self.base_
+
     # -- the trained ranker -----------------------------------------------------------------------
 
     @property
