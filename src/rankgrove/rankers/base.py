@@ -530,8 +530,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         owner: str,
     ) -> Training:
         """Return the value that ``_fit`` is given; refuse validation data that does not fit."""
-        self.check_valid(bool(watched))
-        measures = named_measures(valid_measures, self._target(), bool(watched))
+        measures = self.check_validation(bool(watched), valid_measures)
         for name, data in watched.items():
             check_alike(data, name, train.n_features, train.given_names, type(self).__name__)
         return Training(train, watched, measures, callbacks, owner)
@@ -623,6 +622,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def check_valid(self, given: bool) -> None:
         """Refuse training without validation data where a parameter asks for it."""
         check_valid_given(given, self._needs_valid, type(self).__name__)
+
+    def check_validation(
+        self,
+        watched: bool,
+        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+    ) -> dict[str, Measure]:
+        """Return what is measured on validation data (`watched`: there is any), by name.
+
+        Refuse training without it where a parameter or `valid_measures` asks for it.
+        """
+        self.check_valid(watched)
+        return named_measures(valid_measures, self._target(), watched)
 
     @property
     def _needs_valid(self) -> str | None:

@@ -28,7 +28,6 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth.grower import check_layout
 from rankgrove.growth.splitting import SplitRules
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.lambdas import check_pairs
 from rankgrove.rankers.fitting import (
@@ -36,7 +35,6 @@ from rankgrove.rankers.fitting import (
     check_alike,
     digest_of,
     listed_callbacks,
-    named_measures,
     watch_of,
 )
 from rankgrove.rankers.given import check_names, valid_datasets
@@ -138,9 +136,7 @@ class FitsFiles(_Base):
         called = listed_callbacks(callbacks, owner)
         paths = _paths(files, owner)
         read = _reader(paths, reading, owner)
-        self.check_valid(valid is not None)
-        target = parse_measure(self.measure)
-        measures = named_measures(valid_measures, target, valid is not None)
+        measures = self.check_validation(valid is not None, valid_measures)
         with connected(cluster, len(paths), self.n_threads) as client:
             parts = Parts(client, paths, read, self.n_threads)
             try:

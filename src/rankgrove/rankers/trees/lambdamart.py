@@ -12,6 +12,7 @@ from rankgrove.boosting.loop import Objective
 from rankgrove.boosting.step import Grown, OptimalStep, Step
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.measures.parse import target_measure
@@ -221,6 +222,19 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
                 type(self).__name__,
                 "1 where there is no submodel",
                 self.submodel_weight,
+            )
+
+    def _check_fits_pairs(self, owner: str) -> None:
+        if parse_measure(self.measure).name != "pairs":
+            raise ParameterError(
+                f"{owner} follows RankNet's cost of pairs, and needs measure='pairs'. Got "
+                f"{str(self.measure)!r}; measures of rankings need labels."
+            )
+        if self._is_exact and self.step_on == "train":
+            raise ParameterError(
+                f"{owner}: exact weights are found on labels, and pairs have none: set "
+                "step='newton' and a number as submodel_weight, or step_on='valid' with validation "
+                "data that has labels."
             )
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
