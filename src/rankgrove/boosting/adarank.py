@@ -99,8 +99,8 @@ def adarank(
     importance = _Importance(query_weight, update == "cumulative")
 
     def weights(candidate: int, alpha: float) -> np.ndarray:
-        own = candidates.features[candidate], candidates.signs[candidate] * alpha
-        return np.bincount([*done.features, own[0]], [*done.steps, own[1]], n_features)
+        added = candidates.features[candidate], candidates.signs[candidate] * alpha
+        return np.bincount([*done.features, added[0]], [*done.steps, added[1]], n_features)
 
     try:
         for round in range(rounds):

@@ -41,10 +41,10 @@ class TreeCheckpoint(Checkpoint):
 
     def read(self, history: History) -> tuple[list[Tree], list[float], History] | None:
         """Return the trees, their weights and the history so far, or None: no checkpoint yet."""
-        found = self.read_state(history)
-        if found is None:
+        state = self.read_state(history)
+        if state is None:
             return None
-        content, arrays = found
+        content, arrays = state
         with self.reading():
             ensemble = Ensemble.from_arrays(arrays)
             if ensemble.n_features != self.n_features:

@@ -88,7 +88,7 @@ class FidelityRows:
 
     def _sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return A and B of every split, of shape (columns, where missing values go, bins)."""
-        maker, found = self._maker, []
+        maker, sums = self._maker, []
 
         def work(first: int, last: int) -> None:
             out = np.zeros((len(maker.columns), 2, 2, BINS), np.int64)
@@ -96,10 +96,10 @@ class FidelityRows:
                 first, last, self._scores, self._codes, maker.has_missing, self._unit, out,
                 *self._pairs.arrays(),
             )  # fmt: skip
-            found.append(out)
+            sums.append(out)
 
         self._run(work)
-        told = np.cumsum(np.sum(found, axis=0), axis=-1)[..., 1:] / self._unit
+        told = np.cumsum(np.sum(sums, axis=0), axis=-1)[..., 1:] / self._unit
         return told[:, 0], told[:, 1]
 
     def _loss(self, scores: np.ndarray) -> float:

@@ -62,8 +62,8 @@ class PartTraining:
 def used_bins(binner: Binner) -> np.ndarray:
     """Return the places in a histogram of the bins that rows can fall into: only they travel."""
     places = [
-        np.append(np.arange(own.size + 1), N_BINS - 1) + N_BINS * feature
-        for feature, own in enumerate(binner.thresholds)
+        np.append(np.arange(thresholds.size + 1), N_BINS - 1) + N_BINS * feature
+        for feature, thresholds in enumerate(binner.thresholds)
     ]
     return np.unique(np.concatenate(places))
 
@@ -90,11 +90,11 @@ class Part:
 
     def run(self, commands: Sequence[Command]) -> Any:
         """Do all commands in turn; return what the last one returns."""
-        found = None
+        answer = None
         with threads(self._n_threads):
             for name, *arguments in commands:
-                found = getattr(self, f"_{name}")(*arguments)
-        return found
+                answer = getattr(self, f"_{name}")(*arguments)
+        return answer
 
     # -- before training ------------------------------------------------------------------------
 
@@ -233,8 +233,8 @@ def _digest(data: QueryDataset, codes: np.ndarray) -> str:
     total = 0
     for key, start, end in zip(data.query_keys, borders, borders[1:], strict=False):
         digest = hashlib.blake2b(key.tobytes(), digest_size=16)
-        for own in (labels[start:end], weight[start:end], codes[start:end]):
-            digest.update(np.ascontiguousarray(own).view(np.uint8).data)
+        for array in (labels[start:end], weight[start:end], codes[start:end]):
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         total += int.from_bytes(digest.digest(), "little")
     return f"{total:x}"
 

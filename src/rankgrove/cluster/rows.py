@@ -141,11 +141,11 @@ class ClusterRows:
 
     def largest(self) -> list[float]:
         """Return the largest magnitudes."""
-        return [float(np.max(own)) for own in zip(*self._ask("largest"), strict=True)]
+        return [float(np.max(of_parts)) for of_parts in zip(*self._ask("largest"), strict=True)]
 
     def magnitudes(self, exponents: list[int]) -> list[int]:
         """Return the sums of magnitudes, in units of ``2**-exponent``."""
-        return [sum(own) for own in zip(*self._ask("magnitudes", exponents), strict=True)]
+        return [sum(of_parts) for of_parts in zip(*self._ask("magnitudes", exponents), strict=True)]
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
         """Round all numbers, times ``2**exponent``; draw is (seed, round). A tree begins."""
@@ -176,8 +176,8 @@ class ClusterRows:
 
     def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
         """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
-        found = self._ask("leaf_sums", self.n_chosen, largest)
-        return [np.sum(own, axis=0) for own in zip(*found, strict=True)]
+        answers = self._ask("leaf_sums", self.n_chosen, largest)
+        return [np.sum(of_parts, axis=0) for of_parts in zip(*answers, strict=True)]
 
     def _add_up(self, answers: list[np.ndarray]) -> None:
         """Add up the workers' histograms, bins in use only; the other bins are 0."""

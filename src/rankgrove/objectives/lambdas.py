@@ -164,6 +164,6 @@ def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
     rows = np.empty(row_keys.size, np.int64)
     for n in np.unique(sizes):  # queries of one size are sorted side by side
         first = starts[sizes == n, None]
-        own = first + np.arange(n)
-        rows[own] = first + np.argsort(row_keys[own], axis=1, kind="stable")
+        places = first + np.arange(n)
+        rows[places] = first + np.argsort(row_keys[places], axis=1, kind="stable")
     return rows

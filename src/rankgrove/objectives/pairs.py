@@ -84,10 +84,10 @@ def check_preferences(
     return Preferences(first, second, target, counts)
 
 
-def _column(name: str, given: Any, n: int, owner: str, high: float | None) -> np.ndarray:
+def _column(name: str, values: Any, n: int, owner: str, high: float | None) -> np.ndarray:
     """Return one float64 a pair, of a number for all or one each, between 0 and `high`."""
     try:
-        array = np.array(given, np.float64)
+        array = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{owner}: {name} must be numbers: {error}.") from None
     if array.shape not in ((), (n,)):
@@ -234,7 +234,7 @@ def pair_groups(
     documents, place = np.unique(ends, return_inverse=True)
     ptr = np.searchsorted(documents, np.arange(begins.size + 1) * n_rows)
     place = place.reshape(2, -1) - ptr[unit]
-    own = group_keys[group[begins]]
+    key = group_keys[group[begins]]
     return PairGroups(
         documents % n_rows,
         ptr,
@@ -243,7 +243,7 @@ def pair_groups(
         place[1],
         chosen.probability,
         chosen.weight,
-        np.where(part[begins] == 0, own, mix64(own + part[begins].astype(np.uint64))),
+        np.where(part[begins] == 0, key, mix64(key + part[begins].astype(np.uint64))),
     )
 
 

@@ -193,7 +193,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
         raise DataError("The target's features must be the source's, by name, and then others.")
     parts = []
     for data, mark, factor in ((source, "source ", 1.0), (target, "target ", weight)):
-        own = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        query_weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         parts.append(
             QueryDataset.from_parts(
                 _widened(data.X, target.n_features),
@@ -201,7 +201,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
                 np.array([f"{mark}{name}" for name in data.query_ids.tolist()]),
                 data.query_of_row,
                 weight=data.weight,
-                query_weight=factor * own,
+                query_weight=factor * query_weight,
                 feature_names=names,
                 docid=data.docid_column,
                 base_score=None,

@@ -142,20 +142,20 @@ def _format(path: Path, to: str | None) -> str:
 
 def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
     n = ranker.n_features_in_
-    own = getattr(ranker, "feature_names_", None) if features is None else features
-    if own is None:
+    names = getattr(ranker, "feature_names_", None) if features is None else features
+    if names is None:
         return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False)
-    if isinstance(own, str) or not all(isinstance(one, str) and one for one in own):
+    if isinstance(names, str) or not all(isinstance(feature, str) and feature for feature in names):
         refuse("features", "convert", "a list of names", features)
-    if len(own) != n:
+    if len(names) != n:
         raise ParameterError(
-            f"convert: the model has {counted(n, 'feature')}; {len(own)} names were given. Name "
+            f"convert: the model has {counted(n, 'feature')}; {len(names)} names were given. Name "
             "all of them, in their order."
         )
-    if len(set(own)) < n:
-        twice = next(one for at, one in enumerate(own) if one in own[:at])
+    if len(set(names)) < n:
+        twice = next(feature for at, feature in enumerate(names) if feature in names[:at])
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
-    return Labels(name or path.stem, list(own), True)
+    return Labels(name or path.stem, list(names), True)
 
 
 # -- one model of a ranker ------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _may_have_learned_missing(ranker: Any) -> bool:
     """Return whether a ranker, or one that it is made of, may have seen missing values."""
     for name in ("models_", "rankers_"):
         if hasattr(ranker, name):
-            return any(_may_have_learned_missing(one) for one in getattr(ranker, name))
+            return any(_may_have_learned_missing(member) for member in getattr(ranker, name))
     below = getattr(ranker, "submodel_", None)
     if below is not None and _may_have_learned_missing(below):
         return True

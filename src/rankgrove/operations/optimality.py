@@ -81,9 +81,9 @@ def check_local_optimum(
         raise DataError(f"{OWNER} needs a QueryDataset. Got {type(data).__name__} instead.")
     check_real("p0", OWNER, p0, above=0.0)
     check_real("confidence", OWNER, confidence, above=0.0)
-    for name, given in (("p0", p0), ("confidence", confidence)):
-        if given >= 1.0:
-            refuse(name, OWNER, "below 1", given)
+    for name, share in (("p0", p0), ("confidence", confidence)):
+        if share >= 1.0:
+            refuse(name, OWNER, "below 1", share)
     if directions_needed(p0, confidence) > MOST_DIRECTIONS:
         refuse(
             "p0",
@@ -97,13 +97,13 @@ def check_local_optimum(
     if coordinates is not None:
         check_integer("coordinates", OWNER, coordinates, low=0)
     check_integer("random_state", OWNER, random_state, low=0)
-    own = getattr(model, "measure", None) if measure is None else measure
+    chosen = getattr(model, "measure", None) if measure is None else measure
     if isinstance(model, Ranker):
         data = model.prepared(data)
     scores, weights = _as_function(model, data, n_threads)
-    if own is None:
+    if chosen is None:
         refuse("measure", OWNER, "given: the model has none of its own", measure)
-    prepared = target_measure(own).prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    prepared = target_measure(chosen).prepare(data.grouped(data.y), data.query_ptr, n_threads)
     return local_optimum(
         scores,
         weights,
@@ -141,9 +141,9 @@ def _as_function(
                 f"{OWNER}: the model takes {linear.n_features} features; the data has "
                 f"{data.n_features}."
             )
-        kept, (scaled, own) = linear, scaled_rows(data, linear.scaling, n_threads)
+        kept, (scaled, places) = linear, scaled_rows(data, linear.scaling, n_threads)
         return (
-            lambda some: score_linear(replace(kept, weights=some), scaled, own, 1),
+            lambda some: score_linear(replace(kept, weights=some), scaled, places, 1),
             kept.weights,
         )
     could_be_trained = isinstance(model, NetRanker | LinearPredictor)

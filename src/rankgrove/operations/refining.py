@@ -110,7 +110,7 @@ def refine_weights(
             f"{owner}: the score of this {type(model).__name__} is not the sum of its trees, so "
             "that they have no weights."
         )
-    found = refine(
+    refinement = refine(
         prepared,
         ensemble,
         trees,
@@ -121,8 +121,8 @@ def refine_weights(
         callback=callback,
     )
     refined = model.truncated(ensemble.n_trees)
-    of_leaves = np.repeat(found.weights, np.diff(ensemble.leaf_ptr))
+    of_leaves = np.repeat(refinement.weights, np.diff(ensemble.leaf_ptr))
     refined.ensemble_ = replace(ensemble, value=of_leaves * ensemble.value)
-    refined.steps_ = (found.weights * np.array(refined.steps_)).tolist()
+    refined.steps_ = (refinement.weights * np.array(refined.steps_)).tolist()
     refined.history_, refined.best_round_ = {}, None  # they were those of the old weights
-    return RefinedWeights(refined, found.weights, found.values, found.rounds)
+    return RefinedWeights(refined, refinement.weights, refinement.values, refinement.rounds)

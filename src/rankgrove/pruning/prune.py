@@ -191,7 +191,7 @@ class Pruner:
         if self._scale is None:
             start = self._total({p: self._entering(p, scores) for p, scores in rest.items()})
             other = np.sum([self.parts[p].share * x for p, x in along.items()], axis=0)
-            found = sweep(
+            best = sweep(
                 self._first,
                 start,
                 other,
@@ -202,7 +202,7 @@ class Pruner:
                 keep_curve=False,
                 n_threads=self._n_threads,
             )
-            return float(found.alpha)
+            return float(best.alpha)
         # Scaled within queries, the total is no line in the weights: some steps are tried.
         tried = [0.0, 0.5, 1.0, 1.5]
         values = []
@@ -226,4 +226,6 @@ class Pruner:
     def _values(self, fresh: Mapping[int, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """Return every query's value of every measure, as the parts are now."""
         ranking = rank(self._total(fresh or {}), self._first.query_ptr, self._n_threads)
-        return {n: one.values(ranking, self._n_threads) for n, one in self.prepared.items()}
+        return {
+            n: prepared.values(ranking, self._n_threads) for n, prepared in self.prepared.items()
+        }

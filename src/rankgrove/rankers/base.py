@@ -139,11 +139,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         KINDS[cls.kind] = cls
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
+    def __new__(cls, *_: Any, **params: Any) -> Self:
         """Refuse an unknown parameter with the nearest name, where Python would name none."""
-        own = inspect.signature(cls.__init__).parameters.values()
-        if not any(one.kind is one.VAR_KEYWORD for one in own):
-            cls._refuse_unknown(given)
+        signature = inspect.signature(cls.__init__).parameters.values()
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature):
+            cls._refuse_unknown(params)
         return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -258,10 +258,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input: give it those of training, in their "
                 "order."
             )
-        given = frame_names(X)
+        names = frame_names(X)
         if isinstance(X, QueryDataset) and X.has_feature_names:
-            given = list(X.feature_names)
-        check_names(getattr(self, "feature_names_", None), given, owner)
+            names = list(X.feature_names)
+        check_names(getattr(self, "feature_names_", None), names, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
 
@@ -340,19 +340,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
         """Build the trained ranker of a model file."""
-        made = untrained(cls.kind, content["parameters"])
-        made.saw_missing_ = content.get("saw_missing")
-        if made.saw_missing_ not in (None, True, False):
+        ranker = untrained(cls.kind, content["parameters"])
+        ranker.saw_missing_ = content.get("saw_missing")
+        if ranker.saw_missing_ not in (None, True, False):
             raise ModelFileError("Its 'saw_missing' is neither true nor false: it is damaged.")
-        made.n_features_in_ = int(content["n_features"])
+        ranker.n_features_in_ = int(content["n_features"])
         if "absent" in content:
-            made.absent_ = check_absent(content["absent"], cls.__name__)
+            ranker.absent_ = check_absent(content["absent"], cls.__name__)
         if "feature_names" in content:
-            made.feature_names_ = tuple(content["feature_names"])
+            ranker.feature_names_ = tuple(content["feature_names"])
         if "pruning" in content:
-            made.pruning_ = content["pruning"]
-        made._restore(content, arrays)
-        return made
+            ranker.pruning_ = content["pruning"]
+        ranker._restore(content, arrays)
+        return ranker
 
     # -- what a trained ranker is made of ---------------------------------------------------------
 
@@ -710,8 +710,8 @@ def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
     """Return the ranker of a kind with parameters that a model file has; unknown ones are left."""
     ranker = class_of(kind)
     known = ranker().get_params(deep=False)
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
-    return ranker(**{k: v for k, v in given.items() if k in known})
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
+    return ranker(**{k: v for k, v in values.items() if k in known})
 
 
 def plain_parameters(ranker: Ranker) -> dict[str, Any]:
@@ -730,5 +730,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

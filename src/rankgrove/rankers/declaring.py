@@ -93,9 +93,9 @@ def _constructor(ranker: type, declared: dict[str, Parameter]) -> Callable[..., 
     listed = ", ".join(f"{name}=_defaults[{name!r}].default" for name in declared)
     body = "".join(f"        self.{name} = {name}\n" for name in declared)
     text = f"def _make(_defaults):\n    def __init__(self, {listed}):\n{body}    return __init__\n"
-    made: dict[str, Any] = {}
-    exec(text, vars(sys.modules[ranker.__module__]), made)
-    init: Callable[..., None] = made["_make"](declared)
+    namespace: dict[str, Any] = {}
+    exec(text, vars(sys.modules[ranker.__module__]), namespace)
+    init: Callable[..., None] = namespace["_make"](declared)
     init.__qualname__ = f"{ranker.__qualname__}.__init__"
     annotations = inspect.get_annotations(ranker)
     init.__annotations__ = {name: annotations[name] for name in declared} | {"return": None}
@@ -109,9 +109,9 @@ def _with_section(doc: str, declared: dict[str, Parameter]) -> str:
         lines += textwrap.wrap(f"{name} : {what.meaning}", _WIDTH, subsequent_indent="    ")
     section = "\n".join(lines)
     for title in ("Attributes\n----------", "Examples\n--------"):
-        before, found, after = doc.partition(title)
-        if found:
-            return f"{before}{section}\n\n{found}{after}"
+        before, heading, after = doc.partition(title)
+        if heading:
+            return f"{before}{section}\n\n{heading}{after}"
     return f"{doc}\n\n{section}"
 
 

@@ -89,18 +89,18 @@ class TreeRanker(TreeModel):
     @classmethod
     def of(cls, model: Foreign) -> TreeRanker:
         """Return the ranker of a model that was read."""
-        made = cls()
-        made.ensemble_ = model.ensemble
-        made.source_ = model.source
-        made.objective_ = model.objective
-        made.n_classes_ = model.ensemble.n_columns if model.classes else 1
-        made.least_features_ = model.least_features
-        made.n_features_in_ = model.ensemble.n_features
+        ranker = cls()
+        ranker.ensemble_ = model.ensemble
+        ranker.source_ = model.source
+        ranker.objective_ = model.objective
+        ranker.n_classes_ = model.ensemble.n_columns if model.classes else 1
+        ranker.least_features_ = model.least_features
+        ranker.n_features_in_ = model.ensemble.n_features
         if model.feature_names is not None:
-            made.feature_names_ = model.feature_names
-        made.steps_ = [1.0] * model.ensemble.n_trees
-        made._average(model.averaged)
-        return made
+            ranker.feature_names_ = model.feature_names
+        ranker.steps_ = [1.0] * model.ensemble.n_trees
+        ranker._average(model.averaged)
+        return ranker
 
     def _average(self, averaged: Averaged | None) -> None:
         """Take how a random forest's scores are made; None: they are sums."""
@@ -119,8 +119,8 @@ class TreeRanker(TreeModel):
 
     def raw_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return the library's raw scores: one a row, or of shape (rows, classes)."""
-        found = self._columns(*self._checked_input(X, "raw_scores", n_threads))
-        return found if found.ndim == 1 else np.ascontiguousarray(found.T)
+        scores = self._columns(*self._checked_input(X, "raw_scores", n_threads))
+        return scores if scores.ndim == 1 else np.ascontiguousarray(scores.T)
 
     def _columns(
         self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
@@ -148,9 +148,9 @@ class TreeRanker(TreeModel):
     def _scores(
         self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
     ) -> np.ndarray:
-        found = self._columns(features, rows, n_threads)
-        if found.ndim == 1:
-            return found
+        scores = self._columns(features, rows, n_threads)
+        if scores.ndim == 1:
+            return scores
         if self.n_classes_ == 1:
             raise DataError(
                 f"The model has {self.ensemble_.n_columns} scores a row ({self.objective_}), which "
@@ -158,7 +158,7 @@ class TreeRanker(TreeModel):
                 "them."
             )
         labels = np.arange(float(self.n_classes_))
-        return FORMS["classes"].expected(found, labels, n_threads)
+        return FORMS["classes"].expected(scores, labels, n_threads)
 
     @property
     def trained_for(self) -> str | None:
@@ -171,10 +171,10 @@ class TreeRanker(TreeModel):
         """Return the ranker for data that may have more features than the file knows of."""
         if not self.least_features_ or data.n_features <= self.n_features_in_:
             return self
-        made = copy.copy(self)
-        made.ensemble_ = replace(self.ensemble_, n_features=data.n_features)
-        made.n_features_in_ = data.n_features
-        return made
+        wider = copy.copy(self)
+        wider.ensemble_ = replace(self.ensemble_, n_features=data.n_features)
+        wider.n_features_in_ = data.n_features
+        return wider
 
     def summary(self) -> str:
         """Return a text about the model."""
@@ -259,11 +259,11 @@ class WeightRanker(LinearPredictor):
     @classmethod
     def of(cls, model: ForeignWeights) -> WeightRanker:
         """Return the ranker of a model that was read."""
-        made = cls()
-        made.source_, made.objective_ = model.source, model.objective
-        made.n_features_in_ = int(model.feature.max(initial=0)) + 1
-        made._take_terms(model.feature, model.weight, model.intercept)
-        return made
+        ranker = cls()
+        ranker.source_, ranker.objective_ = model.source, model.objective
+        ranker.n_features_in_ = int(model.feature.max(initial=0)) + 1
+        ranker._take_terms(model.feature, model.weight, model.intercept)
+        return ranker
 
     def _take_terms(self, feature: np.ndarray, weight: np.ndarray, intercept: float) -> None:
         self.terms_ = (feature, weight)
@@ -292,10 +292,10 @@ class WeightRanker(LinearPredictor):
         """Return the ranker for data that may have more features than the file knows of."""
         if data.n_features <= self.n_features_in_:
             return self
-        made = copy.copy(self)
-        made.n_features_in_ = data.n_features
-        made._take_terms(*self.terms_, self.linear_.intercept)
-        return made
+        wider = copy.copy(self)
+        wider.n_features_in_ = data.n_features
+        wider._take_terms(*self.terms_, self.linear_.intercept)
+        return wider
 
     def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         features, rows = features_of(X, owner)

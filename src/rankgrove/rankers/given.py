@@ -29,7 +29,7 @@ def as_dataset(
 ) -> QueryDataset:
     """Return the data set that a caller gave as one, or as features, labels and query ids."""
     if isinstance(X, QueryDataset):
-        if any(given is not None for given in (y, qid, weight, query_weight, base_score)):
+        if any(argument is not None for argument in (y, qid, weight, query_weight, base_score)):
             raise DataError(
                 f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
                 "scores: give them to it."
@@ -95,9 +95,9 @@ def valid_datasets(
     if valid is None:
         return {}
     if isinstance(valid, dict):
-        return {str(name): _one_valid(one, owner) for name, one in valid.items()}
+        return {str(name): _one_valid(data, owner) for name, data in valid.items()}
     if isinstance(valid, list):
-        return {f"valid {i}": _one_valid(one, owner) for i, one in enumerate(valid, 1)}
+        return {f"valid {i}": _one_valid(data, owner) for i, data in enumerate(valid, 1)}
     return {"valid": _one_valid(valid, owner)}
 
 
@@ -119,28 +119,28 @@ def _eval_sets(eval_set: Any, eval_group: Any, eval_qid: Any, owner: str) -> lis
     """Return (X, y) pairs with their queries as (X, y, qid)."""
     sets = [eval_set] if isinstance(eval_set, tuple | QueryDataset) else list(eval_set)
     queries: dict[str, list[Any]] = {}
-    for name, given in (("eval_group", eval_group), ("eval_qid", eval_qid)):
-        listed = [None] * len(sets) if given is None else list(given)
+    for name, values in (("eval_group", eval_group), ("eval_qid", eval_qid)):
+        listed = [None] * len(sets) if values is None else list(values)
         if len(listed) != len(sets):
             raise DataError(
                 f"{owner}: {name} has {len(listed)} entries for {counted(len(sets), 'eval_set')}: "
                 "give a list of one for each."
             )
         queries[name] = listed
-    made: list[Any] = []
-    for one, group, qid in zip(sets, *queries.values(), strict=True):
-        if not (isinstance(one, tuple | list) and len(one) == 2):
-            made.append(one)
+    datasets: list[Any] = []
+    for data, group, qid in zip(sets, *queries.values(), strict=True):
+        if not (isinstance(data, tuple | list) and len(data) == 2):
+            datasets.append(data)
             continue
-        X, y = one
-        found = query_ids(qid, group, owner, np.size(y))
-        if found is None:
+        X, y = data
+        ids = query_ids(qid, group, owner, np.size(y))
+        if ids is None:
             raise DataError(
                 f"{owner}: validation measures rankings within queries: give eval_group (rows of "
                 "every query) or eval_qid with eval_set."
             )
-        made.append((X, y, found))
-    return made
+        datasets.append((X, y, ids))
+    return datasets
 
 
 def _one_valid(valid: Any, owner: str) -> QueryDataset:
@@ -165,12 +165,12 @@ def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
     return sample_weight if weight is None else weight
 
 
-def refuse_file(given: Any, owner: str) -> None:
+def refuse_file(data: Any, owner: str) -> None:
     """Refuse the name of a file in the place of data."""
-    if isinstance(given, str | Path):
+    if isinstance(data, str | Path):
         raise DataError(
             f"{owner} takes data, not the name of a file: read it first, by "
-            f"rg.read_letor({str(given)!r}), or rg.read_table of a CSV or parquet file."
+            f"rg.read_letor({str(data)!r}), or rg.read_table of a CSV or parquet file."
         )
 
 
@@ -198,16 +198,16 @@ def frame_names(X: Any) -> list[str] | None:
     return [str(name) for name in column_names(X)]
 
 
-def check_names(expected: Sequence[str] | None, given: Sequence[str] | None, owner: str) -> None:
+def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, owner: str) -> None:
     """Refuse data whose features have other names, or stand in another order, than in training."""
-    if expected is None or given is None or list(expected) == list(given):
+    if expected is None or names is None or list(expected) == list(names):
         return
-    if sorted(expected) == sorted(given):
+    if sorted(expected) == sorted(names):
         raise DataError(
             f"{owner}: the features have the names of the training data, but in another order. "
             f"Put them in this order: {', '.join(expected[:5])}, ..."
         )
-    other = next(name for name in given if name not in set(expected))
+    other = next(name for name in names if name not in set(expected))
     raise DataError(
         f"{owner}: the data has a feature {other!r} that the training data did not have"
         f"{nearest(other, expected)}."

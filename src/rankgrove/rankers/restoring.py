@@ -46,8 +46,8 @@ def _checked(
         if any(len(values) < best for values in measures.values()):
             raise ValueError(f"a history that ends before its best round, {best}.")
     # how to run is the caller's to say: a file could name a checkpoint to write to
-    own = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
-    ranker = ranker_class.restore({**content, "parameters": own}, arrays)
+    of_learning = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
+    ranker = ranker_class.restore({**content, "parameters": of_learning}, arrays)
     _check_model(ranker)
     for member in ranker.members():
         _check_member(member, ranker)
@@ -83,8 +83,8 @@ def _rounds(value: Any, word: str) -> None:
     if not isinstance(value, list):
         sense.whole(value, word)
         return
-    for one in value:
-        if sense.numbers(one, word).size != 3:
+    for step in value:
+        if sense.numbers(step, word).size != 3:
             raise ValueError(f"{word} must be feature, weight and value of every one.")
 
 
@@ -95,16 +95,16 @@ def _objective(value: Any, word: str) -> None:
 
 def _solution(value: Any, word: str) -> None:
     sense.number(sense.table(value, word)["C"], "C")
-    for one in value.values():
-        if not isinstance(one, str | int | float | None):
+    for item in value.values():
+        if not isinstance(item, str | int | float | None):
             raise ValueError(f"{word} must hold plain values.")
 
 
 def _solutions(value: Any, word: str) -> None:
     if not isinstance(value, list) or not value:
         raise ValueError(f"{word} must be a list.")
-    for one in value:
-        _solution(one, word)
+    for solution in value:
+        _solution(solution, word)
 
 
 def _skipped(value: Any, word: str) -> None:
@@ -160,8 +160,8 @@ def _check_model(ranker: Ranker) -> None:
     if not isinstance(n_rounds, int) or not getattr(ranker, "rounds_", [0]):
         raise ValueError("no number of rounds.")
     if hasattr(ranker, "solutions_"):
-        tried = [one["C"] for one in ranker.solutions_]
-        lengths = {len(v) for one in ranker.history_.values() for v in one.values()}
+        tried = [solution["C"] for solution in ranker.solutions_]
+        lengths = {len(v) for measures in ranker.history_.values() for v in measures.values()}
         if ranker.C_ not in tried or not lengths <= {len(tried)}:
             raise ValueError("C is none of those that were tried, or their history is not whole.")
     if ensemble is None:

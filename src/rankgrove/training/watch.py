@@ -108,35 +108,38 @@ class Watch:
         self.patience = patience
         self.start = start
         self.history: History = {
-            name: {measure: [] for measure in one.measures} for name, one in self.watched.items()
+            name: {measure: [] for measure in watched.measures}
+            for name, watched in self.watched.items()
         }
         if history is not None:
-            self.history = {n: {m: list(v) for m, v in one.items()} for n, one in history.items()}
+            self.history = {
+                n: {m: list(v) for m, v in measures.items()} for n, measures in history.items()
+            }
 
     def look(self, trees: Sequence[Tree]) -> None:
         """Add the values of a round's trees, one a column, and measure."""
-        for one in self.watched.values():
+        for watched in self.watched.values():
             for column, tree in enumerate(trees):
-                one.add(tree, column)
+                watched.add(tree, column)
         self.record()
 
     def record(self) -> None:
         """Measure all scores as they stand: the values of one more round."""
-        for name, one in self.watched.items():
-            for measure, value in one.values().items():
+        for name, watched in self.watched.items():
+            for measure, value in watched.values().items():
                 self.history[name][measure].append(value)
 
     def catch_up(self, trees: Sequence[Tree]) -> None:
         """Add the trees of rounds that are already in the history."""
-        for one in self.watched.values():
+        for watched in self.watched.values():
             for t, tree in enumerate(trees):
-                one.add(tree, t % len(one.scores))
+                watched.add(tree, t % len(watched.scores))
 
     def cut(self, rounds: int) -> None:
         """Forget what came after so many rounds."""
         self.history = {
-            name: {measure: values[:rounds] for measure, values in one.items()}
-            for name, one in self.history.items()
+            name: {measure: values[:rounds] for measure, values in measures.items()}
+            for name, measures in self.history.items()
         }
 
     @property

@@ -191,9 +191,9 @@ class BaggedRanker(Ranker):
         base = clone(self.base)
         if self.overfitting_tolerance is not None:
             base.set_params(overfitting_tolerance=self.overfitting_tolerance)
-        own = base.get_params(deep=False)
+        known = base.get_params(deep=False)
         off = {"progress": False, "checkpoint": None}
-        return base.set_params(**{name: value for name, value in off.items() if name in own})
+        return base.set_params(**{name: value for name, value in off.items() if name in known})
 
     def _folder(self, base: Ranker, training: Training) -> BagFolder | None:
         if self.checkpoint is None:
@@ -330,7 +330,7 @@ class BaggedRanker(Ranker):
     @property
     def interrupted_(self) -> bool:
         """Whether Ctrl-C ended the training of some model."""
-        return any(getattr(one, "interrupted_", False) for one in self.models_)
+        return any(getattr(model, "interrupted_", False) for model in self.models_)
 
     # -- the model file ---------------------------------------------------------------------------
 
@@ -338,9 +338,9 @@ class BaggedRanker(Ranker):
         packed: list[dict[str, Any]] = []
         arrays: dict[str, np.ndarray] = {}
         for m, model in enumerate(self.models_):
-            content, own = pack(model, f"model {m}")
+            content, inside = pack(model, f"model {m}")
             packed.append(content)
-            arrays |= own
+            arrays |= inside
         return {
             "base": {"kind": self.base.kind, "parameters": plain_parameters(self.base)},
             "models": packed,
@@ -350,7 +350,7 @@ class BaggedRanker(Ranker):
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         packed = content["models"]
-        self.models_ = [unpack(one, arrays, f"model {m}") for m, one in enumerate(packed)]
+        self.models_ = [unpack(model, arrays, f"model {m}") for m, model in enumerate(packed)]
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
         self.out_of_bag_scores_ = None

@@ -105,7 +105,7 @@ class CombinedRanker(Ranker):
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
         return weighted_sum(
-            [member_scores(one, X, threads) for one in self.rankers_], self.weights_
+            [member_scores(ranker, X, threads) for ranker in self.rankers_], self.weights_
         )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -141,7 +141,7 @@ def search_weights(
         refuse("rankers", owner, "a list of trained rankers or of scores", rankers)
     if len(rankers) < 2:
         raise ParameterError(f"{owner} needs at least two rankers. Got {len(rankers)}.")
-    columns = [data.grouped(scores_of(one, data, owner)[1]) for one in rankers]
+    columns = [data.grouped(scores_of(ranker, data, owner)[1]) for ranker in rankers]
     prepared = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
         raise DataError(

@@ -130,7 +130,7 @@ class StackedRanker(NetRanker):
 
     def _columns(self, rankers: Sequence[Any], X: Any, n_threads: int | None) -> np.ndarray:
         """Return the rankers' scores, one column each, in the caller's order of rows."""
-        columns = [member_scores(one, X, n_threads) for one in rankers]
+        columns = [member_scores(ranker, X, n_threads) for ranker in rankers]
         for i, column in enumerate(columns):
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
@@ -153,10 +153,10 @@ class StackedRanker(NetRanker):
         """Return a text about the model: its net, its rankers, and their weights."""
         lines = [super().summary()]
         weights = None if self.network_.hidden else self.weights_.tolist()
-        for i, one in enumerate(self.rankers_):
-            text = f"ranker {i + 1}: {type(one).__name__}"
-            own = getattr(one, "measure", None)
-            text += "" if own is None else f" for {own}"
+        for i, ranker in enumerate(self.rankers_):
+            text = f"ranker {i + 1}: {type(ranker).__name__}"
+            measure = getattr(ranker, "measure", None)
+            text += "" if measure is None else f" for {measure}"
             lines.append(text if weights is None else f"{text}, weight {weights[i]:.4g}")
         return "\n".join(lines)
 

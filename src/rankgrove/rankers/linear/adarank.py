@@ -235,7 +235,7 @@ class AdaRank(LinearPredictor):
     # -- for the base class -----------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        rounds = [list(one) for one in self.rounds_]
+        rounds = [list(step) for step in self.rounds_]
         return self._content() | {"rounds": rounds}, self.linear_.to_arrays()
 
     def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

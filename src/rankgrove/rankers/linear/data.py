@@ -184,8 +184,8 @@ def _kept_queries(
             )
         return ~equal, {"all labels equal": int(equal.sum())}
     good = labels >= relevant
-    found = np.add.reduceat(good.astype(np.int64), query_ptr[:-1])
-    none, all_ = found == 0, found == np.diff(query_ptr)
+    n_relevant = np.add.reduceat(good.astype(np.int64), query_ptr[:-1])
+    none, all_ = n_relevant == 0, n_relevant == np.diff(query_ptr)
     skipped = {"nothing relevant": int(none.sum()), "nothing irrelevant": int(all_.sum())}
     kept = ~(none | all_)
     if not kept.any():

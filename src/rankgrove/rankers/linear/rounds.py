@@ -140,8 +140,8 @@ class LinearRoundsRanker(LinearPredictor):
         try:
             for weights, objective, intercept in self._rounds(data):
                 linear = data.linear(weights, intercept)
-                for name, one in watch.watched.items():
-                    one.scores[0] = score_linear(linear, *shown[name], self.n_threads)
+                for name, valid in watch.watched.items():
+                    valid.scores[0] = score_linear(linear, *shown[name], self.n_threads)
                 watch.record()
                 end.objective.append(float(objective))
                 end.round, end.linear = end.round + 1, linear

@@ -29,44 +29,44 @@ from rankgrove.validation import counted, nearest, refuse
 _RULE = "a trained ranker of boosted trees, or the path of its model file"
 
 
-def check_dataset(name: str, owner: str, given: Any) -> None:
+def check_dataset(name: str, owner: str, data: Any) -> None:
     """Refuse anything but a data set."""
-    if not isinstance(given, QueryDataset):
-        shown = repr(given) if isinstance(given, str | Path) else type(given).__name__
+    if not isinstance(data, QueryDataset):
+        shown = repr(data) if isinstance(data, str | Path) else type(data).__name__
         raise DataError(
             f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
             f"Got {shown}."
         )
 
 
-def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
+def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
     """Return the ranker that the parameter of a name stands for."""
     rule = f"The {name!r} parameter of {owner} must be {_RULE}."
-    if isinstance(given, str | Path):
-        if not Path(given).exists():
-            refuse(name, owner, _RULE + ", and there is no such file", str(given))
+    if isinstance(base, str | Path):
+        if not Path(base).exists():
+            refuse(name, owner, _RULE + ", and there is no such file", str(base))
         from rankgrove.rankers.load import load  # it knows all rankers
 
-        given = load(given)
-    if type(given).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
-        given = given.estimator
-    if not isinstance(given, Ranker):
-        inside = getattr(given, "ranker", None)
+        base = load(base)
+    if type(base).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
+        base = base.estimator
+    if not isinstance(base, Ranker):
+        inside = getattr(base, "ranker", None)
         if isinstance(inside, Ranker):  # what a search for weights found
             remedy = "give its .ranker"
             if not hasattr(inside, "ensemble_"):
                 remedy = "give one of the rankers that its .ranker combines"
-            raise ParameterError(f"{rule} Got {type(given).__name__}: {remedy}.")
-        refuse(name, owner, _RULE, given)
-    given = _unprepared(given)
-    if not hasattr(given, "n_features_in_"):
+            raise ParameterError(f"{rule} Got {type(base).__name__}: {remedy}.")
+        refuse(name, owner, _RULE, base)
+    base = _unprepared(base)
+    if not hasattr(base, "n_features_in_"):
         raise ParameterError(
-            f"The {name!r} parameter of {owner} must be trained, and this {type(given).__name__} "
+            f"The {name!r} parameter of {owner} must be trained, and this {type(base).__name__} "
             "is not: train it on the source's data first."
         )
-    if not isinstance(getattr(given, "ensemble_", None), Ensemble):
-        kind = type(given).__name__
-        if hasattr(given, "models_"):
+    if not isinstance(getattr(base, "ensemble_", None), Ensemble):
+        kind = type(base).__name__
+        if hasattr(base, "models_"):
             raise ParameterError(
                 f"{rule} A {kind} has no trees of its own: its models (models_) are adapted one by "
                 "one."
@@ -74,7 +74,7 @@ def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
         raise ParameterError(
             f"{rule} A {kind} has no trees: go on from it by LambdaMART(submodel=...)."
         )
-    return copy.copy(given)  # training `given` anew leaves this one as it is
+    return copy.copy(base)  # training the caller's again leaves this one as it is
 
 
 def _unprepared(ranker: Ranker) -> Ranker:
@@ -115,8 +115,8 @@ def base_trees(
         )
     # adapted trees are ours: float32 thresholds, which decide alike, and float64 sums
     trees = replace(trees.for_float32(), single=False)
-    own = getattr(base, "feature_names_", None)
-    if own is None or names is None:
+    known = getattr(base, "feature_names_", None)
+    if known is None or names is None:
         if n_features < trees.n_features:
             raise DataError(
                 f"{owner}: the base model was trained on {counted(trees.n_features, 'feature')}, "
@@ -125,14 +125,14 @@ def base_trees(
             )
         return replace(trees, n_features=n_features)
     place = {name: j for j, name in enumerate(names)}
-    for name in own:
+    for name in known:
         if name not in place:
             raise DataError(
                 f"{owner}: the base model was trained with a feature {name!r}, which the "
                 f"{domain}'s data does not have{nearest(name, names)}. Add it (NaN where it is "
                 "unknown)."
             )
-    column = np.array([place[name] for name in own], np.int32)
+    column = np.array([place[name] for name in known], np.int32)
     return replace(trees, n_features=n_features, feature=column[trees.feature])
 
 
