@@ -31,7 +31,7 @@ Row = dict[str, str | int | float]
 class AdaptationReport:
     """What adaptation changed.
 
-    A place is a node or a leaf; a tree's nodes stand before its leaves. Nothing is trimmed here.
+    A place is a node or a leaf; a tree's nodes come before its leaves. Nothing is trimmed here.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class AdaptationReport:
         return int(self.node_ptr.size - 1)
 
     def by_tree(self) -> list[Row]:
-        """Return a row a tree.
+        """Return one row per tree.
 
         nodes and leaves with those reached; ``unreached``, the share of branches without a target
         row; ``moved``, the nodes whose threshold moved, and by how many standard deviations of
@@ -152,7 +152,7 @@ class AdaptationReport:
         return rows
 
     def by_feature(self) -> list[Row]:
-        """Return a row a feature that the trees look at, most changed first.
+        """Return one row per feature that the trees use, most changed first.
 
         nodes and those reached and moved; ``movement`` and ``largest``, mean and largest movement
         of thresholds in standard deviations; ``effect`` and ``effect_change``: how far the

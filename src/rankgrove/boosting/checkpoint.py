@@ -15,11 +15,11 @@ from rankgrove.training.watch import History
 
 
 class TreeCheckpoint(Checkpoint):
-    """A callback that writes the trees every so many rounds, and reads them back.
+    """A callback that writes the trees every few rounds, and reads them back.
 
     Parameters
     ----------
-    path, every, run : as of a Checkpoint
+    path, every, run : as in a Checkpoint
     n_features : of the data
     """
 

@@ -25,7 +25,7 @@ class FidelityRows:
     """Training rows for the boosting loop (see :class:`~rankgrove.boosting.loop.TrainingRows`).
 
     The loss of a pair is 1 - sqrt(P), P = 1 / (1 + exp(-gap)) (Tsai et al. 2007); its slope is
-    half the pull W = (1 - P) sqrt(P). A stump tells some pairs apart in the right order (pulls add
+    half the pull W = (1 - P) sqrt(P). A stump puts some pairs in the right order (pulls add
     up to A) and some in the wrong one (B); its weight is alpha = 1/2 ln(A / B). The stump with the
     largest (sqrt A - sqrt B)^2 is taken: the fall of the loss under the same approximation that
     gives alpha, pulls that change by exp(-alpha). The true loss is then computed, and alpha halved

@@ -59,7 +59,7 @@ def connected(cluster: Any, n_jobs: int, n_threads: int | None = None) -> Iterat
 
 
 def check_alive(client: Any) -> None:
-    """Refuse to go on where the scheduler is gone."""
+    """Refuse to continue where the scheduler is gone."""
     if client.status != "running":
         raise gone(client)
 

@@ -1,6 +1,6 @@
-"""The part of the training data that one worker holds; an actor that does what it is told.
+"""The part of the training data that one worker holds; an actor that runs commands.
 
-A part is told lists of commands, (name, arguments...), and answers with what the last one returns:
+A part gets lists of commands, (name, arguments...), and answers with what the last one returns:
 so the driver needs no trip of its own for a command that returns nothing.
 """
 
@@ -89,7 +89,7 @@ class Part:
         self._ranges: list[tuple[int, int]] = []
 
     def run(self, commands: Sequence[Command]) -> Any:
-        """Do all commands in turn; return what the last one returns."""
+        """Run all commands in order; return what the last one returns."""
         answer = None
         with threads(self._n_threads):
             for name, *arguments in commands:
@@ -151,7 +151,7 @@ class Part:
         self._sample.begin()
 
     def _count_lots(self, what: str, round: int, bits: int) -> np.ndarray:
-        """Cast lots; return how many begin with which of all first so many bits."""
+        """Draw lots; return how many begin with each value of their first bits."""
         sample = self._sample
         self._lots = sample.query_lots(round) if what == "queries" else sample.row_lots(round)
         high = (self._lots >> np.uint64(64 - bits)).astype(np.int64)
@@ -195,7 +195,7 @@ class Part:
     def _split(
         self, leaf: int, split: Split, small_is_left: bool, wanted: bool
     ) -> np.ndarray | None:
-        """Divide a leaf; return the histogram of its (all in all) smaller child, if wanted."""
+        """Divide a leaf; return the histogram of its child that is smaller in total, if wanted."""
         start, end = self._ranges[leaf]
         search = self._nothing
         n_left = self._rows.split_range(start, end, split, small_is_left, wanted, search)

@@ -1,4 +1,4 @@
-"""All parts of the training data: where they are, asking them, and making lost ones anew."""
+"""All parts of the training data: where they are, asking them, and making lost ones again."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class Parts:
         return len(self.shares)
 
     def tell(self, *commands: Command) -> list[Any]:
-        """Ask, whoever is lost meanwhile; a part made anew later is told the same."""
+        """Ask, also if parts are lost meanwhile; a part made again later gets the same commands."""
         answers = self.surely(lambda: self.ask(*commands))
         self._history += commands
         return answers
 
     def remember(self, command: Command) -> None:
-        """Note a command that a part made anew must be told too."""
+        """Note a command that a part which is made again must get too."""
         self._history.append(command)
 
     def ask(self, *commands: Command) -> list[Any]:
@@ -105,7 +105,7 @@ class Parts:
                 self._mend()
 
     def _mend(self) -> None:
-        """Make lost parts anew, on workers that are there, in the state of the others."""
+        """Make lost parts again, on workers that are there, in the state of the others."""
         while self._lost:
             check_alive(self._client)
             self._n_lost += len(self._lost)

@@ -27,7 +27,7 @@ from rankgrove.growth.splitting import Split, SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
 
-LOT_BITS = 16  # lots are first counted by so many of their bits
+LOT_BITS = 16  # lots are first counted by this many of their bits
 _NO_ROWS = np.empty(0, np.int32)
 _NO_LEAF = np.empty(0, np.uint8)
 _NO_SCORES = np.empty(0)
@@ -39,7 +39,7 @@ class ClusterRows:
     Parameters
     ----------
     parts : the data, read and binned
-    training : what the parts were told to train
+    training : what the parts train
     n_queries, n_rows : of all parts together
     query_fraction, row_fraction : what a round sees
     n_leaves, rules : of trees

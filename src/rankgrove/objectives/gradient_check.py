@@ -86,7 +86,7 @@ def is_gradient(
     ----------
     lambdas : a function that takes the scores of a query's documents and returns one lambda each;
         or a measure, whose LambdaRank lambdas for `labels` are meant (``"pairs"``: RankNet's)
-    scores : one a document: where to look; or several rows of them, one a place
+    scores : one per document: where to look; or several rows of them, one per place
     labels : of the documents, where `lambdas` is a measure
     truncation, beyond_cutoff, sigma, normalise : of a measure's lambdas, as LambdaRank's
     step : of the central differences. Lambdas of a measure jump where documents change places:
@@ -141,7 +141,7 @@ def _at(field: Lambdas, place: np.ndarray, step: float, tolerance: float) -> Gra
         derivatives[:, j] = (field(place + move) - field(place - move)) / (2.0 * step)
     apart = np.abs(derivatives - derivatives.T)
     largest = float(np.abs(derivatives).max())
-    # the rounding of the lambdas themselves, divided by the step, tells nothing
+    # the rounding of the lambdas themselves, divided by the step, says nothing
     noise = 16.0 * np.finfo(np.float64).eps * float(np.abs(field(place)).max()) / step
     i, j = divmod(int(apart.argmax()), n)
     share = float(apart[i, j]) / largest if float(apart[i, j]) > noise else 0.0

@@ -11,7 +11,7 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import SERIAL_ROWS
 from rankgrove.random import mix64
 
-# Pairs that belong together only by chance are taken so many at a time.
+# Maximum number of pairs at a time, where they belong together only by chance.
 MOST_PAIRS = 1000
 
 
@@ -190,7 +190,7 @@ class PairGroups(NamedTuple):
     """Preferences cut into groups of documents, each of which makes one update of a net.
 
     ``rows`` the documents' rows, group by group; ``ptr`` the borders of groups in it, ``pair_ptr``
-    in the pairs; ``first`` and ``second`` are places within a group; ``keys`` one a group.
+    in the pairs; ``first`` and ``second`` are places within a group; ``keys`` one per group.
     """
 
     rows: np.ndarray
@@ -228,7 +228,7 @@ def pair_groups(
     begins = np.flatnonzero(np.concatenate([[True], (np.diff(group) != 0) | (np.diff(part) != 0)]))
     pair_ptr = np.append(begins, group.size)
     unit = np.repeat(np.arange(begins.size), np.diff(pair_ptr))
-    # every unit's rows, ascending, and where both documents of a pair stand among them
+    # every unit's rows, ascending, and where both documents of a pair are among them
     n_rows = group_of_row.size
     ends = np.concatenate([unit * n_rows + chosen.first, unit * n_rows + chosen.second])
     documents, place = np.unique(ends, return_inverse=True)

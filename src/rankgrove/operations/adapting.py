@@ -1,4 +1,4 @@
-"""Ways of making a model for a target domain out of a base model: Trada and what it is beside.
+"""Models for a target domain from a base model: Trada, and the methods it is compared with.
 
 Every method is a function of a trained base model and the target's data that returns a trained
 ranker; :func:`adapt_with` takes them by name.
@@ -177,8 +177,8 @@ METHODS: dict[str, Callable[..., Ranker]] = {
 def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.0) -> QueryDataset:
     """Return both domains' queries as one data set, the target's with a weight of their own.
 
-    Queries get names that tell the domains apart. Features of the target that the source lacks are
-    missing there (0 in sparse data).
+    Queries get names that say which domain they are of. Features of the target that the source
+    lacks are missing there (0 in sparse data).
     """
     check_real("weight", "combined_data", weight, above=0.0)
     check_dataset("source", "combined_data", source)

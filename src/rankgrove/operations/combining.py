@@ -45,12 +45,12 @@ class _Found:
         return str(self)
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return the combined scores, one a row in the caller's order.
+        """Return the combined scores, one per row in the caller's order.
 
         Parameters
         ----------
         X : a data set or features; where scores were combined instead of rankers, the rankers'
-            scores for the same rows, one array a ranker
+            scores for the same rows, one array per ranker
         """
         if self.ranker is not None:
             return self.ranker.predict(X, n_threads)
@@ -153,7 +153,7 @@ class Interpolation(_Found):
 
     Attributes
     ----------
-    weights : one a ranker, adding up to 1
+    weights : one per ranker, adding up to 1
     value : the mean of the measure at the weights
     values : the rankers' own means
     history : the mean after every step of the search
@@ -198,7 +198,7 @@ def optimal_combination(
     so the result is the best of all weights, not of a grid.
 
     Exactly where lines of scores meet, documents are tied, and by the measure's rule for ties such
-    a single weight can be better than all weights beside it. It is taken only where it is better
+    a single weight can be better than all weights next to it. It is taken only where it is better
     than every stretch of weights, and where the combined scores, rounded as they are, really give
     the value: what is reported is always what evaluating the combination gives.
 
@@ -275,7 +275,7 @@ def interpolate(
     Parameters
     ----------
     rankers : two or more trained rankers, paths of their model files, models with ``predict``, or
-        one score a row each
+        one score per row each
     dataset : the judged data, usually for validation
     measure : what to maximise
     method : ``"cyclic"`` sets one weight after the other to its exact optimum; the measure never

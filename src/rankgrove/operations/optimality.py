@@ -63,7 +63,7 @@ def check_local_optimum(
     steps : lengths of the moves, of the length of the weight vector. Too short: the measure is a
         step function, and only its noise is seen. Too long: another valley is reached, and
         anything trained looks optimal
-    coordinates : follow the measure along so many weights, drawn at random; None: all
+    coordinates : follow the measure along this many weights, drawn at random; None: all
     reach : how far, to both sides, of the weights' root mean square
     random_state : seed of the directions
     n_threads : threads to use, None for all cores; the result does not depend on it

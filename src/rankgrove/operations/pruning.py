@@ -90,7 +90,7 @@ def prune(
     margin : this many standard errors of the fall are added to it, and a rise counts for nothing.
         On few queries a mean holds by chance while most trees go; with 1 and a tolerance above 0
         pruning ends once more than the tolerance is uncertain
-    keep : share of the trees that stay in any case: judged data of a few hundred queries cannot
+    keep : share of the trees that always stay: judged data of a few hundred queries cannot
         vouch for a handful of trees, whose mean there may hold by chance
     convention : what the measure's name does not say
     n_threads : threads to use, None for all cores; the result does not depend on it

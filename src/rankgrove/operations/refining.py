@@ -1,4 +1,4 @@
-"""The weights of a ranker's own trees, found anew one by one."""
+"""``rg.refine_weights``: the weights of a ranker's trees, optimised again one by one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class RefinedWeights:
     Attributes
     ----------
     ranker : the ranker with its trees' values multiplied by the weights
-    weights : one a tree
+    weights : one per tree
     history : the mean of the measure before, and after every tree that was looked at
     value : the mean at the end
-    rounds : how often all trees were gone through
+    rounds : number of passes over all trees
     """
 
     ranker: Ranker
@@ -68,10 +68,11 @@ def refine_weights(
         model file
     data : the judged data to find the weights on
     measure : what to maximise
-    rounds : how often to go through all trees at most
+    rounds : maximum number of passes over all trees
     bounds : the least and the largest weight of a tree; 1 is what it has now
     convention : what the measure's name does not say
-    memory : bytes for remembering which leaf every row reaches; with less, trees are walked anew
+    memory : bytes for remembering which leaf every row reaches; with less, rows pass through trees
+        again
     n_threads : threads to use, None for all cores; the result does not depend on it
     callback : called with the round, the tree and the mean after each
 

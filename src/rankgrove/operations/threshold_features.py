@@ -81,7 +81,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the indicators as a CSR matrix of float32, a row a row of `X`."""
+        """Return the indicators as a CSR matrix of float32, one row per row of `X`."""
         if not hasattr(self, "thresholds_"):
             raise NotFittedError("This ThresholdFeatures is not fitted yet: call fit first.")
         features, rows = features_of(X, "ThresholdFeatures.transform")

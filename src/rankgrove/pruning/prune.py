@@ -108,8 +108,8 @@ class Pruner:
     ) -> None:
         """Take trees out until some mean would have fallen by more than `tolerance`.
 
-        margin : so many standard errors of the fall are added to it
-        keep : share of the trees that stay in any case
+        margin : number of standard errors of the fall that are added to it
+        keep : share of the trees that always stay
         """
         refused = 0
         least = max(1, math.ceil(keep * self.n_trees))
@@ -219,7 +219,7 @@ class Pruner:
         return self.parts[p].share * (scores if self._scale is None else self._scale(scores))
 
     def _total(self, fresh: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Return the rows' scores; `fresh` stands for what some parts add now."""
+        """Return the rows' scores; `fresh` is what some parts add now."""
         every = self._own | dict(fresh)
         return np.asarray(np.sum([every[p] for p in range(len(self.parts))], axis=0))
 

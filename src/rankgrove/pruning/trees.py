@@ -1,4 +1,4 @@
-"""Sums of trees on some rows: products with weights, and the least-squares stand-in of some."""
+"""Sums of trees on some rows: products with weights, and the least-squares substitute of some."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TreeMatrix:
     def spread(self, scale: np.ndarray) -> np.ndarray:
         """Return how much every tree moves documents of a query apart: a sum of squares.
 
-        scale : one a query: what the query's scores are multiplied by
+        scale : one per query: what the query's scores are multiplied by
         """
         from rankgrove.pruning._tree_kernels import squared_spread
 

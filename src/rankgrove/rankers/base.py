@@ -1,4 +1,4 @@
-"""What all rankers share: scikit-learn's manners, one way through ``fit``, the model file."""
+"""What all rankers share: scikit-learn's interface, one way through ``fit``, the model file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 KINDS: dict[str, type[Ranker]] = {}
 # Parameters that say how to run, not what to learn: they do not travel with a model.
 OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
-# What `fit` may be given beside data, labels and queries.
+# What `fit` may be given in addition to data, labels and queries.
 EXTRAS = {
     "valid": "validation data",
     "weight": "weights of rows or queries",
@@ -203,12 +203,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return cloned
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         """
         return self._scores(*self._checked_input(X, "predict", n_threads))
 
@@ -222,7 +222,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ----------
         data : a data set
         k : how many documents of a query are wanted
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         """
         from rankgrove.rankers.top_scores import predict_top
 
@@ -465,7 +465,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
-        group : in place of `qid`, the number of rows of every query in turn, as in LightGBM
+        group : in place of `qid`, the number of rows of every query, in order, as in LightGBM
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, measured after every
             round; the model keeps the best round (or the best C) of the first
         eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
@@ -538,7 +538,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def learn(self, training: Training) -> Self:
         """Train on what ``fit`` has checked, and keep what was learned.
 
-        After Ctrl-C the ranker holds the best model so far, and the interrupt goes on: neither a
+        After Ctrl-C the ranker holds the best model so far, and the interrupt is raised: neither a
         loop over fits nor a search should take such a model for a trained one.
         """
         self._keep(self._fit(training), training.train)

@@ -1,4 +1,4 @@
-"""Parameters declared once: name, type, default, rule and meaning stand in the class body.
+"""Parameters declared once: name, type, default, rule and meaning are in the class body.
 
     @declares_parameters
     class Example(Ranker):

@@ -26,7 +26,7 @@ _Called = TypeVar("_Called", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Training:
-    """Everything that a ranker is trained with, beside its parameters.
+    """Everything that a ranker is trained with, in addition to its parameters.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Training:
     preferences : pairs of documents in place of labels, rows in query order
     by_query : whether the caller said which query a document of a pair belongs to
     bins : the training data's bins, where they were made before
-    depends_on : what a checkpoint must agree with, beside data and parameters
+    depends_on : what a checkpoint must agree with, in addition to data and parameters
     """
 
     train: QueryDataset

@@ -59,7 +59,7 @@ class TreeRanker(TreeModel):
 
     Parameters
     ----------
-    n_threads : threads to use; None: all cores
+    n_threads : number of threads; None: all cores
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class TreeRanker(TreeModel):
     # -- scores -----------------------------------------------------------------------------------
 
     def raw_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return the library's raw scores: one a row, or of shape (rows, classes)."""
+        """Return the library's raw scores: one per row, or of shape (rows, classes)."""
         scores = self._columns(*self._checked_input(X, "raw_scores", n_threads))
         return scores if scores.ndim == 1 else np.ascontiguousarray(scores.T)
 
@@ -231,11 +231,11 @@ class WeightRanker(LinearPredictor):
 
     Parameters
     ----------
-    n_threads : there for all rankers' sake: scoring uses one
+    n_threads : not used: scoring runs on one thread
 
     Attributes
     ----------
-    linear_ : the weights, one a feature
+    linear_ : the weights, one per feature
     source_ : the library
     objective_ : what the library calls the model
     n_features_in_ : as many features as it looks at; data may have more

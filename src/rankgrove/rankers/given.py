@@ -59,7 +59,7 @@ def as_dataset(
 
 
 def query_ids(qid: Any, group: Any, owner: str, n_rows: int | None = None) -> Any:
-    """Return query ids of rows, given as such or as the number of rows of every query in turn."""
+    """Return query ids of rows, given as such or as the number of rows of every query, in order."""
     if group is None:
         return qid
     if qid is not None:
@@ -199,7 +199,7 @@ def frame_names(X: Any) -> list[str] | None:
 
 
 def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, owner: str) -> None:
-    """Refuse data whose features have other names, or stand in another order, than in training."""
+    """Refuse data whose features have other names, or another order, than in training."""
     if expected is None or names is None or list(expected) == list(names):
         return
     if sorted(expected) == sorted(names):
@@ -215,13 +215,13 @@ def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, own
 
 
 def check_qid(qid: Any, n_rows: int, owner: str) -> None:
-    """Refuse query ids that are not one a row of features without labels."""
+    """Refuse query ids that are not one per row of features without labels."""
     if np.size(qid) != n_rows:
         raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
 
 
 def is_other_width(ranker: Any, n_features: int) -> bool:
-    """Whether data of so many features is not what a trained ranker knows of."""
+    """Whether data has another number of features than a trained ranker."""
     if getattr(ranker, "least_features_", False):  # a model file that names those it uses alone
         return bool(n_features < ranker.n_features_in_)
     return bool(n_features != ranker.n_features_in_)

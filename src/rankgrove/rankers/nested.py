@@ -1,6 +1,6 @@
 """Rankers inside a ranker's model file: a submodel, the members of a combination or a bag.
 
-A ranker of ours is written into the file of the one that holds it, so that the file stands alone.
+A ranker of ours is written into the file of the one that holds it, so that one file is enough.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ _WORDS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def _check_model(ranker: Ranker) -> None:
-    """Refuse a model of other features than the ranker's, or of more scores a row than one."""
+    """Refuse a model of other features than the ranker's, or of several scores per row."""
     network = None if hasattr(ranker, "rankers_") else getattr(ranker, "network_", None)
     ensemble = vars(ranker).get("ensemble_")  # not one made of another ranker's
     for model in (ensemble, getattr(ranker, "linear_", None), network):

@@ -22,7 +22,7 @@ class TopScores(NamedTuple):
 
     Attributes
     ----------
-    scores : one a row, in the caller's order; minus infinity for documents that are not wanted
+    scores : one per row, in the caller's order; minus infinity for documents that are not wanted
     saved : the share of (document, tree) pairs that were not looked at
     """
 

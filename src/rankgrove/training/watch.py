@@ -20,11 +20,11 @@ def tolerated_rounds(values: Sequence[float], best: int, top: float, tolerance: 
     """Return the last round before the value falls too far below the best.
 
     With a tolerance of 0.02, rounds after the best are kept until the value has dropped by more
-    than 2 %, MOST_EXTRA_ROUNDS of them at the most (BL-MART paper, section 3.5.2).
+    than 2 %, at most MOST_EXTRA_ROUNDS of them (BL-MART paper, section 3.5.2).
 
     Parameters
     ----------
-    values : one a round
+    values : one per round
     best, top : the best round, counted from 1, and its value
     tolerance : share of `top`
     """
@@ -117,14 +117,14 @@ class Watch:
             }
 
     def look(self, trees: Sequence[Tree]) -> None:
-        """Add the values of a round's trees, one a column, and measure."""
+        """Add the values of a round's trees, one per column, and measure."""
         for watched in self.watched.values():
             for column, tree in enumerate(trees):
                 watched.add(tree, column)
         self.record()
 
     def record(self) -> None:
-        """Measure all scores as they stand: the values of one more round."""
+        """Measure all scores as they are: the values of one more round."""
         for name, watched in self.watched.items():
             for measure, value in watched.values().items():
                 self.history[name][measure].append(value)
@@ -136,7 +136,7 @@ class Watch:
                 watched.add(tree, t % len(watched.scores))
 
     def cut(self, rounds: int) -> None:
-        """Forget what came after so many rounds."""
+        """Forget what came after the first `rounds` rounds."""
         self.history = {
             name: {measure: values[:rounds] for measure, values in measures.items()}
             for name, measures in self.history.items()
@@ -144,7 +144,7 @@ class Watch:
 
     @property
     def deciding(self) -> list[float] | None:
-        """The values that decide, one a round, or None where nothing is watched."""
+        """The values that decide, one per round, or None where nothing is watched."""
         for measures in self.history.values():
             for values in measures.values():
                 return values

@@ -21,7 +21,7 @@ class BagScores:
     """The scores of a bag of models.
 
     Where all models are sums of trees they are one ensemble: with ``"mean"`` the trees of all
-    models, each times its model's share; else one column a model, so that all are scored in one
+    models, each times its model's share; else one column per model, so that all are scored in one
     pass over the documents and then brought to one scale within every query.
     """
 
@@ -49,7 +49,7 @@ class BagScores:
         return self._joined if self.combine == "mean" else None
 
     def predict(self, X: Any, n_threads: int | None) -> np.ndarray:
-        """Return one score a row, in the caller's order."""
+        """Return one score per row, in the caller's order."""
         if self._joined is not None and self.combine == "mean":
             return score(self._joined, *features_of(X, "predict"), n_threads)
         columns = self.columns(X, n_threads)
@@ -78,7 +78,7 @@ def summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -
 
 
 def _side_by_side(ensembles: Sequence[Ensemble], n_features: int) -> Ensemble:
-    """Return one ensemble with a column a model; a shorter one is filled up with trees of 0."""
+    """Return one ensemble with one column per model; trees of 0 fill up the shorter ones."""
     nothing = Tree.constant(0.0)
     longest = max(ensemble.n_trees for ensemble in ensembles)
     trees = [

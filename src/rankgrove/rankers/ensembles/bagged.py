@@ -250,12 +250,12 @@ class BaggedRanker(Ranker):
     # -- the trained bag --------------------------------------------------------------------------
 
     def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : threads to use; None takes the bag's own `n_threads`
+        n_threads : number of threads; None takes the bag's own `n_threads`
         qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
         """
         self._check_is_fitted()
@@ -281,7 +281,7 @@ class BaggedRanker(Ranker):
     def submodel_values(
         self, data: QueryDataset, measure: str | Measure | None = None
     ) -> np.ndarray:
-        """Return the mean of a measure of every model by itself; their variance is of interest."""
+        """Return the mean of a measure of every model by itself, as to see their variance."""
         chosen = self.measure if measure is None else measure
         if not isinstance(chosen, str | Measure):
             refuse("measure", "submodel_values", "one measure", chosen)

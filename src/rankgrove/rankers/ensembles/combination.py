@@ -32,8 +32,8 @@ class CombinedRanker(Ranker):
 
     Attributes
     ----------
-    rankers_ : the rankers, those of files read
-    weights_ : one a ranker
+    rankers_ : the rankers; those given by files have been read
+    weights_ : one per ranker
     value_ : the mean of the measure on the data the weights were found on
     n_features_in_, feature_names_ : of that data
 
@@ -101,7 +101,7 @@ class CombinedRanker(Ranker):
         return self._keep(_learned(listed, weights, value, type(self).__name__), data)
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better."""
+        """Return one float64 score per row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
         return weighted_sum(

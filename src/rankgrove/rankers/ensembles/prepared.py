@@ -160,12 +160,12 @@ class PreparedRanker(Ranker):
         )
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set; or features as in training, where they are not normalised by query
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         """
         features, rows, threads = self._checked_input(X, "predict", n_threads)
         if isinstance(X, QueryDataset):

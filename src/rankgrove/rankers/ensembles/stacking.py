@@ -123,7 +123,7 @@ class StackedRanker(NetRanker):
         )
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better."""
+        """Return one float64 score per row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
         return self.network_.scores(self._columns(self.rankers_, X, threads), None, threads)

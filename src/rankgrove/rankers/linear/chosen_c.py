@@ -41,7 +41,7 @@ class Learner(ABC):
         return False
 
     def record(self) -> dict[str, Any]:
-        """Return attributes for the ranker to keep, beside the models' own records."""
+        """Return attributes for the ranker to keep, in addition to the models' records."""
         return {}
 
 
@@ -205,7 +205,7 @@ def _chosen(
             break
         interrupted = cut_short
         if cut_short and solutions:
-            break  # a model that was cut short stands only where there is no other
+            break  # a model that was cut short is kept only where there is no other
         solutions.append({"C": C, **record})
         for name, look in sights:
             for key, value in look(model).items():

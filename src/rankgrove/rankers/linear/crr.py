@@ -67,7 +67,7 @@ class CRR(LinearRoundsRanker):
     )
     l2: float = parameter(
         0.3,
-        "how strongly weights shrink (not the intercept). It counts beside mean losses of scaled "
+        "how strongly weights shrink (not the intercept). It is added to mean losses of scaled "
         "features: less may be better where there are many queries",
         real(low=0.0),
     )

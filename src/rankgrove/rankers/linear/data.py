@@ -30,7 +30,7 @@ class LinearData:
     Attributes
     ----------
     features, rows : the matrix, and which of its rows are meant, query by query
-    query_ptr, labels : the borders of queries; one number a row
+    query_ptr, labels : the borders of queries; one number per row
     row_weight, query_weight : as in the data set, or None
     scaling, shift, scale, thresholds, threshold_ptr : as a ``Linear`` has them
     skipped : how many queries were left out, by reason
@@ -118,11 +118,11 @@ def linear_data(
     weights: bool = False,
     every: bool = False,
 ) -> LinearData:
-    """Make the data of a linear learner; queries with nothing to tell apart are left out.
+    """Make the data of a linear learner, without queries whose documents are equally relevant.
 
     relevant : the lowest label that counts as relevant; None: labels count as they are
     weights : weights of rows are wanted; otherwise there may be none
-    every : leave out no query; one at least must have something to tell apart
+    every : leave out no query; at least one must have documents of different relevance
     """
     if train.weight is not None and not weights:
         raise DataError(
@@ -173,7 +173,7 @@ def linear_data(
 def _kept_queries(
     labels: np.ndarray, query_ptr: np.ndarray, relevant: float | None, owner: str
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Return which queries have documents to tell apart, and how many do not."""
+    """Return which queries have documents of different relevance, and how many do not."""
     if relevant is None:
         starts = query_ptr[:-1]
         equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)

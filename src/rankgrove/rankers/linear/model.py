@@ -25,12 +25,12 @@ class LinearPredictor(Ranker):
     # -- prediction -------------------------------------------------------------------------------
 
     def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         qid : the query id of every row, where `X` is no data set and features are scaled by query
         """
         self._check_is_fitted()

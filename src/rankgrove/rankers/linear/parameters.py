@@ -29,7 +29,7 @@ def listed_c(name: str, owner: str, value: Any) -> list[float]:
 
 C: Any = Parameter(
     1.0,
-    "the weight of the mean slack beside |w|^2 / 2 (the paper's equation 3: C / n a query); "
+    "the weight of the mean slack, added to |w|^2 / 2 (the paper's equation 3: C / n per query); "
     'several values or ``"auto"``: the one that is best on validation data',
     listed_c,
 )

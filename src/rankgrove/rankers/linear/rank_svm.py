@@ -50,7 +50,7 @@ class RankSVM(CuttingPlaneRanker):
 
     C: float | str | Sequence[float] = linear.C(
         10.0,
-        "the weight of the mean hinge loss beside |w|^2 / 2; several values or "
+        "the weight of the mean hinge loss, added to |w|^2 / 2; several values or "
         '``"auto"``: the one that is best on validation data',
     )
     pairs: str = parameter(

@@ -33,7 +33,7 @@ class Round(NamedTuple):
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training_progress.Progress):
-    """Where training stands after a round; handed to every callback.
+    """Where training is after a round; passed to every callback.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ class StructuralSVM(CuttingPlaneRanker):
 
         loss + 1 / (P N) * sum over relevant i, irrelevant j of +-(s_i - s_j)
 
-    with plus where i stands before j, P relevant and N irrelevant documents; ``goal`` names the
+    with plus where i is ranked before j, P relevant and N irrelevant documents; ``goal`` names the
     measure that C is chosen by.
 
     Attributes

@@ -26,7 +26,7 @@ from rankgrove.rankers.linear.data import LinearData
 
 @declares_parameters
 class SVMAcc(LinearRanker):
-    """A linear SVM that tells relevant from irrelevant documents, and ranks by its margin.
+    """A linear SVM that separates relevant from irrelevant documents, and ranks by its margin.
 
     The paper's SVM-acc is the plain one, SVM-acc2 has ``balanced=True``, SVM-acc3
     ``scaling="percentile"`` and SVM-acc4 ``scaling="query"``, all with ``thresholds=50``. It is
@@ -57,7 +57,7 @@ class SVMAcc(LinearRanker):
 
     C: float | str | Sequence[float] = linear.C(
         1.0,
-        "the weight of the mean hinge loss of documents beside |w|^2 / 2 (LIBLINEAR's own C is "
+        "the weight of the mean hinge loss of documents, added to |w|^2 / 2 (LIBLINEAR's own C is "
         'this over the number of documents); several values or ``"auto"``: the one that is best '
         "on validation data",
     )

@@ -64,7 +64,7 @@ TRUNCATION: Any = Parameter(
 )
 BEYOND_CUTOFF: Any = Parameter(
     True,
-    "whether documents that both stand below the measure's cutoff are ordered too, by rank weights "
+    "whether documents that are both below the measure's cutoff are ordered too, by rank weights "
     "that continue below it (see ``LambdaObjective``); False: a pair counts by exactly the change "
     "of the measure, the papers' own",
     flag,

@@ -40,7 +40,7 @@ def check_dataset(name: str, owner: str, data: Any) -> None:
 
 
 def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
-    """Return the ranker that the parameter of a name stands for."""
+    """Return the ranker that the parameter of a name is, or whose file it names."""
     rule = f"The {name!r} parameter of {owner} must be {_RULE}."
     if isinstance(base, str | Path):
         if not Path(base).exists():

@@ -247,7 +247,7 @@ class BoostedRanker(TreeModel):
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, n_features)
 
     def _run_of(self, training: Training) -> dict[str, Any]:
-        """Return what a run depends on beside the training data."""
+        """Return what a run depends on, apart from the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
         run |= {"ranker": self.kind} | dict(training.depends_on)
         return run | validation_of_run(self.measure, training.valid, training.measures)
@@ -320,7 +320,7 @@ class BoostedRanker(TreeModel):
     def _also_learned(
         self, recipe: Recipe, rows: TrainingRows | None, done: Progress
     ) -> dict[str, Any]:
-        """Return what a subclass keeps beside the trees."""
+        """Return what a subclass keeps in addition to the trees."""
         return {}
 
     # -- scores -----------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class RandomForest(BoostedRanker):
     ensemble_ : the trees, up to the best round where there was validation data; their values are
         divided by their number, so that the score is the mean
     out_of_bag_ : the mean of the measure over the training queries, scored by the trees that did
-        not see them (all that were grown); None where there is no such query, or the run went on
+        not see them (all that were grown); None where there is no such query, or the run continued
         from a checkpoint
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round

@@ -93,7 +93,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     ensemble_ : the trees, up to the best round where there was validation data; a submodel's own
         are not among them (see ``flat_ensemble``)
     best_round_ : the round with the best validation value, or None; 0: the submodel alone
-    submodel_, submodel_weight_ : what was gone on from, loaded and ready, and its weight
+    submodel_, submodel_weight_ : what training started from, loaded, and its weight
     start_values_ : as history_, the submodel's own values
     steps_ : the weight of every tree, learning rate included
     history_ : validation data set -> measure -> its value after every round
@@ -133,7 +133,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     )
     beyond_cutoff: bool = parameter(
         True,
-        "whether documents that both stand below the measure's cutoff are ordered too, by rank "
+        "whether documents that are both below the measure's cutoff are ordered too, by rank "
         "weights that continue below it (see ``LambdaObjective``); False: a pair counts by exactly "
         "the change of the measure, the papers' own",
         flag,

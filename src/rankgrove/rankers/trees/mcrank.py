@@ -33,14 +33,14 @@ from rankgrove.scoring.score import score as score_ensemble
 class McRank(BoostedRanker):
     """Ranking by classification: the score is the expected label (Li, Burges and Wu's McRank).
 
-    The baseline of the LambdaMART paper. Every round grows one tree a class (``"classes"``) or one
-    a threshold between classes (``"ordinal"``), so that K labels make K or K - 1 times as many
-    trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10, learning_rate=0.05.
+    The baseline of the LambdaMART paper. Every round grows one tree per class (``"classes"``) or
+    one per threshold between classes (``"ordinal"``), so that K labels make K or K - 1 times as
+    many trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10, learning_rate=0.05.
 
     Attributes
     ----------
     classes_ : the distinct labels of the training data, ascending, at most 32
-    ensemble_ : the trees, one column a class (or threshold), up to the best round where there was
+    ensemble_ : the trees, one column per class (or threshold), up to the best round where there was
         validation data
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
