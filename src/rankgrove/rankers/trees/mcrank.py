@@ -35,7 +35,8 @@ class McRank(BoostedRanker):
 
     The baseline of the LambdaMART paper. Every round grows one tree per class (``"classes"``) or
     one per threshold between classes (``"ordinal"``), so that K labels make K or K - 1 times as
-    many trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10, learning_rate=0.05.
+    many trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10,
+    learning_rate=0.05.
 
     Attributes
     ----------
