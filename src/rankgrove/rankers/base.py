@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from rankgrove.compiling import announce
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.inputs import check_absent
 from rankgrove.data.queries import QueryDataset
@@ -29,6 +30,7 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.store import write_model
 from rankgrove.rankers.declaring import Parameter
 from rankgrove.rankers.fitting import (
+    Callback,
     Training,
     check_alike,
     check_valid_given,
@@ -54,10 +56,15 @@ from rankgrove.validation import warn
 
 if TYPE_CHECKING:
     from rankgrove.boosting.loop import Objective
+    from rankgrove.data.arrays import Matrix
     from rankgrove.model.ensemble import Ensemble
     from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
 
+Learned = dict[str, Any]  # what training returns: attributes by name
+# What a model file holds of a ranker: plain values, and arrays, by name.
+Content = dict[str, Any]
+Arrays = dict[str, np.ndarray]
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
 # Parameters that say how to run, not what to learn: they do not travel with a model.
@@ -246,7 +253,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _checked_input(
         self, X: Any, method: str, n_threads: int | None, *, is_aligned: bool = False
-    ) -> tuple[Any, np.ndarray | slice | None, int | None]:
+    ) -> tuple[Matrix, Rows, int | None]:
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
@@ -288,7 +295,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         return X.with_n_features(known)
 
-    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         """Return the feature matrix, and which of its rows are meant."""
         return features_of(X, owner)
 
@@ -318,7 +325,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Write the trained ranker to a file; :func:`rankgrove.load` reads it."""
         write_model(path, self.kind, *self.to_state())
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def to_state(self) -> tuple[Content, Arrays]:
         """Return what a model file holds of the trained ranker; :meth:`restore` takes it back."""
         self._check_is_fitted()
         content, arrays = self._state()
@@ -338,7 +345,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return content, arrays
 
     @classmethod
-    def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
+    def restore(cls, content: Content, arrays: Arrays) -> Ranker:
         """Build the trained ranker of a model file."""
         ranker = untrained(cls.kind, content["parameters"])
         ranker.saw_missing_ = content.get("saw_missing")
@@ -454,7 +461,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: Any = None,
         sample_weight: Any = None,
         base_score: Any = None,
-        callbacks: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
         start: Any = None,
     ) -> Self:
         """Train.
@@ -526,7 +533,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         train: QueryDataset,
         watched: Mapping[str, QueryDataset],
         valid_measures: str | Measure | Iterable[str | Measure] | None,
-        callbacks: Sequence[Callable[..., Any]],
+        callbacks: Sequence[Callback],
         owner: str,
     ) -> Training:
         """Return the value that ``_fit`` is given; refuse validation data that does not fit."""
@@ -646,7 +653,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return the attributes that a model file holds, by the words it has for them."""
         return {word: getattr(self, name) for word, name in self._saved.items()}
 
-    def _take(self, content: dict[str, Any]) -> None:
+    def _take(self, content: Content) -> None:
         """Take the attributes back."""
         for word, name in self._saved.items():
             setattr(self, name, content[word])
@@ -680,18 +687,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # -- what a subclass defines ------------------------------------------------------------------
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         raise NotImplementedError
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         raise NotImplementedError
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         raise NotImplementedError
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         raise NotImplementedError
 
 

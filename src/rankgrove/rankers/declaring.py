@@ -40,7 +40,7 @@ from rankgrove.validation import (
 
 _Class = TypeVar("_Class", bound=type)
 # name of the parameter, name of the ranker, value -> raises ParameterError where it does not fit
-Rule = Callable[[str, str, Any], Any]
+Rule = Callable[[str, str, Any], object]
 _NOT_GIVEN: Any = object()
 _LEARNED: Any = object()
 _WIDTH = 96
@@ -146,7 +146,7 @@ def optional(rule: Rule) -> Rule:
 def word_or(words: Sequence[str], rule: Rule) -> Rule:
     """Return a rule that some words pass too."""
 
-    def check(name: str, owner: str, value: Any) -> None:
+    def check(name: str, owner: str, value: object) -> None:
         if not (isinstance(value, str) and value in words):
             rule(name, owner, value)
 
@@ -156,7 +156,7 @@ def word_or(words: Sequence[str], rule: Rule) -> Rule:
 def two_numbers(meaning: str, rule: Rule) -> Rule:
     """Return the rule of a pair of numbers, the second above the first."""
 
-    def check(name: str, owner: str, value: Any) -> None:
+    def check(name: str, owner: str, value: object) -> None:
         if not (isinstance(value, tuple | list) and len(value) == 2):
             refuse(name, owner, meaning, value)
         rule(name, owner, value[0])
@@ -165,7 +165,7 @@ def two_numbers(meaning: str, rule: Rule) -> Rule:
     return check
 
 
-def count_or_share(name: str, owner: str, value: Any) -> None:
+def count_or_share(name: str, owner: str, value: object) -> None:
     """Check a whole number of at least 1, or a share between 0 and 1."""
     if isinstance(value, int | np.integer):
         check_integer(name, owner, value, low=1)

@@ -21,7 +21,8 @@ from rankgrove.validation import counted, refuse
 if TYPE_CHECKING:
     from rankgrove.objectives.pairs import Preferences
 
-_Called = TypeVar("_Called", bound=Callable[..., Any])
+Callback = Callable[..., Any]  # called after every round with a Progress; True ends training
+_Called = TypeVar("_Called", bound=Callback)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Training:
     train: QueryDataset
     valid: Mapping[str, QueryDataset]
     measures: Mapping[str, Measure]
-    callbacks: Sequence[Callable[..., Any]]
+    callbacks: Sequence[Callback]
     owner: str
     start: Any = None
     preferences: Preferences | None = None

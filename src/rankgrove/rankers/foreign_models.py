@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
@@ -16,7 +17,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.store import needed
 from rankgrove.objectives.classes import FORMS
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.trees.model import TreeModel
@@ -25,6 +26,8 @@ from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from rankgrove.data.arrays import Matrix
 
 # What objectives of other libraries are here.
 _OBJECTIVES = {
@@ -40,7 +43,7 @@ def ranker_of(model: Foreign | ForeignWeights) -> Ranker:
     return TreeRanker.of(model) if isinstance(model, Foreign) else WeightRanker.of(model)
 
 
-def _without_unknown(features: Any, ranker: TreeRanker | WeightRanker) -> Any:
+def _without_unknown(features: Matrix, ranker: TreeRanker | WeightRanker) -> Matrix:
     """Return the features that a model knows of, where its file does not say how many it had."""
     if ranker.least_features_ and features.shape[1] > ranker.n_features_in_:
         return features[:, : ranker.n_features_in_]
@@ -122,9 +125,7 @@ class TreeRanker(TreeModel):
         scores = self._columns(*self._checked_input(X, "raw_scores", n_threads))
         return scores if scores.ndim == 1 else np.ascontiguousarray(scores.T)
 
-    def _columns(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _columns(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         """Return the scores of rows, or of shape (classes, rows)."""
         averaged = self._averaged
         if averaged is None or self.ensemble_ is not self._of_average:
@@ -140,14 +141,12 @@ class TreeRanker(TreeModel):
                 total[block] += bag
         return total / averaged.divisor
 
-    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         double = self.ensemble_.threshold.dtype == np.float64
         features, rows = features_of(X, owner, double=double)
         return _without_unknown(features, self), rows
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         scores = self._columns(features, rows, n_threads)
         if scores.ndim == 1:
             return scores
@@ -190,8 +189,8 @@ class TreeRanker(TreeModel):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content: dict[str, Any] = {
+    def _state(self) -> tuple[Content, Arrays]:
+        content: Content = {
             "source": self.source_,
             "objective": self.objective_,
             "n_classes": self.n_classes_,
@@ -204,7 +203,7 @@ class TreeRanker(TreeModel):
         content["averaged"] = {"divisor": averaged.divisor, "bags": averaged.bags}
         return content, averaged.sums.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.ensemble_ = Ensemble.from_arrays(arrays)
         self.source_ = str(content["source"])
         self.objective_ = None if content["objective"] is None else str(content["objective"])
@@ -297,13 +296,11 @@ class WeightRanker(LinearPredictor):
         wider._take_terms(*self.terms_, self.linear_.intercept)
         return wider
 
-    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         features, rows = features_of(X, owner)
         return _without_unknown(features, self), rows
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         chosen = slice(None) if rows is None else rows
         used, place = np.unique(self.terms_[0], return_inverse=True)
         columns = features[:, used]
@@ -314,7 +311,7 @@ class WeightRanker(LinearPredictor):
             total += weight * values[:, column]
         return total
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content = {
             "source": self.source_,
             "objective": self.objective_,
@@ -322,7 +319,7 @@ class WeightRanker(LinearPredictor):
         }
         return content, {"feature": self.terms_[0], "weight": self.terms_[1]}
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.source_, self.objective_ = str(content["source"]), str(content["objective"])
         feature, weight = needed(arrays, ("feature", "weight")).values()
         fits = feature.ndim == weight.ndim == 1 and feature.shape == weight.shape

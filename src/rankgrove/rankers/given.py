@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.inputs import check_features
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.tabular import column_names
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.validation import counted, nearest
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
+    from rankgrove.rankers.base import Ranker
 
 # What absent features are, in words.
 WORDS = {"zero": "0", "missing": "missing"}
@@ -165,7 +170,7 @@ def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
     return sample_weight if weight is None else weight
 
 
-def refuse_file(data: Any, owner: str) -> None:
+def refuse_file(data: object, owner: str) -> None:
     """Refuse the name of a file in the place of data."""
     if isinstance(data, str | Path):
         raise DataError(
@@ -174,9 +179,7 @@ def refuse_file(data: Any, owner: str) -> None:
         )
 
 
-def features_of(
-    X: Any, owner: str, *, double: bool = False
-) -> tuple[Any, np.ndarray | slice | None]:
+def features_of(X: Any, owner: str, *, double: bool = False) -> tuple[Matrix, Rows]:
     """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
 
     With `double`, features that are no data set's and not float32 become float64.
@@ -191,7 +194,7 @@ def features_of(
     return check_features(X, n_rows, double=double), None
 
 
-def frame_names(X: Any) -> list[str] | None:
+def frame_names(X: object) -> list[str] | None:
     """Return the column names of a table, or None of anything else."""
     if hasattr(X, "tocsr") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return None
@@ -220,11 +223,11 @@ def check_qid(qid: Any, n_rows: int, owner: str) -> None:
         raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
 
 
-def is_other_width(ranker: Any, n_features: int) -> bool:
+def is_other_width(ranker: Ranker, n_features: int) -> bool:
     """Whether data has another number of features than a trained ranker."""
     if getattr(ranker, "least_features_", False):  # a model file that names those it uses alone
-        return bool(n_features < ranker.n_features_in_)
-    return bool(n_features != ranker.n_features_in_)
+        return n_features < ranker.n_features_in_
+    return n_features != ranker.n_features_in_
 
 
 def width_text(model: str, known: int, data: str, n_features: int, absent: str) -> str:

@@ -14,30 +14,28 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.model.sense import table
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.restoring import restored
 from rankgrove.validation import counted, refuse
 
 
-def pack(ranker: Ranker, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def pack(ranker: Ranker, name: str) -> tuple[Content, Arrays]:
     """Return a trained ranker's content, and its arrays under ``name/``."""
     content, arrays = ranker.to_state()
     return {"kind": ranker.kind, **content}, {f"{name}/{key}": a for key, a in arrays.items()}
 
 
-def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> Ranker:
+def unpack(content: Content, arrays: Arrays, name: str) -> Ranker:
     """Build the ranker that :func:`pack` packed."""
     prefix = f"{name}/"
     inner = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
     return restored(str(table(content, f"the {name}")["kind"]), content, inner)
 
 
-def pack_members(
-    rankers: Sequence[Any], what: str
-) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def pack_members(rankers: Sequence[Any], what: str) -> tuple[list[Content], Arrays]:
     """Return the contents and the arrays of the rankers that `what` ("a combination") holds."""
-    packed: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
+    packed: list[Content] = []
+    arrays: Arrays = {}
     for i, ranker in enumerate(rankers):
         if not isinstance(ranker, Ranker):
             raise ParameterError(
@@ -50,9 +48,7 @@ def pack_members(
     return packed, arrays
 
 
-def unpack_members(
-    packed: Sequence[dict[str, Any]], arrays: dict[str, np.ndarray]
-) -> tuple[Ranker, ...]:
+def unpack_members(packed: Sequence[Content], arrays: Arrays) -> tuple[Ranker, ...]:
     """Build the rankers that :func:`pack_members` packed."""
     return tuple(unpack(content, arrays, f"ranker {i}") for i, content in enumerate(packed))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.objectives.pairs import Preferences, check_preferences, components
-from rankgrove.rankers.fitting import Training, listed_callbacks
+from rankgrove.rankers.fitting import Callback, Training, listed_callbacks
 from rankgrove.rankers.given import check_qid, features_of, frame_names, valid_datasets
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class FitsPairs(_Base):
         weight: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
-        callbacks: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
     ) -> Self:
         """Train on preferences: no labels, and judgements may contradict each other.
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from rankgrove.errors import ModelFileError
 from rankgrove.model import sense
 from rankgrove.model.store import DAMAGE, said
-from rankgrove.rankers.base import OF_THE_RUN, Ranker, class_of
+from rankgrove.rankers.base import OF_THE_RUN, Arrays, Content, Ranker, class_of
 from rankgrove.validation import counted
 
 
-def restored(kind: str, content: Any, arrays: dict[str, np.ndarray]) -> Ranker:
+def restored(kind: str, content: Any, arrays: Arrays) -> Ranker:
     """Return the trained ranker of a kind that a file's content and arrays describe."""
     try:
         return _checked(class_of(kind), sense.table(content, "the content"), arrays)
@@ -29,9 +27,7 @@ def restored(kind: str, content: Any, arrays: dict[str, np.ndarray]) -> Ranker:
         raise ModelFileError(f"what the file says of a {what}") from None
 
 
-def _checked(
-    ranker_class: type[Ranker], content: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Ranker:
+def _checked(ranker_class: type[Ranker], content: Content, arrays: Arrays) -> Ranker:
     parameters = sense.table(content["parameters"], "the parameters")
     n_features = sense.whole(content["n_features"], "n_features")
     if "feature_names" in content:
@@ -57,29 +53,30 @@ def _checked(
 # -- the words of a file ---------------------------------------------------------------------------
 
 
-def _number_or_none(value: Any, word: str) -> None:
+def _number_or_none(value: object, word: str) -> None:
     if value is not None:
         sense.number(value, word)
 
 
-def _round_or_none(value: Any, word: str) -> None:
+def _round_or_none(value: object, word: str) -> None:
     if value is not None:
         sense.whole(value, word)
 
 
-def _flag(value: Any, word: str) -> None:
+def _flag(value: object, word: str) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{word} must be true or false.")
 
 
-def _pruning(value: Any, word: str) -> None:
-    for n_trees in sense.table(value, word)["trees"]:
+def _pruning(value: object, word: str) -> None:
+    record = sense.table(value, word)
+    for n_trees in record["trees"]:
         sense.whole(n_trees, "the trees of a pass")
-    for values in sense.table(value["values"], word).values():
+    for values in sense.table(record["values"], word).values():
         sense.numbers(values, "the values of the passes")
 
 
-def _rounds(value: Any, word: str) -> None:
+def _rounds(value: object, word: str) -> None:
     if not isinstance(value, list):
         sense.whole(value, word)
         return
@@ -88,37 +85,38 @@ def _rounds(value: Any, word: str) -> None:
             raise ValueError(f"{word} must be feature, weight and value of every one.")
 
 
-def _objective(value: Any, word: str) -> None:
+def _objective(value: object, word: str) -> None:
     if value is not None and not isinstance(value, str):
         sense.numbers(value, word)
 
 
-def _solution(value: Any, word: str) -> None:
-    sense.number(sense.table(value, word)["C"], "C")
-    for item in value.values():
+def _solution(value: object, word: str) -> None:
+    solution = sense.table(value, word)
+    sense.number(solution["C"], "C")
+    for item in solution.values():
         if not isinstance(item, str | int | float | None):
             raise ValueError(f"{word} must hold plain values.")
 
 
-def _solutions(value: Any, word: str) -> None:
+def _solutions(value: object, word: str) -> None:
     if not isinstance(value, list) or not value:
         raise ValueError(f"{word} must be a list.")
     for solution in value:
         _solution(solution, word)
 
 
-def _skipped(value: Any, word: str) -> None:
+def _skipped(value: object, word: str) -> None:
     for n_queries in sense.table(value, word).values():
         sense.whole(n_queries, word)
 
 
-def _submodel(value: Any, word: str) -> None:
+def _submodel(value: object, word: str) -> None:
     if value is not None and value != "base_score":
         sense.table(value, word)
 
 
 # They mean the same in every kind that has them.
-_WORDS: dict[str, Callable[[Any, str], Any]] = {
+_WORDS: dict[str, Callable[[Any, str], object]] = {
     "history": sense.history,
     "start_values": lambda value, word: sense.history(value, word, of_rounds=False),
     "best_round": _round_or_none,
@@ -176,7 +174,7 @@ def _check_model(ranker: Ranker) -> None:
         raise ValueError(f"{ensemble.n_columns} scores a row, where there must be one.")
 
 
-def _check_member(member: Any, around: Ranker) -> None:
+def _check_member(member: Ranker | str, around: Ranker) -> None:
     """Refuse a ranker that takes other features than the one that holds it."""
     if isinstance(member, str):  # scores that come with the data
         return

@@ -25,7 +25,7 @@ from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
-from rankgrove.rankers.base import Ranker, plain_parameters, untrained
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters, untrained
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -118,13 +118,13 @@ class BaggedRanker(Ranker):
     progress: bool = shared.PROGRESS
 
     @property
-    def measure(self) -> Any:
+    def measure(self) -> str | Measure:
         """The base's measure."""
         return getattr(self.base, "measure", "ndcg@10")
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         base = self._prepared_base()
         measures = list(training.measures.values())
@@ -159,7 +159,7 @@ class BaggedRanker(Ranker):
         models |= {m: model for (m, _), model in zip(open_tasks, trained, strict=True)}
         listed = [models[m] for m in range(self.n_models)]
         weights = np.ones(self.n_models)
-        learned: dict[str, Any] = {"models_": listed, "weights_": weights}
+        learned: Learned = {"models_": listed, "weights_": weights}
         # made now, so that predict changes nothing
         learned["_bag_scores"] = BagScores(listed, weights, self.combine, train.n_features)
         return learned | self._out_of_bag(listed, train)
@@ -186,7 +186,7 @@ class BaggedRanker(Ranker):
         """Refuse a base that needs validation data where there is none."""
         self._prepared_base().check_valid(given)
 
-    def _prepared_base(self) -> Any:
+    def _prepared_base(self) -> Ranker:
         """Return the base as every model begins with it."""
         base = clone(self.base)
         if self.overfitting_tolerance is not None:
@@ -211,7 +211,7 @@ class BaggedRanker(Ranker):
         }
         return BagFolder(self.checkpoint, run)
 
-    def _out_of_bag(self, models: list[Ranker], train: QueryDataset) -> dict[str, Any]:
+    def _out_of_bag(self, models: list[Ranker], train: QueryDataset) -> Learned:
         """Return what models that missed a query say of it, and the mean of the measure by that."""
         scorers = [partial(model.predict, n_threads=self.n_threads) for model in models]
         drawn = (self.query_fraction, self.random_state)
@@ -334,9 +334,9 @@ class BaggedRanker(Ranker):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        packed: list[dict[str, Any]] = []
-        arrays: dict[str, np.ndarray] = {}
+    def _state(self) -> tuple[Content, Arrays]:
+        packed: list[Content] = []
+        arrays: Arrays = {}
         for m, model in enumerate(self.models_):
             content, inside = pack(model, f"model {m}")
             packed.append(content)
@@ -348,7 +348,7 @@ class BaggedRanker(Ranker):
             "out_of_bag": self.out_of_bag_,
         }, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         packed = content["models"]
         self.models_ = [unpack(model, arrays, f"model {m}") for m, model in enumerate(packed)]
         self.weights_ = np.array(content["weights"], np.float64)

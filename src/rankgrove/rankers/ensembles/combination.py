@@ -14,7 +14,7 @@ from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.rankers import parameters as shared
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import choice, declares_parameters, integer, learned, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
@@ -85,7 +85,7 @@ class CombinedRanker(Ranker):
     def _target(self) -> Measure:
         return target_measure(self.measure)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         owner = type(self).__name__
         rankers = loaded_members(self.rankers, 2, owner)
         target = target_measure(self.measure)
@@ -108,12 +108,12 @@ class CombinedRanker(Ranker):
             [member_scores(ranker, X, threads) for ranker in self.rankers_], self.weights_
         )
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         packed, arrays = pack_members(self.rankers_, "a combination")
         weights = {"weights": self.weights_.tolist(), "value": self.value_}
         return {"rankers": packed, **weights}, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.rankers = self.rankers_ = unpack_members(content["rankers"], arrays)
         self.weights_ = np.array(content["weights"], np.float64)
         self.value_ = float(content["value"])
@@ -121,7 +121,7 @@ class CombinedRanker(Ranker):
             raise ModelFileError("The weights of the combination do not fit its rankers.")
 
 
-def _learned(rankers: Any, weights: np.ndarray, value: float, owner: str) -> dict[str, Any]:
+def _learned(rankers: Any, weights: np.ndarray, value: float, owner: str) -> Learned:
     return {
         "rankers_": tuple(loaded_members(rankers, 1, owner)),
         "weights_": np.array(weights, np.float64),

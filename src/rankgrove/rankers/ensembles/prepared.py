@@ -15,7 +15,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import choice, declares_parameters, learned, optional, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import pack, unpack
@@ -64,7 +64,7 @@ class PreparedRanker(Ranker):
     )
 
     @property
-    def measure(self) -> Any:
+    def measure(self) -> str | Measure:
         """The base's measure."""
         return getattr(self.base, "measure", "ndcg@10")
 
@@ -76,7 +76,7 @@ class PreparedRanker(Ranker):
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         columns = self._chosen(train)
         inner = replace(
@@ -227,11 +227,11 @@ class PreparedRanker(Ranker):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = pack(self.ranker_, "ranker")
         return {"ranker": content}, {"columns": self.columns_, **arrays}
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.base = self.ranker_ = unpack(content["ranker"], arrays, "ranker")
         self.columns_ = np.asarray(arrays["columns"], np.int64)
         inside = (self.columns_ >= 0) & (self.columns_ < self.n_features_in_)

@@ -14,6 +14,7 @@ from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.nets.inputs import Inputs, Task
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.declaring import declares_parameters, learned, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
@@ -91,7 +92,7 @@ class StackedRanker(NetRanker):
         """Return the rankers, whose scores a net combines."""
         return [(ranker, None) for ranker in self.rankers_]
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         rankers = loaded_members(self.rankers, 1, type(self).__name__)
         stacked = replace(
             training,
@@ -160,12 +161,12 @@ class StackedRanker(NetRanker):
             lines.append(text if weights is None else f"{text}, weight {weights[i]:.4g}")
         return "\n".join(lines)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = super()._state()
         content["rankers"], inside = pack_members(self.rankers_, "a stack")
         return content, arrays | inside
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         super()._restore(content, arrays)
         self.rankers = self.rankers_ = unpack_members(content["rankers"], arrays)
         if self.network_.n_features != len(self.rankers):

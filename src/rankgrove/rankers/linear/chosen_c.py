@@ -16,7 +16,8 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
-from rankgrove.rankers.fitting import Training
+from rankgrove.rankers.base import Arrays, Content, Learned
+from rankgrove.rankers.fitting import Callback, Training
 from rankgrove.rankers.linear.data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.linear.parameters import listed_c
@@ -88,7 +89,7 @@ class LinearRanker(LinearPredictor):
     def _target(self) -> Measure:
         return self.measure
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         grid = sorted({float(value) for value in self._listed_c()})
         sights = [self._sight(name, d, training.measures) for name, d in training.valid.items()]
@@ -110,7 +111,7 @@ class LinearRanker(LinearPredictor):
 
     _takes_row_weights: ClassVar[bool] = False
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         raise NotImplementedError
 
     def _listed_c(self) -> list[float]:
@@ -177,10 +178,10 @@ class LinearRanker(LinearPredictor):
 
     # -- for the base class -----------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         return self._content(), self.linear_.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.linear_ = Linear.from_arrays(arrays)
 

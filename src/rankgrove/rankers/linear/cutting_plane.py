@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear.chosen_c import Learner, LinearRanker
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.svm.cutting_plane import Oracle, Progress, Solution, solve
@@ -32,7 +33,7 @@ class CuttingPlaneRanker(LinearRanker):
     def _oracle(self, data: LinearData) -> Oracle:
         raise NotImplementedError
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
 
 
@@ -40,7 +41,11 @@ class CuttingPlaneLearner(Learner):
     """Solves for one C after the other; constraints of a smaller C are true for a larger one."""
 
     def __init__(
-        self, ranker: CuttingPlaneRanker, data: LinearData, oracle: Oracle, callbacks: list[Any]
+        self,
+        ranker: CuttingPlaneRanker,
+        data: LinearData,
+        oracle: Oracle,
+        callbacks: list[Callback],
     ) -> None:
         self._ranker = ranker
         self._data = data

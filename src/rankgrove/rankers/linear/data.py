@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from rankgrove.svm.design import Design, MatrixDesign, StepDesign
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
-    import scipy.sparse
-
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 
 @dataclass(frozen=True)
@@ -204,13 +202,15 @@ def _row_numbers(data: QueryDataset) -> np.ndarray:
     return every if rows is None else every[rows]
 
 
-def _extremes(features: Any) -> np.ndarray:
+def _extremes(features: Matrix) -> np.ndarray:
     """Return the least and the largest value; NaN where any value is missing."""
     values = features if isinstance(features, np.ndarray) else features.data
     return np.array([values.min(), values.max()]) if values.size else np.zeros(2)
 
 
-def scaled_rows(data: QueryDataset, scaling: str, n_threads: int | None) -> tuple[Any, np.ndarray]:
+def scaled_rows(
+    data: QueryDataset, scaling: str, n_threads: int | None
+) -> tuple[Matrix, np.ndarray]:
     """Return features, and the rows of them in query order, scaled by query where asked."""
     rows = _row_numbers(data)
     if scaling not in BY_QUERY:

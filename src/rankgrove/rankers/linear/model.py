@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.model.linear import BY_QUERY, Linear
@@ -13,6 +14,9 @@ from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import as_dataset, check_qid, features_of
 from rankgrove.rankers.linear.data import scaled_rows
 from rankgrove.scoring.linear import score_linear
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
 
 
 class LinearPredictor(Ranker):
@@ -52,9 +56,7 @@ class LinearPredictor(Ranker):
         features, rows = scaled_rows(X, self.linear_.scaling, threads)
         return X.ungrouped(score_linear(self.linear_, features, rows, threads))
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         return score_linear(self.linear_, features, rows, n_threads)
 
     def scaled_by_query(self) -> str | None:

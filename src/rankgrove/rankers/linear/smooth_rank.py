@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ REGRESSION_STEPS = 200
 RIDGE = 1e-6  # of the regression: only that features which say the same share their weight
 
 
-def _two_sigmas(name: str, owner: str, value: Any) -> tuple[float, float]:
+def _two_sigmas(name: str, owner: str, value: object) -> tuple[float, float]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         refuse(name, owner, "two numbers, the first and the last smoothing", value)
     high, low = (check_real(name, owner, number, above=0.0) for number in value)

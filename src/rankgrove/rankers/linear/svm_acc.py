@@ -19,6 +19,7 @@ from rankgrove.rankers.declaring import (
     parameter,
     real,
 )
+from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import Learner, LinearRanker
 from rankgrove.rankers.linear.data import LinearData
@@ -88,7 +89,7 @@ class SVMAcc(LinearRanker):
     def _queries_of_none(self, n_rows: int) -> np.ndarray | None:
         return None if self.scaling in BY_QUERY else np.zeros(n_rows, np.int64)
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         if callbacks:
             raise ParameterError("SVMAcc.fit: LIBLINEAR calls nobody back: leave callbacks out.")
         return _Liblinear(self, data)

@@ -29,7 +29,7 @@ from rankgrove.validation import counted, nearest, refuse
 _RULE = "a trained ranker of boosted trees, or the path of its model file"
 
 
-def check_dataset(name: str, owner: str, data: Any) -> None:
+def check_dataset(name: str, owner: str, data: object) -> None:
     """Refuse anything but a data set."""
     if not isinstance(data, QueryDataset):
         shown = repr(data) if isinstance(data, str | Path) else type(data).__name__

@@ -18,6 +18,7 @@ import numpy as np
 from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.boosting.loop import Callback, Objective, Progress, TrainingRows, boost
 from rankgrove.boosting.step import ConstantStep, Step
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
@@ -26,7 +27,7 @@ from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
-from rankgrove.rankers.base import Ranker, plain_parameters
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.fitting import (
     Training,
     digest_of,
@@ -54,6 +55,8 @@ from rankgrove.validation import check_integer
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from rankgrove.data.arrays import Matrix
 
 # What a checkpoint may differ in and still be of the same run.
 _FREE = {
@@ -122,7 +125,7 @@ class BoostedRanker(TreeModel):
         """Return how far to go along a tree."""
         return ConstantStep(self.learning_rate)
 
-    def _binner(self, train: QueryDataset, rows: Any) -> Binner:
+    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
         """Return the bins of the rows' features."""
         return Binner.fit(train.features, rows, self.max_bins, self.n_threads)
 
@@ -156,7 +159,7 @@ class BoostedRanker(TreeModel):
     def _check_takes_base_score(self, owner: str) -> None:
         check_takes_base_score(resolve(self.submodel, type(self).__name__), owner)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         binned = self.bins(train) if training.bins is None else training.bins
         recipe = self._recipe(BoostingData(training, binned, train.row_keys, self.n_threads))
@@ -285,9 +288,7 @@ class BoostedRanker(TreeModel):
             saver.write(done)
         return done
 
-    def _learned(
-        self, done: Progress, start: Start, n_columns: int, n_features: int
-    ) -> dict[str, Any]:
+    def _learned(self, done: Progress, start: Start, n_columns: int, n_features: int) -> Learned:
         """Return what was learned, as attributes by name."""
         if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
             why = "No threshold of a feature helps: check features and labels."
@@ -301,7 +302,7 @@ class BoostedRanker(TreeModel):
             )
         kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
         n_trees = (done.round if kept is None else kept) * n_columns
-        learned: dict[str, Any] = {
+        learned: Learned = {
             "history_": done.watch.history,
             "start_values_": {
                 name: dict(values) for name, values in (done.watch.start or {}).items()
@@ -317,9 +318,7 @@ class BoostedRanker(TreeModel):
             learned |= {"submodel_": start.submodel, "submodel_weight_": start.weight}
         return learned
 
-    def _also_learned(
-        self, recipe: Recipe, rows: TrainingRows | None, done: Progress
-    ) -> dict[str, Any]:
+    def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
         """Return what a subclass keeps in addition to the trees."""
         return {}
 
@@ -350,9 +349,7 @@ class BoostedRanker(TreeModel):
         start = self.submodel_weight_ * scores
         return score_ensemble(self.ensemble_, features, rows, threads, start)
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         columns = score_ensemble(self.ensemble_, features, rows, n_threads)
         return self._rank_by(np.atleast_2d(columns), n_threads)
 
@@ -449,7 +446,7 @@ class BoostedRanker(TreeModel):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = self._content(), self.ensemble_.to_arrays()
         if "submodel" not in self._get_param_names():
             return content, arrays
@@ -467,7 +464,7 @@ class BoostedRanker(TreeModel):
             )
         return content, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.ensemble_ = Ensemble.from_arrays(arrays)
         if "submodel" not in self._get_param_names():

@@ -71,7 +71,7 @@ PAPERS: dict[str, Any] = {
 }
 
 
-def _weight(name: str, owner: str, value: Any) -> None:
+def _weight(name: str, owner: str, value: object) -> None:
     if isinstance(value, str):
         if value != OPTIMAL:
             refuse(name, owner, f"a number or {OPTIMAL!r}", value)
