@@ -31,7 +31,7 @@ Row = dict[str, str | int | float]
 class AdaptationReport:
     """What adaptation changed.
 
-    A place is a node or a leaf; a tree's nodes stand before its leaves. Nothing is trimmed here.
+    A place is a node or a leaf; a tree's nodes come before its leaves. Nothing is trimmed here.
 
     Attributes
     ----------
@@ -83,26 +83,26 @@ class AdaptationReport:
         cls, arrays: dict[str, np.ndarray], feature_names: Sequence[str]
     ) -> AdaptationReport:
         """Build from the arrays of a model file; what does not fit together is refused."""
-        made = cls(**needed(arrays, _ARRAYS), feature_names=tuple(feature_names))
-        n_nodes, n_features = made.feature.size, len(made.feature_names)
-        n_leaves = made.response_before.size - n_nodes
+        report = cls(**needed(arrays, _ARRAYS), feature_names=tuple(feature_names))
+        n_nodes, n_features = report.feature.size, len(report.feature_names)
+        n_leaves = report.response_before.size - n_nodes
         shapes = {
             **dict.fromkeys(("reached", "response_before", "response_after"), n_nodes + n_leaves),
             "threshold_after": n_nodes,
             "spread": n_features,
         }
         for name in _ARRAYS:
-            array = getattr(made, name)
+            array = getattr(report, name)
             is_number = array.dtype.kind in ("iu" if name in _WHOLE else "fiu")
             if not is_number or array.shape != (shapes.get(name, array.size),):
                 raise ModelFileError(f"The report's array {name!r} does not fit its trees.")
         trees = {name: arrays[name] for name in _ARRAYS[:5]}
-        trees["threshold"] = made.threshold_before
+        trees["threshold"] = report.threshold_before
         trees["missing_left"] = np.zeros(n_nodes, np.bool_)
         trees |= {"gain": np.zeros(n_nodes), "value": np.zeros(n_leaves), "base": np.array(0.0)}
         trees |= {"n_features": np.array(n_features), "n_columns": np.array(1)}
         Ensemble.from_arrays(trees)  # it refuses what does not fit
-        return made
+        return report
 
     # -- the whole, by tree, by feature -----------------------------------------------------------
 
@@ -120,7 +120,7 @@ class AdaptationReport:
         return int(self.node_ptr.size - 1)
 
     def by_tree(self) -> list[Row]:
-        """Return a row a tree.
+        """Return one row per tree.
 
         nodes and leaves with those reached; ``unreached``, the share of branches without a target
         row; ``moved``, the nodes whose threshold moved, and by how many standard deviations of
@@ -152,7 +152,7 @@ class AdaptationReport:
         return rows
 
     def by_feature(self) -> list[Row]:
-        """Return a row a feature that the trees look at, most changed first.
+        """Return one row per feature that the trees use, most changed first.
 
         nodes and those reached and moved; ``movement`` and ``largest``, mean and largest movement
         of thresholds in standard deviations; ``effect`` and ``effect_change``: how far the
@@ -163,18 +163,18 @@ class AdaptationReport:
         reached, effect, change = self._effects()
         rows = []
         for j in np.unique(self.feature).tolist():
-            own = self.feature == j
-            far = moved[own & (moved > 0)]
+            on_feature = self.feature == j
+            far = moved[on_feature & (moved > 0)]
             rows.append(
                 Row(
                     feature=self.feature_names[j],
-                    nodes=int(own.sum()),
-                    nodes_reached=int((reached[own] > 0).sum()),
+                    nodes=int(on_feature.sum()),
+                    nodes_reached=int((reached[on_feature] > 0).sum()),
                     moved=int(far.size),
                     movement=_mean(far),
                     largest=float(far.max(initial=0.0)),
-                    effect=_mean(effect[own], reached[own]),
-                    effect_change=_mean(change[own], reached[own]),
+                    effect=_mean(effect[on_feature], reached[on_feature]),
+                    effect_change=_mean(change[on_feature], reached[on_feature]),
                 )
             )
         weight = {str(row["feature"]): float(row["effect_change"]) for row in rows}
@@ -200,7 +200,7 @@ class AdaptationReport:
         n_nodes = np.diff(self.node_ptr)
         tree = np.repeat(np.arange(self.n_trees), n_nodes)
         first = (self.node_ptr + self.leaf_ptr)[:-1][tree]
-        own = np.arange(self.feature.size) - self.node_ptr[tree]
+        in_tree = np.arange(self.feature.size) - self.node_ptr[tree]
 
         def place(child: np.ndarray) -> np.ndarray:
             return first + np.where(child >= 0, child, n_nodes[tree] + ~child)
@@ -208,7 +208,7 @@ class AdaptationReport:
         a, b = place(self.left), place(self.right)
         before = self.response_before[b] - self.response_before[a]
         after = self.response_after[b] - self.response_after[a]
-        return self.reached[first + own], np.abs(before), np.abs(after - before)
+        return self.reached[first + in_tree], np.abs(before), np.abs(after - before)
 
     # -- as text ----------------------------------------------------------------------------------
 

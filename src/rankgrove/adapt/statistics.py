@@ -103,8 +103,8 @@ def _node_responses(ensemble: Ensemble, rates: np.ndarray) -> np.ndarray:
     if np.isnan(weight).any():
         weight = np.abs(ensemble.leaf_count).astype(np.float64)  # alike where they are unknown
     total, whole = _summed(ensemble, weight * ensemble.value), _summed(ensemble, weight)
-    found = np.divide(total, whole, out=np.zeros(total.size), where=whole > 0)
-    return np.where(np.isnan(known), found, known)
+    mean = np.divide(total, whole, out=np.zeros(total.size), where=whole > 0)
+    return np.where(np.isnan(known), mean, known)
 
 
 def _summed(ensemble: Ensemble, of_leaves: np.ndarray) -> np.ndarray:
@@ -139,12 +139,12 @@ def statistics_of(
     scores = np.full(target.n_rows, ensemble.base)
     for t in range(ensemble.n_trees):
         walker.step(t, objective, scores)
-    found = {
+    statistics = {
         "count": parted(ensemble, walker.reached),
         "weight": parted(ensemble, walker.weight),
         "mean": parted(ensemble, walker.response),
     }
     new: dict[str, Any] = {}
-    for name, (of_nodes, of_leaves) in found.items():
+    for name, (of_nodes, of_leaves) in statistics.items():
         new |= {f"node_{name}": of_nodes, f"leaf_{name}": of_leaves}
     return replace(ensemble, **new)

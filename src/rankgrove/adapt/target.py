@@ -58,9 +58,9 @@ class TargetRows:
             code_of[:] = [place.get(int(column), -1) for column in used]
             thresholds = binned.binner.thresholds
             tables = np.full((len(thresholds), N_BINS), np.inf, np.float32)
-            n_thresholds = np.array([len(one) for one in thresholds], np.int64)
-            for at, one in enumerate(thresholds):
-                tables[at, : one.size] = one
+            n_thresholds = np.array([len(of_column) for of_column in thresholds], np.int64)
+            for at, of_column in enumerate(thresholds):
+                tables[at, : of_column.size] = of_column
         return cls(used, columns, codes, code_of, tables, n_thresholds)
 
     @property
@@ -74,11 +74,11 @@ class TargetRows:
 
     def spread(self) -> np.ndarray:
         """Return the standard deviation of every column, missing and infinite values left out."""
-        found = np.zeros(self.features.size)
+        deviations = np.zeros(self.features.size)
         for at, column in enumerate(self.columns):
             finite = column[np.isfinite(column)]
-            found[at] = finite.std(dtype=np.float64) if finite.size else 0.0
-        return found
+            deviations[at] = finite.std(dtype=np.float64) if finite.size else 0.0
+        return deviations
 
 
 def _columns(features: Matrix, rows: np.ndarray | slice | None, used: np.ndarray) -> np.ndarray:

@@ -63,8 +63,8 @@ def adapt_ensemble(
     for t in range(ensemble.n_trees):
         walker.step(t, objective, scores)
     known = source.count.min(initial=0) >= 0 and not np.isnan(source.rate).any()
-    made = _with(ensemble, source, walker, base) if known else ensemble  # beta 0: all stays
-    return Adapted(made, walker.reached, walker.response, scores)
+    adapted = _with(ensemble, source, walker, base) if known else ensemble  # beta 0: all stays
+    return Adapted(adapted, walker.reached, walker.response, scores)
 
 
 def _with(ensemble: Ensemble, source: SourceStatistics, walker: Walker, base: float) -> Ensemble:

@@ -27,7 +27,7 @@ def aggregate(
     query_ptr : the borders of queries
     combine : ``"minmax"``: scaled to 0 ... 1 within a query; ``"borda"``: the number of documents
         of the query that the model ranks lower; ``"mean"``: as they are
-    weights : one a model
+    weights : one per model
     """
     total = np.zeros(int(query_ptr[-1]))
     for scores, weight in zip(columns, weights.tolist(), strict=True):

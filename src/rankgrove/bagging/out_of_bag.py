@@ -38,9 +38,9 @@ def out_of_bag_scores(
         if not missed.any():
             continue
         part = train.select(missed)
-        own = np.zeros(part.n_rows)
-        add_scores(own, part.grouped(scorer(part)), part.query_ptr, combine, 1.0, n_threads)
-        total[np.repeat(missed, np.diff(train.query_ptr))] += own
+        scores = np.zeros(part.n_rows)
+        add_scores(scores, part.grouped(scorer(part)), part.query_ptr, combine, 1.0, n_threads)
+        total[np.repeat(missed, np.diff(train.query_ptr))] += scores
         n += missed
     by = np.repeat(np.where(n > 0, n, np.nan), np.diff(train.query_ptr))
     return train.ungrouped(total / by)

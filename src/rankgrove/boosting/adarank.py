@@ -21,7 +21,7 @@ UPDATES = ("latest", "cumulative")  # of the queries' weights
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training.Progress):
-    """Where AdaRank stands after a round; handed to every callback.
+    """Where AdaRank is after a round; passed to every callback.
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ def adarank(
     query_weight : of every query
     measured : weights of the features -> the measure of every query ranked by them
     update : of the queries' weights: ``"latest"`` (Algorithm 1) or ``"cumulative"``
-    tolerance : by so much the training measure may not fall from round to round, or training ends;
+    tolerance : training ends when the training measure falls by this much in a round;
         None: every round raises it
-    most_in_a_row : with a tolerance, a feature is passed over after so many rounds in a row,
+    most_in_a_row : with a tolerance, a feature is passed over after this many rounds in a row,
         upwards or downwards
     watch : looks at validation data and says when to stop
     show : gives the validation data the scores of some weights
@@ -99,8 +99,8 @@ def adarank(
     importance = _Importance(query_weight, update == "cumulative")
 
     def weights(candidate: int, alpha: float) -> np.ndarray:
-        own = candidates.features[candidate], candidates.signs[candidate] * alpha
-        return np.bincount([*done.features, own[0]], [*done.steps, own[1]], n_features)
+        added = candidates.features[candidate], candidates.signs[candidate] * alpha
+        return np.bincount([*done.features, added[0]], [*done.steps, added[1]], n_features)
 
     try:
         for round in range(rounds):

@@ -15,11 +15,11 @@ from rankgrove.training.watch import History
 
 
 class TreeCheckpoint(Checkpoint):
-    """A callback that writes the trees every so many rounds, and reads them back.
+    """A callback that writes the trees every few rounds, and reads them back.
 
     Parameters
     ----------
-    path, every, run : as of a Checkpoint
+    path, every, run : as in a Checkpoint
     n_features : of the data
     """
 
@@ -41,10 +41,10 @@ class TreeCheckpoint(Checkpoint):
 
     def read(self, history: History) -> tuple[list[Tree], list[float], History] | None:
         """Return the trees, their weights and the history so far, or None: no checkpoint yet."""
-        found = self.read_state(history)
-        if found is None:
+        state = self.read_state(history)
+        if state is None:
             return None
-        content, arrays = found
+        content, arrays = state
         with self.reading():
             ensemble = Ensemble.from_arrays(arrays)
             if ensemble.n_features != self.n_features:

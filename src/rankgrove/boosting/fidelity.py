@@ -25,7 +25,7 @@ class FidelityRows:
     """Training rows for the boosting loop (see :class:`~rankgrove.boosting.loop.TrainingRows`).
 
     The loss of a pair is 1 - sqrt(P), P = 1 / (1 + exp(-gap)) (Tsai et al. 2007); its slope is
-    half the pull W = (1 - P) sqrt(P). A stump tells some pairs apart in the right order (pulls add
+    half the pull W = (1 - P) sqrt(P). A stump puts some pairs in the right order (pulls add
     up to A) and some in the wrong one (B); its weight is alpha = 1/2 ln(A / B). The stump with the
     largest (sqrt A - sqrt B)^2 is taken: the fall of the loss under the same approximation that
     gives alpha, pulls that change by exp(-alpha). The true loss is then computed, and alpha halved
@@ -88,7 +88,7 @@ class FidelityRows:
 
     def _sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Return A and B of every split, of shape (columns, where missing values go, bins)."""
-        maker, found = self._maker, []
+        maker, sums = self._maker, []
 
         def work(first: int, last: int) -> None:
             out = np.zeros((len(maker.columns), 2, 2, BINS), np.int64)
@@ -96,10 +96,10 @@ class FidelityRows:
                 first, last, self._scores, self._codes, maker.has_missing, self._unit, out,
                 *self._pairs.arrays(),
             )  # fmt: skip
-            found.append(out)
+            sums.append(out)
 
         self._run(work)
-        told = np.cumsum(np.sum(found, axis=0), axis=-1)[..., 1:] / self._unit
+        told = np.cumsum(np.sum(sums, axis=0), axis=-1)[..., 1:] / self._unit
         return told[:, 0], told[:, 1]
 
     def _loss(self, scores: np.ndarray) -> float:

@@ -67,7 +67,7 @@ class TrainingRows(Protocol):
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training.Progress):
-    """Where boosting stands after a round; handed to every callback.
+    """Where boosting is after a round; passed to every callback.
 
     Attributes
     ----------

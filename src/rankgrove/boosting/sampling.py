@@ -1,4 +1,4 @@
-"""What a round sees: queries and rows drawn anew every round, without replacement.
+"""What a round sees: queries and rows, redrawn every round, without replacement.
 
 A lot is a hash of the seed, the round and the query's or the row's own key; those with the lowest
 lots are drawn. Neither the order of the file nor threads nor who holds the rows have a part in it.
@@ -16,7 +16,7 @@ class Sample:
 
     Parameters
     ----------
-    query_keys, row_keys : uint64, one a query and one a row
+    query_keys, row_keys : uint64, one per query and one per row
     query_ptr : the borders of queries
 
     Attributes
@@ -79,7 +79,7 @@ class Sampler:
 
     Parameters
     ----------
-    query_keys, row_keys : uint64, one a query and one a row
+    query_keys, row_keys : uint64, one per query and one per row
     query_ptr : the borders of queries
     query_fraction : share of the queries; gradients are computed for all of their rows
     row_fraction : share of those queries' rows: the ones that a tree is grown on

@@ -45,14 +45,14 @@ class ConstantStep:
 
 
 class OptimalStep:
-    """One weight a tree: the one at which a measure is highest, times the learning rate.
+    """One weight per tree: the one at which a measure is highest, times the learning rate.
 
     LambdaMART paper, sections 4 and 5.6: of all weights alpha between two bounds, the one that
     maximises the measure of scores + alpha * tree is found exactly. Newton's weight is taken where
     it is among the best, the middle of the best stretch otherwise. Single weights at which
     documents are tied are left out: the next tree breaks the tie.
 
-    A ranking does not know the scale of its scores, so a weight is good only beside the scores so
+    A ranking does not know the scale of its scores, so a weight is good only with the scores so
     far. On the first round, where all scores are equal and every weight is as good as any other,
     the tree gets the whole of Newton's weight: the learning rate would shrink not the step but the
     scale, and every later step with it.

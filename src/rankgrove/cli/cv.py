@@ -83,8 +83,8 @@ def cv(
     own = base.get_params(deep=False)
     chosen = {"measure": measure[0]} if measure and "measure" in own else {}
     base.set_params(**(chosen | parameters(config, settings or [])))
-    base.check_parameters()
     base, reading = prepared(base, reading, normalise)
+    base.check_parameters()
     base.check_valid(valid_fold)
     judged = reading.load(data)
 

@@ -61,17 +61,16 @@ def described(path: Path) -> dict[str, Any]:
 
 def _of_ranker(ranker: Ranker) -> dict[str, Any]:
     from rankgrove.rankers.base import plain_parameters
-    from rankgrove.rankers.trees.trada import Trada
     from rankgrove.reporting.learning import learning_curves
 
     names = getattr(ranker, "feature_names_", None)
     inside = [*getattr(ranker, "rankers_", ()), getattr(ranker, "ranker_", None)]
-    base = getattr(ranker, "base_", None) if isinstance(ranker, Trada) else None
+    base = ranker.adapted_from()
     return {
         "kind": f"{ranker.kind} ({type(ranker).__name__})",
         "features": ranker.n_features_in_,
         "feature names": None if names is None else list(names),
-        "trees": _n_trees(ranker),
+        "trees": ranker.tree_count(),
         "parameters": plain_parameters(ranker),
         "training record": [_record(curve) for curve in learning_curves("", ranker)],
         **_values(ranker),
@@ -79,16 +78,6 @@ def _of_ranker(ranker: Ranker) -> dict[str, Any]:
         "rankers": [_of_ranker(member) for member in [*inside, base] if hasattr(member, "kind")],
         "summary": ranker.summary().splitlines() if hasattr(ranker, "summary") else [],
     }
-
-
-def _n_trees(ranker: Ranker) -> int | None:
-    trees = getattr(ranker, "ensemble_", None)
-    if trees is not None:
-        return int(trees.n_trees)
-    members = getattr(ranker, "models_", [])
-    if members and all(hasattr(member, "ensemble_") for member in members):
-        return sum(member.ensemble_.n_trees for member in members)
-    return None
 
 
 def _values(ranker: Ranker) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from rankgrove.files import why, write_atomically
 
 if TYPE_CHECKING:
     from rankgrove.cli.options import Normalisation, Reading
+    from rankgrove.rankers.base import Ranker
 
 # Names from papers or from the package that are no names of rankers here, and what to use instead.
 ELSEWHERE = {
@@ -54,21 +55,19 @@ def params(
         typer.echo(f"{name} = {_toml(value)}")
 
 
-def new_ranker(name: str) -> Any:
+def new_ranker(name: str) -> Ranker:
     """Return an untrained ranker by its name; the error for other names has a hint."""
     from rankgrove.rankers.load import trainable
     from rankgrove.validation import check_choice, refuse
 
     rankers = trainable()
-    if name in rankers:
-        return rankers[name]()
     plain = name.lower().replace("-", "").replace("_", "")
-    if plain in ELSEWHERE:
+    if name not in rankers and plain in ELSEWHERE:
         refuse("ranker", "train", f"a ranker that train knows ({ELSEWHERE[plain]})", name)
     alike = {kind.replace("-", ""): kind for kind in rankers}
-    if plain in alike:
+    if name not in rankers and plain in alike:
         refuse("ranker", "train", f"a ranker's name (did you mean {alike[plain]!r}?)", name)
-    return check_choice("ranker", "train", name, rankers)
+    return rankers[check_choice("ranker", "train", name, rankers)]()
 
 
 def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
@@ -148,7 +147,9 @@ def _toml(value: object) -> str:
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))
 
 
-def prepared(ranker: Any, reading: Reading, normalise: Normalisation | None) -> tuple[Any, Reading]:
+def prepared(
+    ranker: Ranker, reading: Reading, normalise: Normalisation | None
+) -> tuple[Ranker, Reading]:
     """Return the ranker with feature selection and normalisation, and the matching `reading`.
 
     ``--features`` may name a file with the number or name of one feature per line.
@@ -162,9 +163,7 @@ def prepared(ranker: Any, reading: Reading, normalise: Normalisation | None) -> 
         reading = replace(reading, features=None)
     if chosen is None and normalise is None:
         return ranker, reading
-    with_features = PreparedRanker(ranker, chosen, None if normalise is None else normalise.value)
-    with_features.check_parameters()
-    return with_features, reading
+    return PreparedRanker(ranker, chosen, None if normalise is None else normalise.value), reading
 
 
 def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:

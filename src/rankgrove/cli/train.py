@@ -8,12 +8,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankgrove.cli.options import Combine, Normalisation, Reading, Sample, Threads, reads_data
 from rankgrove.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.base import Ranker
 
 Data = Annotated[
     list[Path],
@@ -167,35 +170,38 @@ def train(
     Ctrl-C keeps the best model so far; of a bag, the models in --checkpoint. `rankgrove params
     mart` lists the parameters of a ranker.
     """
-    from rankgrove.cli.inputs import check_exists, check_measures, named_sets
+    from rankgrove.cli.inputs import check_exists, named_sets
     from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, new_ranker, parameters, prepared
 
     if start is not None:
         check_exists(start)
-    given = parameters(config, settings or [])
-    made = new_ranker(ranker)
-    _check_takes(made, ranker, measure, start, models)
+    base = new_ranker(ranker)
+    _check_takes(base, ranker, measure, start, models)
     kept = None if checkpoint is None or models else str(checkpoint)
-    own = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
-    _configure(made, given | {k: v for k, v in own.items() if v is not None}, quiet)
-    known = _go_on_from(made, reading.base_score)
-    held_out = _check_share(valid_share, valid, made)
-    made.check_valid(bool(valid) or held_out is not None)
-    how = bag_options(models, sample, combine)
+    options = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
+    shown = {"progress": not quiet} if "progress" in base.get_params(deep=False) else {}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    base.set_params(**(shown | parameters(config, settings or []) | chosen))
+    known = _load_submodel(base, reading.base_score)
+    bag = bag_options(models, sample, combine)
     if models is not None:
-        made = _bag_of(made, models, how | {"cluster": cluster}, checkpoint, threads, quiet)
-    check_measures([made.measure, *(valid_measure or [])])
-    if valid_measure and not (valid or held_out):
+        base = _bag_of(base, models, bag | {"cluster": cluster}, checkpoint, threads, quiet)
+    trained, reading = prepared(base, reading, normalise)
+    # all that can be known before data is read, which may take long
+    trained.check_parameters()
+    held_out = _check_share(valid_share, valid, base)
+    is_watched = bool(valid) or held_out is not None
+    if valid_measure and not is_watched:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
+    trained.check_validation(is_watched, valid_measure)
     sets = named_sets(valid or [])
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
-    _check_files(made, out, data, sets, reading.base_score, scores, [config, start])
-    made, reading = prepared(made, reading, normalise)
+    _check_files(base, out, data, sets, reading.base_score, scores, [config, start])
     if cluster is not None and models is None:
-        fit = _on_cluster(made, ranker, data, sets, reading, cluster, held_out)
+        fit = _on_cluster(trained, ranker, data, sets, reading, cluster, held_out)
     else:
-        fit = _here(made, data, sets, scores, reading, known, held_out, quiet)
+        fit = _here(trained, data, sets, scores, reading, known, held_out, quiet)
     ends: AbstractContextManager[None] = nullcontext()
     if models is not None:
         ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
@@ -204,13 +210,13 @@ def train(
         try:
             fit(valid_measures=valid_measure or None, **begin)
         except KeyboardInterrupt:  # the best model so far is kept, where there is one
-            if not getattr(made, "interrupted_", False):
+            if not getattr(trained, "interrupted_", False):
                 raise
-        made.save(out)
+        trained.save(out)
     if not quiet:
-        typer.echo(made.summary())
+        typer.echo(trained.summary())
         say_written(out)
-    if made.interrupted_:
+    if trained.interrupted_:
         typer.echo(f"interrupted: {out} holds the best model so far.", err=True)
         raise typer.Exit(130)
 
@@ -219,15 +225,15 @@ def train(
 
 
 def _check_takes(
-    made: Any, ranker: str, measure: str | None, start: Path | None, models: int | None
+    base: Ranker, ranker: str, measure: str | None, start: Path | None, models: int | None
 ) -> None:
-    """Refuse options that a ranker can do nothing with."""
-    if start is not None and ("start" not in made.fit_takes or models):
+    """Refuse options that a ranker cannot use."""
+    if start is not None and ("start" not in base.fit_takes or models):
         what = "a bag" if models else ranker
         raise ParameterError(
             f"--start begins with a net's weights, and {what} cannot. Leave it out."
         )
-    if measure is not None and "measure" not in made.get_params(deep=False):
+    if measure is not None and "measure" not in base.get_params(deep=False):
         raise ParameterError(
             f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
             "to choose by on validation data."
@@ -235,7 +241,7 @@ def _check_takes(
 
 
 def _check_share(
-    share: float | None, valid: list[str] | None, made: Any
+    share: float | None, valid: list[str] | None, ranker: Ranker
 ) -> tuple[float, int] | None:
     """Return the share of queries to hold out, and the seed of the draw."""
     if share is None:
@@ -246,63 +252,54 @@ def _check_share(
         raise ParameterError(
             f"--valid-share is a share of the queries: above 0, below 1. Got {share}."
         )
-    return share, int(made.get_params(deep=False).get("random_state", 0) or 0)
+    return share, int(ranker.get_params(deep=False).get("random_state", 0) or 0)
 
 
-def _configure(made: Any, given: dict[str, Any], quiet: bool) -> None:
-    """Set the parameters of a ranker, and refuse values that they cannot have."""
-    shown = {"progress": not quiet} if "progress" in made.get_params(deep=False) else {}
-    made.set_params(**(shown | given))
-    made.check_parameters()
-
-
-def _go_on_from(made: Any, base_score: str | None) -> dict[str, Any]:
-    """Load the submodel of a ranker; return it, where it knows of features."""
+def _load_submodel(base: Ranker, base_score: str | None) -> dict[str, Any]:
+    """Load the submodel that a ranker starts from; return it if it knows its features."""
     from rankgrove.rankers.trees.starts import BASE_SCORE, needs_base_score, resolve
 
-    if base_score is not None and getattr(made, "submodel", None) is None:
-        made.set_params(submodel=BASE_SCORE)
-    found = resolve(getattr(made, "submodel", None), "train")
-    if needs_base_score(found) and base_score is None:
+    if base_score is not None and getattr(base, "submodel", None) is None:
+        base.set_params(submodel=BASE_SCORE)
+    submodel = resolve(getattr(base, "submodel", None), "train")
+    if needs_base_score(submodel) and base_score is None:
         raise ParameterError(
             "The ranker goes on from scores that come with the data: give --base-score."
         )
-    if base_score is not None and not needs_base_score(found):
+    if base_score is not None and not needs_base_score(submodel):
         raise ParameterError("Give either a submodel or --base-score.")
-    if found is not None:
-        made.set_params(submodel=found)
-    return {"to go on from": found} if hasattr(found, "n_features_in_") else {}
+    if submodel is not None:
+        base.set_params(submodel=submodel)
+    return {"to go on from": submodel} if hasattr(submodel, "n_features_in_") else {}
 
 
 def _bag_of(
-    made: Any,
+    base: Ranker,
     models: int,
-    how: Mapping[str, Any],
+    options: Mapping[str, Any],
     checkpoint: Path | None,
     threads: int | None,
     quiet: bool,
-) -> Any:
-    """Return a bag of rankers like the one made."""
+) -> Ranker:
+    """Return a bag of rankers like `base`."""
     import rankgrove as rg
 
-    bag = rg.BaggedRanker(
-        made,
+    return rg.BaggedRanker(
+        base,
         models,
-        **how,
+        **options,
         checkpoint=checkpoint,
-        random_state=made.get_params(deep=False).get("random_state", 0),
+        random_state=base.get_params(deep=False).get("random_state", 0),
         n_threads=threads,
         progress=not quiet,
     )
-    bag.check_parameters()
-    return bag
 
 
 # -- the files ----------------------------------------------------------------------------------
 
 
 def _check_files(
-    made: Any,
+    ranker: Ranker,
     out: Path,
     data: list[Path],
     sets: Mapping[str, list[Path]],
@@ -318,24 +315,25 @@ def _check_files(
     score_files = [*valid_scores, None if is_table(data) else base_score]
     read = [*data, *itertools.chain(*sets.values()), *others]
     read += [Path(name) for name in score_files if name is not None]
-    kept = getattr(made, "checkpoint", None)
+    kept = getattr(ranker, "checkpoint", None)
     state = None if kept is None else Path(kept)
     check_outputs({"--out": out, "--checkpoint": state}, read)
     check_output_file("--out", "train", out)
 
 
 def _valid_base_scores(
-    base_score: str | None, valid: list[list[Path]], given: list[str] | None
+    base_score: str | None, valid: list[list[Path]], valid_base_score: list[str] | None
 ) -> list[str | None]:
     """Return where the base scores of every validation set are: a column, or a file of scores."""
     from rankgrove.data.file_kinds import is_table
 
-    if given is not None:
-        if len(given) != len(valid):
+    if valid_base_score is not None:
+        if len(valid_base_score) != len(valid):
             raise ParameterError(
-                f"Give one --valid-base-score for each --valid. Got {len(given)} for {len(valid)}."
+                f"Give one --valid-base-score for each --valid. Got {len(valid_base_score)} for "
+                f"{len(valid)}."
             )
-        return list(given)
+        return list(valid_base_score)
     if base_score is not None and not all(is_table(files) for files in valid):
         raise ParameterError("The validation data needs base scores too: give --valid-base-score.")
     return [base_score] * len(valid)
@@ -345,7 +343,7 @@ def _valid_base_scores(
 
 
 def _here(
-    made: Any,
+    ranker: Ranker,
     data: list[Path],
     sets: Mapping[str, list[Path]],
     scores: list[str | None],
@@ -361,8 +359,8 @@ def _here(
     # Weights are for training: a validation file need not have them.
     used = train_data.feature_names if reading.weight else reading.features
     valid_data = {
-        name: reading.load_like(train_data, files, features=used, weight=None, base_score=own)
-        for (name, files), own in zip(sets.items(), scores, strict=True)
+        name: reading.load_like(train_data, files, features=used, weight=None, base_score=column)
+        for (name, files), column in zip(sets.items(), scores, strict=True)
     }
     if held_out is not None:
         share, seed = held_out
@@ -371,12 +369,12 @@ def _here(
         typer.echo(f"training on {train_data!r}", err=True)
         if held_out is not None:
             typer.echo(f"held out to validate: {valid_data['held out']!r}", err=True)
-    return partial(made.fit, train_data, valid=valid_data or None)
+    return partial(ranker.fit, train_data, valid=valid_data or None)
 
 
 def _on_cluster(
-    made: Any,
-    ranker: str,
+    ranker: Ranker,
+    name: str,
     data: list[Path],
     sets: Mapping[str, list[Path]],
     reading: Reading,
@@ -385,18 +383,18 @@ def _on_cluster(
 ) -> Callable[..., Any]:
     """Return what trains on a cluster, whose workers read the files; refuse what it cannot do."""
     columns = _workers_reading(data, reading)
-    if made.kind == "prepared":
+    if ranker.kind == "prepared":
         raise ParameterError(
             "--normalise and --features FILE cannot go with --cluster, whose workers read the "
             "files. Leave one of them out."
         )
-    if not hasattr(made, "fit_files"):
-        raise ParameterError(f"--cluster trains a lambdamart, not a {ranker}. Leave it out.")
+    if not hasattr(ranker, "fit_files"):
+        raise ParameterError(f"--cluster trains a lambdamart, not a {name}. Leave it out.")
     if reading.base_score is not None:
         raise ParameterError("--base-score cannot go with --cluster. Leave one of them out.")
     if held_out is not None:
         raise ParameterError("--valid-share cannot go with --cluster: give --valid, a file.")
-    return partial(made.fit_files, data, cluster=cluster, valid=sets or None, **columns)
+    return partial(ranker.fit_files, data, cluster=cluster, valid=sets or None, **columns)
 
 
 def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def connected(cluster: Any, n_jobs: int, n_threads: int | None = None) -> Iterat
 
 
 def check_alive(client: Any) -> None:
-    """Refuse to go on where the scheduler is gone."""
+    """Refuse to continue where the scheduler is gone."""
     if client.status != "running":
         raise gone(client)
 
@@ -74,8 +74,8 @@ def gone(client: Any) -> ClusterError:
 
 def address_of(client: Any) -> str:
     """Return where the scheduler of a client is, or was."""
-    found = getattr(getattr(client, "scheduler", None), "address", None)
-    return str(found or getattr(client, "_start_arg", "an unknown address"))
+    address = getattr(getattr(client, "scheduler", None), "address", None)
+    return str(address or getattr(client, "_start_arg", "an unknown address"))
 
 
 def wait_for_workers(client: Any) -> None:
@@ -96,10 +96,10 @@ def wait_for_workers(client: Any) -> None:
 def threads_of_workers(client: Any) -> dict[str, int]:
     """Return the workers of a cluster by address, and how many threads each has."""
     try:
-        found = client.nthreads()
+        n_threads = client.nthreads()
     except (OSError, TimeoutError):
         raise gone(client) from None
-    return {str(address): int(n) for address, n in sorted(found.items())}
+    return {str(address): int(n) for address, n in sorted(n_threads.items())}
 
 
 def own_threads(n_threads: int | None) -> int:

@@ -47,7 +47,8 @@ def run_tasks(
     cluster : None: this process; ``"local"``: processes on this machine; the address of a Dask
         scheduler, as ``"tcp://host:8786"``; or a ``distributed.Client``
     n_threads : threads of one task; None: all cores of where it runs
-    on_done : told the number and the result of every task as it ends, in any order, in this process
+    on_done : called in this process with the number and the result of every task as it ends, in
+        any order
 
     Notes
     -----
@@ -187,7 +188,7 @@ class _Run:
             self._again(i)
 
     def _again(self, i: int) -> None:
-        """Do a task once more, with the shared data brought to the workers anew."""
+        """Do a task once more, with the shared data sent to the workers again."""
         self._losses[i] += 1
         if self._losses[i] > MOST_LOSSES:
             raise self._killed(i)

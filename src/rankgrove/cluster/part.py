@@ -1,6 +1,6 @@
-"""The part of the training data that one worker holds; an actor that does what it is told.
+"""The part of the training data that one worker holds; an actor that runs commands.
 
-A part is told lists of commands, (name, arguments...), and answers with what the last one returns:
+A part gets lists of commands, (name, arguments...), and answers with what the last one returns:
 so the driver needs no trip of its own for a command that returns nothing.
 """
 
@@ -62,8 +62,8 @@ class PartTraining:
 def used_bins(binner: Binner) -> np.ndarray:
     """Return the places in a histogram of the bins that rows can fall into: only they travel."""
     places = [
-        np.append(np.arange(own.size + 1), N_BINS - 1) + N_BINS * feature
-        for feature, own in enumerate(binner.thresholds)
+        np.append(np.arange(thresholds.size + 1), N_BINS - 1) + N_BINS * feature
+        for feature, thresholds in enumerate(binner.thresholds)
     ]
     return np.unique(np.concatenate(places))
 
@@ -89,12 +89,12 @@ class Part:
         self._ranges: list[tuple[int, int]] = []
 
     def run(self, commands: Sequence[Command]) -> Any:
-        """Do all commands in turn; return what the last one returns."""
-        found = None
+        """Run all commands in order; return what the last one returns."""
+        answer = None
         with threads(self._n_threads):
             for name, *arguments in commands:
-                found = getattr(self, f"_{name}")(*arguments)
-        return found
+                answer = getattr(self, f"_{name}")(*arguments)
+        return answer
 
     # -- before training ------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Part:
         self._sample.begin()
 
     def _count_lots(self, what: str, round: int, bits: int) -> np.ndarray:
-        """Cast lots; return how many begin with which of all first so many bits."""
+        """Draw lots; return how many begin with each value of their first bits."""
         sample = self._sample
         self._lots = sample.query_lots(round) if what == "queries" else sample.row_lots(round)
         high = (self._lots >> np.uint64(64 - bits)).astype(np.int64)
@@ -195,7 +195,7 @@ class Part:
     def _split(
         self, leaf: int, split: Split, small_is_left: bool, wanted: bool
     ) -> np.ndarray | None:
-        """Divide a leaf; return the histogram of its (all in all) smaller child, if wanted."""
+        """Divide a leaf; return the histogram of its child that is smaller in total, if wanted."""
         start, end = self._ranges[leaf]
         search = self._nothing
         n_left = self._rows.split_range(start, end, split, small_is_left, wanted, search)
@@ -233,8 +233,8 @@ def _digest(data: QueryDataset, codes: np.ndarray) -> str:
     total = 0
     for key, start, end in zip(data.query_keys, borders, borders[1:], strict=False):
         digest = hashlib.blake2b(key.tobytes(), digest_size=16)
-        for own in (labels[start:end], weight[start:end], codes[start:end]):
-            digest.update(np.ascontiguousarray(own).view(np.uint8).data)
+        for array in (labels[start:end], weight[start:end], codes[start:end]):
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         total += int.from_bytes(digest.digest(), "little")
     return f"{total:x}"
 

@@ -1,4 +1,4 @@
-"""All parts of the training data: where they are, asking them, and making lost ones anew."""
+"""All parts of the training data: where they are, asking them, and making lost ones again."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class Parts:
         return len(self.shares)
 
     def tell(self, *commands: Command) -> list[Any]:
-        """Ask, whoever is lost meanwhile; a part made anew later is told the same."""
+        """Ask, also if parts are lost meanwhile; a part made again later gets the same commands."""
         answers = self.surely(lambda: self.ask(*commands))
         self._history += commands
         return answers
 
     def remember(self, command: Command) -> None:
-        """Note a command that a part made anew must be told too."""
+        """Note a command that a part which is made again must get too."""
         self._history.append(command)
 
     def ask(self, *commands: Command) -> list[Any]:
@@ -105,7 +105,7 @@ class Parts:
                 self._mend()
 
     def _mend(self) -> None:
-        """Make lost parts anew, on workers that are there, in the state of the others."""
+        """Make lost parts again, on workers that are there, in the state of the others."""
         while self._lost:
             check_alive(self._client)
             self._n_lost += len(self._lost)
@@ -138,15 +138,15 @@ class Parts:
 
     def facts(self) -> list[FileFacts]:
         """Return the facts of every file, in the order of the files."""
-        found: dict[int, FileFacts] = {}
+        by_file: dict[int, FileFacts] = {}
         for share, facts in zip(self.shares, self.ask(("facts",)), strict=True):
-            found.update(zip(share, facts, strict=True))
-        return [found[i] for i in range(len(self._files))]
+            by_file.update(zip(share, facts, strict=True))
+        return [by_file[i] for i in range(len(self._files))]
 
     def refuse_shared_queries(self, facts: Sequence[FileFacts]) -> None:
         """Raise DataError where a query is in two files: its documents must be together."""
-        keys = np.concatenate([one.query_keys for one in facts])
-        home = np.repeat(np.arange(len(facts)), [one.query_keys.size for one in facts])
+        keys = np.concatenate([file.query_keys for file in facts])
+        home = np.repeat(np.arange(len(facts)), [file.query_keys.size for file in facts])
         order = np.argsort(keys, kind="stable")
         twice = np.flatnonzero(keys[order][1:] == keys[order][:-1])
         pairs = {(int(home[order[i]]), int(home[order[i + 1]])) for i in twice.tolist()}
@@ -168,16 +168,16 @@ class Parts:
             self._client.submit(_merge, self._actors, columns, max_bins, pure=False)
             for columns in groups
         ]
-        found: list[ColumnBins] = []
+        columns: list[ColumnBins] = []
         try:
             for job in jobs:
-                found += self._joined(job)
+                columns += self._joined(job)
         except PartsLostError:
             self._client.cancel(jobs, force=True)
             raise
         except Exception as error:
             self._raise_unless_lost(error)
-        return Binner.of(n_features, found)
+        return Binner.of(n_features, columns)
 
     def _joined(self, job: Any) -> list[ColumnBins]:
         """Wait for a job that asks all parts; PartsLostError where one is not there any more."""
@@ -199,10 +199,10 @@ class Parts:
     def _ids(self, file: int) -> list[str]:
         part = next(i for i, share in enumerate(self.shares) if file in share)
         commands = [("query_ids", self.shares[part].index(file))]
-        found: list[str] = self._answer(part, self._tell(part, commands))
+        ids: list[str] = self._answer(part, self._tell(part, commands))
         if self._lost:
             raise PartsLostError
-        return found
+        return ids
 
     def _start(self, i: int, worker: str) -> None:
         files = [self._files[j] for j in self.shares[i]]

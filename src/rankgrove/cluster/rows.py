@@ -27,7 +27,7 @@ from rankgrove.growth.splitting import Split, SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
 
-LOT_BITS = 16  # lots are first counted by so many of their bits
+LOT_BITS = 16  # lots are first counted by this many of their bits
 _NO_ROWS = np.empty(0, np.int32)
 _NO_LEAF = np.empty(0, np.uint8)
 _NO_SCORES = np.empty(0)
@@ -39,7 +39,7 @@ class ClusterRows:
     Parameters
     ----------
     parts : the data, read and binned
-    training : what the parts were told to train
+    training : what the parts train
     n_queries, n_rows : of all parts together
     query_fraction, row_fraction : what a round sees
     n_leaves, rules : of trees
@@ -141,11 +141,11 @@ class ClusterRows:
 
     def largest(self) -> list[float]:
         """Return the largest magnitudes."""
-        return [float(np.max(own)) for own in zip(*self._ask("largest"), strict=True)]
+        return [float(np.max(of_parts)) for of_parts in zip(*self._ask("largest"), strict=True)]
 
     def magnitudes(self, exponents: list[int]) -> list[int]:
         """Return the sums of magnitudes, in units of ``2**-exponent``."""
-        return [sum(own) for own in zip(*self._ask("magnitudes", exponents), strict=True)]
+        return [sum(of_parts) for of_parts in zip(*self._ask("magnitudes", exponents), strict=True)]
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
         """Round all numbers, times ``2**exponent``; draw is (seed, round). A tree begins."""
@@ -176,8 +176,8 @@ class ClusterRows:
 
     def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
         """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
-        found = self._ask("leaf_sums", self.n_chosen, largest)
-        return [np.sum(own, axis=0) for own in zip(*found, strict=True)]
+        answers = self._ask("leaf_sums", self.n_chosen, largest)
+        return [np.sum(of_parts, axis=0) for of_parts in zip(*answers, strict=True)]
 
     def _add_up(self, answers: list[np.ndarray]) -> None:
         """Add up the workers' histograms, bins in use only; the other bins are 0."""

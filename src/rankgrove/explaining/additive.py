@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import singledispatch
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -18,11 +18,12 @@ from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.prepared import PreparedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
-from rankgrove.rankers.foreign_models import TreeRanker, WeightRanker
+from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.linear.data import scaled_rows
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.nets.net import NetRanker
 from rankgrove.rankers.trees.boosted import BoostedRanker
+from rankgrove.rankers.trees.model import TreeModel
 
 _REMEDY = "rg.partial_dependence shows how its scores follow a feature"
 
@@ -56,19 +57,21 @@ class Context(NamedTuple):
     n_threads: int | None
 
 
+@singledispatch
 def taken_apart(model: object, at: Context) -> Sum:
-    """Return the score of every document, in the caller's order, as a sum over features."""
-    if isinstance(model, StackedRanker):  # before NetRanker, of which it is a subclass
-        return _stacked(model, at)
-    for kind, decompose in _DECOMPOSITIONS.items():
-        if isinstance(model, kind):
-            return decompose(model, at)
-    if isinstance(model, Ranker):
-        _refuse(type(model).__name__, "its form is not known here")
+    """Return the score of every document, in the caller's order, as a sum over features.
+
+    How a kind of ranker is decomposed is registered with its class below; subclasses inherit it.
+    """
     raise ParameterError(
         f"explain needs a trained ranker of rankgrove, whose sums it knows. Got a "
         f"{type(model).__name__}."
     )
+
+
+@taken_apart.register(Ranker)
+def _unknown(model: Ranker, at: Context) -> Sum:
+    _refuse(type(model).__name__, "its form is not known here")
 
 
 def _refuse(what: str, reason: str) -> NoReturn:
@@ -78,7 +81,7 @@ def _refuse(what: str, reason: str) -> NoReturn:
     )
 
 
-def _trees(model: BoostedRanker | TreeRanker, at: Context) -> Sum:
+def _trees(model: TreeModel, at: Context) -> Sum:
     trees = model.ensemble_
     if trees.n_columns != 1:
         _refuse(
@@ -91,10 +94,12 @@ def _trees(model: BoostedRanker | TreeRanker, at: Context) -> Sum:
     return Sum(np.full(at.data.n_rows, base), parts)
 
 
+@taken_apart.register(TreeRanker)
 def _foreign(model: TreeRanker, at: Context) -> Sum:
     return _trees(model.widened(at.data), at)
 
 
+@taken_apart.register(BoostedRanker)
 def _boosted(model: BoostedRanker, at: Context) -> Sum:
     trees = _trees(model, at)
     if getattr(model, "submodel_", None) is None:
@@ -106,11 +111,10 @@ def _boosted(model: BoostedRanker, at: Context) -> Sum:
     return below.times(model.submodel_weight_).plus(trees)
 
 
+@taken_apart.register(LinearPredictor)
 def _linear(model: LinearPredictor, at: Context) -> Sum:
     """Take w (x - mean of x) for every scaled feature; with thresholds, its step minus the mean."""
-    if isinstance(model, WeightRanker):
-        model = model.widened(at.data)
-    linear = model.linear_
+    linear = model.widened(at.data).linear_
     known = at.all_data if at.background is None else at.background
     parts = _linear_terms(linear, at.data, at.n_threads)
     mean = _column_means(_linear_terms(linear, known, at.n_threads))
@@ -139,6 +143,7 @@ def _standardised(x: np.ndarray, shift: np.ndarray, used: np.ndarray) -> np.ndar
     return np.where(np.isnan(centred) | ~used, 0.0, centred)
 
 
+@taken_apart.register(NetRanker)
 def _net(model: NetRanker, at: Context) -> Sum:
     net = model.network_
     if net.hidden:
@@ -158,10 +163,12 @@ def _net_terms(net: Network, x: np.ndarray) -> np.ndarray:
     return _standardised(x, net.mean, net.scale != 0.0) * (net.scale * net.output)
 
 
+@taken_apart.register(CombinedRanker)
 def _combined(model: CombinedRanker, at: Context) -> Sum:
     return _weighted([taken_apart(ranker, at) for ranker in model.rankers_], model.weights_)
 
 
+@taken_apart.register(StackedRanker)
 def _stacked(model: StackedRanker, at: Context) -> Sum:
     net = model.network_
     if net.hidden:
@@ -170,6 +177,7 @@ def _stacked(model: StackedRanker, at: Context) -> Sum:
     return Sum(total.base - float(model.weights_ @ net.mean), total.parts)
 
 
+@taken_apart.register(BaggedRanker)
 def _bag(model: BaggedRanker, at: Context) -> Sum:
     """Take the mean of the models' sums, each scaled within a query as the bag scales it.
 
@@ -198,6 +206,7 @@ def _scaled(total: Sum, scores: np.ndarray, data: QueryDataset) -> Sum:
     return Sum(total.base - low[of_row], total.parts).times(factor[of_row])
 
 
+@taken_apart.register(PreparedRanker)
 def _prepared(model: PreparedRanker, at: Context) -> Sum:
     """Take the sum of the inner ranker, which uses some of the data's features."""
     background = None if at.background is None else model.prepared(at.background)
@@ -218,14 +227,3 @@ def _weighted(sums: list[Sum], weights: np.ndarray) -> Sum:
 def _column_means(terms: np.ndarray) -> np.ndarray:
     """Return the mean of every column, rounded once: the order of rows does not matter."""
     return np.array([math.fsum(column) / len(column) for column in terms.T.tolist()])
-
-
-_DECOMPOSITIONS: dict[type[Ranker], Callable[..., Sum]] = {
-    BoostedRanker: _boosted,
-    TreeRanker: _foreign,
-    LinearPredictor: _linear,
-    NetRanker: _net,
-    CombinedRanker: _combined,
-    BaggedRanker: _bag,
-    PreparedRanker: _prepared,
-}

@@ -12,10 +12,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.explaining.explain import checked_data, checked_model
 from rankgrove.explaining.trees import dense_blocks
-from rankgrove.model.linear import BY_QUERY
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
-from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
@@ -135,12 +132,7 @@ def partial_dependence(
 
 def _refuse_by_query(model: Ranker, holder: str | None = None) -> None:
     """Refuse models that scale features or scores by query, themselves or in a member."""
-    what = None
-    if isinstance(model, LinearPredictor) and model.linear_.scaling in BY_QUERY:
-        what = f"features (scaling={model.linear_.scaling!r})"
-    elif isinstance(model, BaggedRanker) and model.combine != "mean":
-        what = f"its models' scores (combine={model.combine!r})"
-    name = type(model).__name__
+    what, name = model.scaled_by_query(), type(model).__name__
     if what is not None:
         inside = "" if holder is None else f", which is in the {holder},"
         raise DataError(
@@ -148,8 +140,9 @@ def _refuse_by_query(model: Ranker, holder: str | None = None) -> None:
             "value for all documents of a query says nothing. Take one of its models, or a ranker "
             "that does not scale by query."
         )
-    for member in model.members() if isinstance(model, Ranker) else []:
-        _refuse_by_query(member, name)
+    for member in model.members():
+        if isinstance(member, Ranker):
+            _refuse_by_query(member, name)
 
 
 def _grid(model: Ranker, data: QueryDataset, column: int, grid: Any) -> np.ndarray:

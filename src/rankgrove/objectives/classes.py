@@ -1,4 +1,4 @@
-"""Labels as classes, as McRank learns them: one score a class, or one a threshold between classes.
+"""Labels as classes, as McRank learns them: one score per class, or per threshold between classes.
 
 Both forms say how likely every label is; their ranking score is the expected label.
 """
@@ -20,17 +20,17 @@ SERIAL_SCORES = 1 << 14  # fewer are not worth a second thread
 class SoftmaxObjective:
     """The cross entropy of K classes: -log p_y, p the softmax of the K scores of a row.
 
-    Every round has one tree a class, all on the probabilities before the round (Friedman's
+    Every round has one tree per class, all on the probabilities before the round (Friedman's
     algorithm for K classes). A leaf's value is (K - 1) / K sum r / sum |r| (1 - |r|) with
     r = 1[y = k] - p_k. |r| (1 - |r|) is p_k (1 - p_k), so this is the Newton step of one class
     times (K - 1) / K; with it two classes learn exactly what the two-class loss does.
 
     Parameters
     ----------
-    labels : one a row, in query order; `classes` has every one of them that has a weight
+    labels : one per row, in query order; `classes` has every one of them that has a weight
     classes : the distinct labels, ascending
     query_ptr : the borders of queries
-    weight : one a row; None: all 1
+    weight : one per row; None: all 1
     """
 
     def __init__(

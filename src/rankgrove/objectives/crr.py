@@ -16,7 +16,7 @@ class PairIndex:
     ----------
     labels, query_ptr : the rows, in query order
     pairs : ``"all"``: all pairs of the data are alike; ``"query"``: first all queries are alike
-    query_weight : what queries count beside that
+    query_weight : what queries count in addition to that
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class PairIndex:
         self.pairs = (_cumulative(weight * counted), order, np.stack([first, last], axis=1), before)
 
     def draw(self, a: float, b: float) -> tuple[int, int]:
-        """Return the rows of the pair that two numbers in [0, 1) stand for."""
+        """Return the rows of the pair that two numbers in [0, 1) select."""
         from rankgrove.objectives._crr_kernels import drawn_pair
 
         i, j = drawn_pair(self.queries[0], *self.pairs, a, b)

@@ -86,7 +86,7 @@ def is_gradient(
     ----------
     lambdas : a function that takes the scores of a query's documents and returns one lambda each;
         or a measure, whose LambdaRank lambdas for `labels` are meant (``"pairs"``: RankNet's)
-    scores : one a document: where to look; or several rows of them, one a place
+    scores : one per document: where to look; or several rows of them, one per place
     labels : of the documents, where `lambdas` is a measure
     truncation, beyond_cutoff, sigma, normalise : of a measure's lambdas, as LambdaRank's
     step : of the central differences. Lambdas of a measure jump where documents change places:
@@ -124,9 +124,9 @@ def is_gradient(
         refuse("lambdas", OWNER, "a function of scores, or a measure", lambdas)
     worst: GradientCheck | None = None
     for place in places:
-        found = _at(field, place, float(step), float(tolerance))
-        if worst is None or found.asymmetry > worst.asymmetry:
-            worst = found
+        check = _at(field, place, float(step), float(tolerance))
+        if worst is None or check.asymmetry > worst.asymmetry:
+            worst = check
     assert worst is not None  # there is at least one place
     return worst
 
@@ -141,7 +141,7 @@ def _at(field: Lambdas, place: np.ndarray, step: float, tolerance: float) -> Gra
         derivatives[:, j] = (field(place + move) - field(place - move)) / (2.0 * step)
     apart = np.abs(derivatives - derivatives.T)
     largest = float(np.abs(derivatives).max())
-    # the rounding of the lambdas themselves, divided by the step, tells nothing
+    # the rounding of the lambdas themselves, divided by the step, says nothing
     noise = 16.0 * np.finfo(np.float64).eps * float(np.abs(field(place)).max()) / step
     i, j = divmod(int(apart.argmax()), n)
     share = float(apart[i, j]) / largest if float(apart[i, j]) > noise else 0.0
@@ -161,12 +161,13 @@ def _checked_places(scores: Any) -> np.ndarray:
 
 def _checked(lambdas: Lambdas, n: int) -> Lambdas:
     def field(scores: np.ndarray) -> np.ndarray:
-        found = np.asarray(lambdas(scores.copy()), np.float64)
-        if found.shape != (n,) or not np.isfinite(found).all():
+        gradient = np.asarray(lambdas(scores.copy()), np.float64)
+        if gradient.shape != (n,) or not np.isfinite(gradient).all():
             raise DataError(
-                f"{OWNER}: the function must return {n} finite lambdas, one a score. Got {found!r}."
+                f"{OWNER}: the function must return {n} finite lambdas, one a score. "
+                f"Got {gradient!r}."
             )
-        return found
+        return gradient
 
     return field
 
@@ -174,12 +175,12 @@ def _checked(lambdas: Lambdas, n: int) -> Lambdas:
 def _of_measure(measure: Measure, labels: Any, n: int, **options: Any) -> Lambdas:
     if labels is None:
         refuse("labels", OWNER, "given with a measure, one a document", labels)
-    given = np.asarray(labels, np.float64)
-    if given.shape != (n,):
-        raise DataError(f"{OWNER} needs one label a score ({n}). Got shape {given.shape}.")
+    judged = np.asarray(labels, np.float64)
+    if judged.shape != (n,):
+        raise DataError(f"{OWNER} needs one label a score ({n}). Got shape {judged.shape}.")
     objective = LambdaObjective(
         measure,
-        given,
+        judged,
         np.array([0, n]),
         row_keys=np.arange(n, dtype=np.uint64),
         n_threads=1,

@@ -13,7 +13,7 @@ class LabelPairs:
 
     Parameters
     ----------
-    labels : one a row, in query order
+    labels : one per row, in query order
     query_ptr : the borders of queries
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's; None: all 1

@@ -10,7 +10,7 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import FULL_DEPTH, Measure
 from rankgrove.objectives.over_queries import over_queries
 
-# Where no truncation is given, pairs count whose better-ranked document stands at most this far
+# Where no truncation is given, pairs count whose better-ranked document is at most this far
 # below the measure's cutoff. Of trees: by the study of benchmarks/defaults.py; nets, which were
 # not part of it, keep to fewer pairs.
 TREES_BEYOND_CUTOFF = 50
@@ -41,11 +41,11 @@ class LambdaObjective:
     Parameters
     ----------
     measure : what to maximise; ``pairs`` counts every pair of unequal labels 1 (RankNet)
-    labels : one a row, in query order
+    labels : one per row, in query order
     query_ptr : the borders of queries
-    truncation : pairs count whose better-ranked document is among so many top ranks; None: all
+    truncation : pairs count whose better-ranked document is among this many top ranks; None: all
     beyond_cutoff : whether rank weights continue below the measure's cutoff (NDCG, DCG, MAP,
-        MRR, ERR; normalised as the measure is), so that two documents that both stand below it are
+        MRR, ERR; normalised as the measure is), so that two documents that are both below it are
         ordered too; False: |dZ| is exactly the change of the measure (equation 6 of the overview
         paper), which is 0 for such a pair. It changes nothing for measures without a cutoff
     sigma : the slope of the sigmoid
@@ -56,7 +56,7 @@ class LambdaObjective:
         sigma and query weight. The papers do not; it learns faster.
     row_weight, query_weight : a pair counts with the product of its documents' weights and its
         query's
-    row_keys : one number a row; ties in score stand in the order of these
+    row_keys : one number per row; rows of equal scores are in the order of these
     may_be_empty : allow labels that say nothing of any order; all lambdas are 0 then
     """
 
@@ -164,6 +164,6 @@ def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
     rows = np.empty(row_keys.size, np.int64)
     for n in np.unique(sizes):  # queries of one size are sorted side by side
         first = starts[sizes == n, None]
-        own = first + np.arange(n)
-        rows[own] = first + np.argsort(row_keys[own], axis=1, kind="stable")
+        places = first + np.arange(n)
+        rows[places] = first + np.argsort(row_keys[places], axis=1, kind="stable")
     return rows

@@ -11,7 +11,7 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import SERIAL_ROWS
 from rankgrove.random import mix64
 
-# Pairs that belong together only by chance are taken so many at a time.
+# Maximum number of pairs at a time, where they belong together only by chance.
 MOST_PAIRS = 1000
 
 
@@ -84,10 +84,10 @@ def check_preferences(
     return Preferences(first, second, target, counts)
 
 
-def _column(name: str, given: Any, n: int, owner: str, high: float | None) -> np.ndarray:
+def _column(name: str, values: Any, n: int, owner: str, high: float | None) -> np.ndarray:
     """Return one float64 a pair, of a number for all or one each, between 0 and `high`."""
     try:
-        array = np.array(given, np.float64)
+        array = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{owner}: {name} must be numbers: {error}.") from None
     if array.shape not in ((), (n,)):
@@ -190,7 +190,7 @@ class PairGroups(NamedTuple):
     """Preferences cut into groups of documents, each of which makes one update of a net.
 
     ``rows`` the documents' rows, group by group; ``ptr`` the borders of groups in it, ``pair_ptr``
-    in the pairs; ``first`` and ``second`` are places within a group; ``keys`` one a group.
+    in the pairs; ``first`` and ``second`` are places within a group; ``keys`` one per group.
     """
 
     rows: np.ndarray
@@ -228,13 +228,13 @@ def pair_groups(
     begins = np.flatnonzero(np.concatenate([[True], (np.diff(group) != 0) | (np.diff(part) != 0)]))
     pair_ptr = np.append(begins, group.size)
     unit = np.repeat(np.arange(begins.size), np.diff(pair_ptr))
-    # every unit's rows, ascending, and where both documents of a pair stand among them
+    # every unit's rows, ascending, and where both documents of a pair are among them
     n_rows = group_of_row.size
     ends = np.concatenate([unit * n_rows + chosen.first, unit * n_rows + chosen.second])
     documents, place = np.unique(ends, return_inverse=True)
     ptr = np.searchsorted(documents, np.arange(begins.size + 1) * n_rows)
     place = place.reshape(2, -1) - ptr[unit]
-    own = group_keys[group[begins]]
+    key = group_keys[group[begins]]
     return PairGroups(
         documents % n_rows,
         ptr,
@@ -243,7 +243,7 @@ def pair_groups(
         place[1],
         chosen.probability,
         chosen.weight,
-        np.where(part[begins] == 0, own, mix64(own + part[begins].astype(np.uint64))),
+        np.where(part[begins] == 0, key, mix64(key + part[begins].astype(np.uint64))),
     )
 
 

@@ -21,9 +21,9 @@ class SquaredError:
 
     Parameters
     ----------
-    labels : one a row, in query order
+    labels : one per row, in query order
     query_ptr : the borders of queries
-    weight : one a row; None: all 1
+    weight : one per row; None: all 1
     """
 
     n_columns = 1
@@ -80,7 +80,7 @@ class Logistic:
     signs : 1 or -1 a row, in query order
     query_ptr : the borders of queries
     sigma : slope of the sigmoid; the scores scale by 1 / sigma, and the model stays the same
-    weight : one a row; None: all 1
+    weight : one per row; None: all 1
     """
 
     n_columns = 1

@@ -57,11 +57,12 @@ class SmoothMeasure:
         """Return the mean over queries at some scores, and its derivative by every score."""
         from rankgrove.objectives._smooth_kernels import smooth_queries
 
-        own = self.prepared
-        order = rank(scores, own.query_ptr, self._n_threads).order
+        prepared = self.prepared
+        order = rank(scores, prepared.query_ptr, self._n_threads).order
         value, gradient = np.empty(self._share.size), np.empty(scores.size)
-        given = (own.query_ptr, own.is_fixed, own.gain, own.weight, order, scores, float(sigma))
-        queries = QueryPieces(own.query_ptr, self._n_threads)
-        queries.run(lambda a, b: smooth_queries(*given, a, b, value, gradient))
+        labelled = (prepared.query_ptr, prepared.is_fixed, prepared.gain, prepared.weight)
+        arguments = (*labelled, order, scores, float(sigma))
+        queries = QueryPieces(prepared.query_ptr, self._n_threads)
+        queries.run(lambda a, b: smooth_queries(*arguments, a, b, value, gradient))
         gradient *= np.repeat(self._share, queries.sizes)
         return float(np.sum(self._share * value)), gradient

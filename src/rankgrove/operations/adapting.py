@@ -1,4 +1,4 @@
-"""Ways of making a model for a target domain out of a base model: Trada and what it is beside.
+"""Models for a target domain from a base model: Trada, and the methods it is compared with.
 
 Every method is a function of a trained base model and the target's data that returns a trained
 ranker; :func:`adapt_with` takes them by name.
@@ -21,7 +21,6 @@ from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.trees.base_trees import base_trees, check_dataset, fitted_base, objective_for
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.rankers.trees.trada import OBJECTIVES, Trada
@@ -178,8 +177,8 @@ METHODS: dict[str, Callable[..., Ranker]] = {
 def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.0) -> QueryDataset:
     """Return both domains' queries as one data set, the target's with a weight of their own.
 
-    Queries get names that tell the domains apart. Features of the target that the source lacks are
-    missing there (0 in sparse data).
+    Queries get names that say which domain they are of. Features of the target that the source
+    lacks are missing there (0 in sparse data).
     """
     check_real("weight", "combined_data", weight, above=0.0)
     check_dataset("source", "combined_data", source)
@@ -194,7 +193,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
         raise DataError("The target's features must be the source's, by name, and then others.")
     parts = []
     for data, mark, factor in ((source, "source ", 1.0), (target, "target ", weight)):
-        own = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        query_weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         parts.append(
             QueryDataset.from_parts(
                 _widened(data.X, target.n_features),
@@ -202,7 +201,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
                 np.array([f"{mark}{name}" for name in data.query_ids.tolist()]),
                 data.query_of_row,
                 weight=data.weight,
-                query_weight=factor * own,
+                query_weight=factor * query_weight,
                 feature_names=names,
                 docid=data.docid_column,
                 base_score=None,
@@ -256,25 +255,26 @@ def statistics_from_data(
     keys = source.row_keys
     followed = objective_for(base, objective, measure, source, keys, n_threads)
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
-    found = statistics_of(trees, rows, followed, l2, n_threads)
-    if isinstance(base, TreeRanker):  # in its own arithmetic
-        own = base.ensemble_
-        found = replace(found, threshold=own.threshold, single=own.single)
-    made = copy.copy(base)
-    if getattr(made, "submodel_", None) is not None:  # its trees are among those of `found`
-        made.submodel_ = made.submodel = None
-    made.n_features_in_ = source.n_features
+    trees = statistics_of(trees, rows, followed, l2, n_threads)
+    known = copy.copy(base)
+    if getattr(base, "submodel_", None) is None:  # another library's keep their arithmetic
+        before = base.ensemble_
+        trees = replace(trees, threshold=before.threshold, single=before.single)
+    else:  # its trees are among them
+        known.submodel_ = known.submodel = None
+    known.n_features_in_ = source.n_features
     if names is not None:
-        made.feature_names_ = names
-    made.ensemble_ = found
-    return made
+        known.feature_names_ = names
+    known.ensemble_ = trees
+    return known
 
 
 def _alike(base: Any, settings: dict[str, Any]) -> Any:
     """Return an untrained ranker with the base model's parameters, but for some."""
     model = fitted_base(base, "adapt_with")
-    if isinstance(model, Trada):
-        return _alike(model.base_, settings)
+    before = model.adapted_from()
+    if before is not None:
+        return _alike(before, settings)
     if not type(model).trainable:
         raise ParameterError(
             f"A {type(model).__name__} cannot be trained: train a ranker of your choice on the "

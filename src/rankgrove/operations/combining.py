@@ -45,12 +45,12 @@ class _Found:
         return str(self)
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return the combined scores, one a row in the caller's order.
+        """Return the combined scores, one per row in the caller's order.
 
         Parameters
         ----------
         X : a data set or features; where scores were combined instead of rankers, the rankers'
-            scores for the same rows, one array a ranker
+            scores for the same rows, one array per ranker
         """
         if self.ranker is not None:
             return self.ranker.predict(X, n_threads)
@@ -153,7 +153,7 @@ class Interpolation(_Found):
 
     Attributes
     ----------
-    weights : one a ranker, adding up to 1
+    weights : one per ranker, adding up to 1
     value : the mean of the measure at the weights
     values : the rankers' own means
     history : the mean after every step of the search
@@ -198,7 +198,7 @@ def optimal_combination(
     so the result is the best of all weights, not of a grid.
 
     Exactly where lines of scores meet, documents are tied, and by the measure's rule for ties such
-    a single weight can be better than all weights beside it. It is taken only where it is better
+    a single weight can be better than all weights next to it. It is taken only where it is better
     than every stretch of weights, and where the combined scores, rounded as they are, really give
     the value: what is reported is always what evaluating the combination gives.
 
@@ -230,9 +230,9 @@ def optimal_combination(
     low, high = weight_bounds(form, bounds, owner)
     check_choice("points", owner, points, POINTS)
     chosen = target_measure(measure, convention)
-    rankers = [loaded(one, name, owner, RULE) for name, one in (("a", a), ("b", b))]
+    rankers = [loaded(ranker, name, owner, RULE) for name, ranker in (("a", a), ("b", b))]
     searcher = search_weights(rankers, checked_dataset(dataset, owner), chosen, owner, n_threads)
-    found = sweep(
+    best = sweep(
         searcher.prepared,
         *searcher.columns,
         form=form,
@@ -241,21 +241,21 @@ def optimal_combination(
         points=points == "include",
         n_threads=n_threads,
     )
-    assert found.curve is not None  # it was asked for
-    weights = np.array([1.0 - found.alpha if form == "convex" else 1.0, found.alpha])
+    assert best.curve is not None  # it was asked for
+    weights = np.array([1.0 - best.alpha if form == "convex" else 1.0, best.alpha])
     return OptimalCombination(
         measure=chosen,
         weights=weights,
-        value=found.value,
+        value=best.value,
         values=tuple(searcher.single_values()),
         names=_names(rankers, names, owner),
-        ranker=_ranker(rankers, weights, dataset, chosen, found.value, n_threads),
-        alpha=found.alpha,
-        curve=found.curve,
-        stretch=found.stretch,
+        ranker=_ranker(rankers, weights, dataset, chosen, best.value, n_threads),
+        alpha=best.alpha,
+        curve=best.curve,
+        stretch=best.stretch,
         form=form,
         bounds=(low, high),
-        n_crossings=found.n_crossings,
+        n_crossings=best.n_crossings,
     )
 
 
@@ -275,7 +275,7 @@ def interpolate(
     Parameters
     ----------
     rankers : two or more trained rankers, paths of their model files, models with ``predict``, or
-        one score a row each
+        one score per row each
     dataset : the judged data, usually for validation
     measure : what to maximise
     method : ``"cyclic"`` sets one weight after the other to its exact optimum; the measure never
@@ -288,18 +288,18 @@ def interpolate(
     owner = "interpolate"
     chosen = target_measure(measure, convention)
     if isinstance(rankers, Sequence) and not isinstance(rankers, str):
-        rankers = [loaded(one, "rankers", owner, RULE) for one in rankers]
+        rankers = [loaded(ranker, "rankers", owner, RULE) for ranker in rankers]
     searcher = search_weights(rankers, checked_dataset(dataset, owner), chosen, owner, n_threads)
-    found = run_search(searcher, method, rounds, owner)
+    best = run_search(searcher, method, rounds, owner)
     return Interpolation(
         measure=chosen,
-        weights=found.weights,
-        value=found.value,
+        weights=best.weights,
+        value=best.value,
         values=tuple(searcher.single_values()),
         names=_names(rankers, names, owner),
-        ranker=_ranker(rankers, found.weights, dataset, chosen, found.value, n_threads),
+        ranker=_ranker(rankers, best.weights, dataset, chosen, best.value, n_threads),
         method=method,
-        history=found.values,
+        history=best.values,
     )
 
 
@@ -330,8 +330,8 @@ def checked_dataset(dataset: Any, owner: str) -> QueryDataset:
 def _names(rankers: Sequence[Any], names: Sequence[str] | None, owner: str) -> tuple[str, ...]:
     if names is None:
         return tuple(
-            type(one).__name__ if hasattr(one, "predict") else f"scores {i}"
-            for i, one in enumerate(rankers, 1)
+            type(ranker).__name__ if hasattr(ranker, "predict") else f"scores {i}"
+            for i, ranker in enumerate(rankers, 1)
         )
     if len(names) != len(rankers):
         refuse("names", owner, f"one a ranker ({len(rankers)})", list(names))
@@ -347,7 +347,7 @@ def _ranker(
     n_threads: int | None,
 ) -> CombinedRanker | None:
     """Return the ranker of the weights, or None where some are mere scores."""
-    if not all(hasattr(one, "predict") for one in rankers):
+    if not all(hasattr(ranker, "predict") for ranker in rankers):
         return None
-    made = CombinedRanker(tuple(rankers), str(measure), n_threads=n_threads)
-    return made.with_weights(weights, data, value)
+    ranker = CombinedRanker(tuple(rankers), str(measure), n_threads=n_threads)
+    return ranker.with_weights(weights, data, value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -142,20 +142,20 @@ def _format(path: Path, to: str | None) -> str:
 
 def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
     n = ranker.n_features_in_
-    own = getattr(ranker, "feature_names_", None) if features is None else features
-    if own is None:
+    names = getattr(ranker, "feature_names_", None) if features is None else features
+    if names is None:
         return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False)
-    if isinstance(own, str) or not all(isinstance(one, str) and one for one in own):
+    if isinstance(names, str) or not all(isinstance(feature, str) and feature for feature in names):
         refuse("features", "convert", "a list of names", features)
-    if len(own) != n:
+    if len(names) != n:
         raise ParameterError(
-            f"convert: the model has {counted(n, 'feature')}; {len(own)} names were given. Name "
+            f"convert: the model has {counted(n, 'feature')}; {len(names)} names were given. Name "
             "all of them, in their order."
         )
-    if len(set(own)) < n:
-        twice = next(one for at, one in enumerate(own) if one in own[:at])
+    if len(set(names)) < n:
+        twice = next(feature for at, feature in enumerate(names) if feature in names[:at])
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
-    return Labels(name or path.stem, list(own), True)
+    return Labels(name or path.stem, list(names), True)
 
 
 # -- one model of a ranker ------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def flat_model(ranker: Ranker) -> Model:
 
 def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
     """Return the bag of the same models that takes their plain mean, and notes on that."""
-    if not isinstance(ranker, BaggedRanker):
+    if not ranker.is_bag:
         raise ParameterError(
             f"convert: combine='mean' is for a bag, and this is a {type(ranker).__name__}: leave "
             "it out. (A bag within a combination must itself be trained with combine='mean', as "
@@ -185,10 +185,9 @@ def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
         )
     if ranker.combine == "mean":
         return ranker, []
-    made = copy.copy(ranker)
-    made.combine = "mean"
-    return made, [
-        f"This is the plain mean of the bag's {len(ranker.models_)} models, not the bag itself "
+    models, weights = ranker.averaged()
+    return ranker.with_models(models, weights, "mean"), [
+        f"This is the plain mean of the bag's {len(models)} models, not the bag itself "
         f"(combine={ranker.combine!r}): it may rank otherwise. Evaluate it before it is used."
     ]
 
@@ -197,7 +196,7 @@ def _may_have_learned_missing(ranker: Any) -> bool:
     """Return whether a ranker, or one that it is made of, may have seen missing values."""
     for name in ("models_", "rankers_"):
         if hasattr(ranker, name):
-            return any(_may_have_learned_missing(one) for one in getattr(ranker, name))
+            return any(_may_have_learned_missing(member) for member in getattr(ranker, name))
     below = getattr(ranker, "submodel_", None)
     if below is not None and _may_have_learned_missing(below):
         return True
@@ -210,35 +209,54 @@ def _within(model: Model, n_features: int) -> Model:
     return model
 
 
-def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
-    """Return the models whose weighted sum a ranker's score is."""
+@singledispatch
+def _parts(ranker: object, weight: float) -> list[tuple[float, Model]]:
+    """Return the models whose weighted sum a ranker's score is, registered by class below."""
     kind = type(ranker).__name__
-    if not isinstance(ranker, Ranker):
-        raise ParameterError(f"A {kind} is no ranker of rankgrove: it cannot be converted.")
-    if isinstance(ranker, BaggedRanker):
-        if ranker.combine != "mean":
-            raise ParameterError(
-                f"The bag brings its models' scores to one scale within every query (combine="
-                f"{ranker.combine!r}), which no format can express. Train it with combine='mean' "
-                "(its scores change, and often little else); or write the plain mean of its "
-                "models, another ranking, by convert(combine='mean') (--combine mean)."
-            )
-        shares = weight * ranker.weights_ / ranker.weights_.sum()
-        return [p for one, w in zip(ranker.models_, shares, strict=True) for p in _parts(one, w)]
-    if isinstance(ranker, CombinedRanker):
-        pairs = zip(ranker.rankers_, ranker.weights_.tolist(), strict=True)
-        return [part for one, w in pairs for part in _parts(one, weight * w)]
-    if isinstance(ranker, StackedRanker):
+    raise ParameterError(f"A {kind} is no ranker of rankgrove: it cannot be converted.")
+
+
+@_parts.register(BaggedRanker)
+def _of_bag(bag: BaggedRanker, weight: float) -> list[tuple[float, Model]]:
+    if bag.combine != "mean":
         raise ParameterError(
-            "A StackedRanker is a net of other rankers' scores, which no format can express. "
-            "Combine them by rg.CombinedRanker instead, whose sum of trees can be converted."
+            f"The bag brings its models' scores to one scale within every query (combine="
+            f"{bag.combine!r}), which no format can express. Train it with combine='mean' "
+            "(its scores change, and often little else); or write the plain mean of its "
+            "models, another ranking, by convert(combine='mean') (--combine mean)."
         )
-    if isinstance(ranker, McRank) and ranker.form != "classes":
+    shares = weight * bag.weights_ / bag.weights_.sum()
+    return [p for model, w in zip(bag.models_, shares, strict=True) for p in _parts(model, w)]
+
+
+@_parts.register(CombinedRanker)
+def _of_combination(ranker: CombinedRanker, weight: float) -> list[tuple[float, Model]]:
+    pairs = zip(ranker.rankers_, ranker.weights_.tolist(), strict=True)
+    return [part for member, w in pairs for part in _parts(member, weight * w)]
+
+
+@_parts.register(StackedRanker)
+def _of_stack(ranker: StackedRanker, weight: float) -> list[tuple[float, Model]]:
+    raise ParameterError(
+        "A StackedRanker is a net of other rankers' scores, which no format can express. "
+        "Combine them by rg.CombinedRanker instead, whose sum of trees can be converted."
+    )
+
+
+@_parts.register(McRank)
+def _of_mcrank(ranker: McRank, weight: float) -> list[tuple[float, Model]]:
+    if ranker.form != "classes":
         raise ParameterError(
             "The score of McRank(form='ordinal') is made of one sum of trees a label, which no "
             "format can express. Train it with form='classes', which lightgbm, xgboost and onnx "
             "can hold class by class; or rg.MART, which gives one sum."
         )
+    return _of_ranker(ranker, weight)
+
+
+@_parts.register(Ranker)
+def _of_ranker(ranker: Ranker, weight: float) -> list[tuple[float, Model]]:
+    """Return the ranker's own model, after the parts of its submodel."""
     below: list[tuple[float, Model]] = []
     submodel = getattr(ranker, "submodel_", None)
     if isinstance(submodel, str):
@@ -249,14 +267,15 @@ def _parts(ranker: Any, weight: float) -> list[tuple[float, Model]]:
     if submodel is not None:
         below = _parts(submodel, weight * getattr(ranker, "submodel_weight_", 1.0))
     for name in ("ensemble_", "linear_", "network_"):
-        found = getattr(ranker, name, None)
-        if found is not None:
-            return [*below, (weight, _plain(found))]
+        model: Model | None = getattr(ranker, name, None)
+        if model is not None:
+            return [*below, (weight, _plain(model))]
     if getattr(ranker, "normalise", None) is not None:
         raise ParameterError(
             f"The model normalises features within every query (normalise={ranker.normalise!r}), "
             "which no format can express. Train it without, or normalise in the search engine."
         )
+    kind = type(ranker).__name__
     raise ParameterError(f"A {kind} has neither trees nor weights nor a net to be converted.")
 
 

@@ -22,7 +22,7 @@ from rankgrove.nets.optimality import (
     directions_needed,
     local_optimum,
 )
-from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.linear.data import scaled_rows
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.nets.net import NetRanker
@@ -63,7 +63,7 @@ def check_local_optimum(
     steps : lengths of the moves, of the length of the weight vector. Too short: the measure is a
         step function, and only its noise is seen. Too long: another valley is reached, and
         anything trained looks optimal
-    coordinates : follow the measure along so many weights, drawn at random; None: all
+    coordinates : follow the measure along this many weights, drawn at random; None: all
     reach : how far, to both sides, of the weights' root mean square
     random_state : seed of the directions
     n_threads : threads to use, None for all cores; the result does not depend on it
@@ -81,9 +81,9 @@ def check_local_optimum(
         raise DataError(f"{OWNER} needs a QueryDataset. Got {type(data).__name__} instead.")
     check_real("p0", OWNER, p0, above=0.0)
     check_real("confidence", OWNER, confidence, above=0.0)
-    for name, given in (("p0", p0), ("confidence", confidence)):
-        if given >= 1.0:
-            refuse(name, OWNER, "below 1", given)
+    for name, share in (("p0", p0), ("confidence", confidence)):
+        if share >= 1.0:
+            refuse(name, OWNER, "below 1", share)
     if directions_needed(p0, confidence) > MOST_DIRECTIONS:
         refuse(
             "p0",
@@ -97,13 +97,13 @@ def check_local_optimum(
     if coordinates is not None:
         check_integer("coordinates", OWNER, coordinates, low=0)
     check_integer("random_state", OWNER, random_state, low=0)
-    own = getattr(model, "measure", None) if measure is None else measure
-    if isinstance(model, StackedRanker):
-        data = model.stacked(data)
+    chosen = getattr(model, "measure", None) if measure is None else measure
+    if isinstance(model, Ranker):
+        data = model.prepared(data)
     scores, weights = _as_function(model, data, n_threads)
-    if own is None:
+    if chosen is None:
         refuse("measure", OWNER, "given: the model has none of its own", measure)
-    prepared = target_measure(own).prepare(data.grouped(data.y), data.query_ptr, n_threads)
+    prepared = target_measure(chosen).prepare(data.grouped(data.y), data.query_ptr, n_threads)
     return local_optimum(
         scores,
         weights,
@@ -141,13 +141,14 @@ def _as_function(
                 f"{OWNER}: the model takes {linear.n_features} features; the data has "
                 f"{data.n_features}."
             )
-        kept, (scaled, own) = linear, scaled_rows(data, linear.scaling, n_threads)
+        kept, (scaled, places) = linear, scaled_rows(data, linear.scaling, n_threads)
         return (
-            lambda some: score_linear(replace(kept, weights=some), scaled, own, 1),
+            lambda some: score_linear(replace(kept, weights=some), scaled, places, 1),
             kept.weights,
         )
+    could_be_trained = isinstance(model, NetRanker | LinearPredictor)
     raise DataError(
         f"{OWNER} needs a trained net (RankNet, LambdaRank, ListNet, BoltzRank, StackedRanker) "
         f"or linear ranker, whose weights can be moved. Got {type(model).__name__}"
-        + (", which is not trained." if isinstance(model, NetRanker | LinearPredictor) else ".")
+        + (", which is not trained." if could_be_trained else ".")
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.pruning.prune import Part, Pass, Pruner
 from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
-from rankgrove.rankers.ensembles.prepared import PreparedRanker
-from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
 from rankgrove.validation import check_real, refuse
@@ -61,10 +58,10 @@ class PrunedRanker:
         return f"PrunedRanker({many:,} -> {few:,} trees ({1 - few / many:.0%} gone), {means})"
 
     def to_csv(self, path: str | Path) -> None:
-        """Write trees against measures, one line a pass."""
+        """Write trees against measures, one line per pass."""
         lines = [",".join(["trees", *self.measures])]
-        for one in self.passes:
-            lines.append(",".join([str(one.n_trees), *(repr(v) for v in one.values.values())]))
+        for step in self.passes:
+            lines.append(",".join([str(step.n_trees), *(repr(v) for v in step.values.values())]))
         write_atomically(path, "\n".join(lines) + "\n")
 
 
@@ -90,10 +87,10 @@ def prune(
         measure there is no fair estimate afterwards
     measures : one or several that must all hold; None: the ranker's own
     tolerance : how much a mean may fall below what it is now, in the measure's own units
-    margin : so many standard errors of the fall are added to it, and a rise counts for nothing.
+    margin : this many standard errors of the fall are added to it, and a rise counts for nothing.
         On few queries a mean holds by chance while most trees go; with 1 and a tolerance above 0
         pruning ends once more than the tolerance is uncertain
-    keep : share of the trees that stay in any case: judged data of a few hundred queries cannot
+    keep : share of the trees that always stay: judged data of a few hundred queries cannot
         vouch for a handful of trees, whose mean there may hold by chance
     convention : what the measure's name does not say
     n_threads : threads to use, None for all cores; the result does not depend on it
@@ -120,44 +117,44 @@ def prune(
     if callback is not None and not callable(callback):
         refuse("callback", owner, "a function", callback)
     model = loaded(model, "model", owner, "a trained ranker or the path of a model file")
-    if isinstance(model, BaggedRanker) and not hasattr(model, "models_"):
+    if isinstance(model, Ranker) and not hasattr(model, "n_features_in_"):
         raise ParameterError(f"{owner}: this {type(model).__name__} is not trained yet.")
     check_real("tolerance", owner, tolerance, low=0.0)
     check_real("margin", owner, margin, low=0.0)
     check_real("keep", owner, keep, low=0.0, high=1.0)
-    given = getattr(model, "measure", "ndcg@10") if measures is None else measures
-    listed = [given] if isinstance(given, str | Measure) else list(given)
+    wanted = getattr(model, "measure", "ndcg@10") if measures is None else measures
+    listed = [wanted] if isinstance(wanted, str | Measure) else list(wanted)
     prepared = {}
-    for one in (parse_measure(spec, convention) for spec in listed):
-        prepared[str(one)] = prepared_on(one, data, owner, n_threads)
+    for measure in (parse_measure(spec, convention) for spec in listed):
+        prepared[str(measure)] = prepared_on(measure, data, owner, n_threads)
     if not prepared:
         refuse("measures", owner, "one measure or several", measures)
-    if isinstance(model, PreparedRanker):
+    if not isinstance(model, Ranker):
+        _refuse_kind(model)
+    if model.inside() is not model:
         how: dict[str, Any] = {"tolerance": tolerance, "margin": margin, "keep": keep}
         how["convention"] = convention
         how |= {"n_threads": n_threads, "callback": callback}
-        inner = prune(model.ranker_, model.prepared(data), listed, **how)
-        return replace(inner, ranker=model.with_ranker(inner.ranker))
-    if isinstance(model, TreeRanker):
-        model = model.widened(data)
-    models = model.models_ if isinstance(model, BaggedRanker) else [model]
-    shares = model.weights_ if isinstance(model, BaggedRanker) else np.ones(1)
+        inner = prune(model.inside(), model.prepared(data), listed, **how)
+        return replace(inner, ranker=model.with_inside(inner.ranker))
+    model = model.widened(data)
+    models, shares = model.averaged()
     scale = None
-    if isinstance(model, BaggedRanker) and model.combine != "mean":
+    if model.is_bag and model.combine != "mean":
         scale = partial(_scaled, data.query_ptr, model.combine)
     parts = [
-        _part(one, float(share), data, scale is not None, n_threads)
-        for one, share in zip(models, shares, strict=True)
+        _part(member, float(share), data, scale is not None, n_threads)
+        for member, share in zip(models, shares, strict=True)
     ]
     pruner = Pruner(prepared, parts, scale, n_threads)
     pruner.run(tolerance, margin, keep, callback)
-    made = [_pruned(one, part) for one, part in zip(models, parts, strict=True)]
-    result = _pruned_bag(model, made, parts) if isinstance(model, BaggedRanker) else made[0]
-    result.pruning_ = {
-        "trees": [one.n_trees for one in pruner.passes],
-        "values": {name: [one.values[name] for one in pruner.passes] for name in prepared},
+    pruned = [_pruned(member, part) for member, part in zip(models, parts, strict=True)]
+    ranker = _pruned_bag(model, pruned, parts) if model.is_bag else pruned[0]
+    ranker.pruning_ = {
+        "trees": [step.n_trees for step in pruner.passes],
+        "values": {name: [step.values[name] for step in pruner.passes] for name in prepared},
     }
-    return PrunedRanker(result, tuple(prepared), pruner.passes)
+    return PrunedRanker(ranker, tuple(prepared), pruner.passes)
 
 
 def _scaled(query_ptr: np.ndarray, combine: str, scores: np.ndarray) -> np.ndarray:
@@ -168,14 +165,9 @@ def _part(
     model: Ranker, share: float, data: QueryDataset, scaled: bool, n_threads: int | None
 ) -> Part:
     """Return a model's trees on the data; refuse one whose score is not their sum."""
-    if isinstance(model, Ranker) and not hasattr(model, "n_features_in_"):
-        raise ParameterError(f"prune: this {type(model).__name__} is not trained yet.")
-    if not hasattr(model, "ensemble_") or not hasattr(model, "truncated"):
-        raise ParameterError(
-            f"prune needs a trained ranker made of trees, or a bag of them. Got "
-            f"{type(model).__name__}."
-        )
-    ensemble: Ensemble = model.ensemble_
+    ensemble = model.own_trees()
+    if ensemble is None:
+        _refuse_kind(model)
     if ensemble.n_columns != 1:
         raise ParameterError(
             f"prune: the score of {type(model).__name__} is not the sum of its trees, so that they "
@@ -194,25 +186,29 @@ def _part(
     return Part(trees, base, share, every, np.ones(every.size), trees.spread(scale))
 
 
-def _pruned(model: Any, part: Part) -> Any:
+def _refuse_kind(model: object) -> NoReturn:
+    raise ParameterError(
+        f"prune needs a trained ranker made of trees, or a bag of them. Got {type(model).__name__}."
+    )
+
+
+def _pruned(model: Ranker, part: Part) -> Ranker:
     """Return the ranker with the trees and the weights that are left."""
-    made = copy.copy(model)
+    pruned = copy.copy(model)
     old: Ensemble = model.ensemble_
     trees = [
         replace(old.tree(t), value=w * old.tree(t).value)
         for t, w in zip(part.kept.tolist(), part.weights.tolist(), strict=True)
     ]
-    made.ensemble_ = Ensemble.from_trees(trees, old.n_features, old.base, single=old.single)
-    made.steps_ = (part.weights * np.array(model.steps_)[part.kept]).tolist()
-    made.history_, made.best_round_ = {}, None  # they were those of all trees
-    return made
+    pruned.ensemble_ = Ensemble.from_trees(trees, old.n_features, old.base, single=old.single)
+    pruned.steps_ = (part.weights * np.array(model.steps_)[part.kept]).tolist()
+    pruned.history_, pruned.best_round_ = {}, None  # they were those of all trees
+    return pruned
 
 
-def _pruned_bag(bag: BaggedRanker, models: list[Any], parts: list[Part]) -> BaggedRanker:
+def _pruned_bag(bag: Ranker, models: list[Ranker], parts: list[Part]) -> Ranker:
     """Return the bag without the models that have no tree left."""
-    made = copy.copy(bag)
     left = [m for m, part in enumerate(parts) if part.kept.size]
-    made.models_ = [models[m] for m in left]
-    made.weights_ = bag.weights_[left]
-    made.out_of_bag_ = made.out_of_bag_scores_ = None  # the trees were chosen by other data
-    return made
+    pruned: Ranker = bag.with_models([models[m] for m in left], bag.weights_[left])
+    pruned.out_of_bag_ = pruned.out_of_bag_scores_ = None  # the trees were chosen by other data
+    return pruned

@@ -26,7 +26,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
     ----------
     n_splits : number of folds
     shuffle : whether queries are drawn into the folds; otherwise a fold has neighbours
-    random_state : what the draw depends on; None draws anew every time
+    random_state : what the draw depends on; None: another draw every time
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The weights of a ranker's own trees, found anew one by one."""
+"""``rg.refine_weights``: the weights of a ranker's trees, optimised again one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.operations.combining import checked_dataset, weight_bounds
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
 from rankgrove.validation import check_integer, refuse
@@ -28,10 +27,10 @@ class RefinedWeights:
     Attributes
     ----------
     ranker : the ranker with its trees' values multiplied by the weights
-    weights : one a tree
+    weights : one per tree
     history : the mean of the measure before, and after every tree that was looked at
     value : the mean at the end
-    rounds : how often all trees were gone through
+    rounds : number of passes over all trees
     """
 
     ranker: Ranker
@@ -69,10 +68,11 @@ def refine_weights(
         model file
     data : the judged data to find the weights on
     measure : what to maximise
-    rounds : how often to go through all trees at most
+    rounds : maximum number of passes over all trees
     bounds : the least and the largest weight of a tree; 1 is what it has now
     convention : what the measure's name does not say
-    memory : bytes for remembering which leaf every row reaches; with less, trees are walked anew
+    memory : bytes for remembering which leaf every row reaches; with less, rows pass through trees
+        again
     n_threads : threads to use, None for all cores; the result does not depend on it
     callback : called with the round, the tree and the mean after each
 
@@ -92,8 +92,7 @@ def refine_weights(
         raise ParameterError(
             f"{owner} needs a trained ranker made of trees. Got {type(model).__name__}."
         )
-    if isinstance(model, TreeRanker):
-        model = model.widened(data)
+    model = model.widened(data)
     ensemble = model.ensemble_
     prepared = chosen.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))
@@ -112,7 +111,7 @@ def refine_weights(
             f"{owner}: the score of this {type(model).__name__} is not the sum of its trees, so "
             "that they have no weights."
         )
-    found = refine(
+    refinement = refine(
         prepared,
         ensemble,
         trees,
@@ -123,8 +122,8 @@ def refine_weights(
         callback=callback,
     )
     refined = model.truncated(ensemble.n_trees)
-    of_leaves = np.repeat(found.weights, np.diff(ensemble.leaf_ptr))
+    of_leaves = np.repeat(refinement.weights, np.diff(ensemble.leaf_ptr))
     refined.ensemble_ = replace(ensemble, value=of_leaves * ensemble.value)
-    refined.steps_ = (found.weights * np.array(refined.steps_)).tolist()
+    refined.steps_ = (refinement.weights * np.array(refined.steps_)).tolist()
     refined.history_, refined.best_round_ = {}, None  # they were those of the old weights
-    return RefinedWeights(refined, found.weights, found.values, found.rounds)
+    return RefinedWeights(refined, refinement.weights, refinement.values, refinement.rounds)

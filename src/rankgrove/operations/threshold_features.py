@@ -81,7 +81,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the indicators as a CSR matrix of float32, a row a row of `X`."""
+        """Return the indicators as a CSR matrix of float32, one row per row of `X`."""
         if not hasattr(self, "thresholds_"):
             raise NotFittedError("This ThresholdFeatures is not fitted yet: call fit first.")
         features, rows = features_of(X, "ThresholdFeatures.transform")
@@ -90,7 +90,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"ThresholdFeatures was fitted on {counted(self.n_features_in_, 'feature')}; the "
                 f"data has {features.shape[1]}. Give it the same features in the same order."
             )
-        ends = np.cumsum([0, *(own.size for own in self.thresholds_)])
+        ends = np.cumsum([0, *(thresholds.size for thresholds in self.thresholds_)])
         placed = np.concatenate([np.empty(0, np.float32), *self.thresholds_])
         return indicators(features if rows is None else features[rows], placed, ends)
 
@@ -117,8 +117,8 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(
             [
                 f"{name}>{k!s}"
-                for name, own in zip(names, self.thresholds_, strict=True)
-                for k in own
+                for name, thresholds in zip(names, self.thresholds_, strict=True)
+                for k in thresholds
             ],
             dtype=object,
         )

@@ -108,8 +108,8 @@ class Pruner:
     ) -> None:
         """Take trees out until some mean would have fallen by more than `tolerance`.
 
-        margin : so many standard errors of the fall are added to it
-        keep : share of the trees that stay in any case
+        margin : number of standard errors of the fall that are added to it
+        keep : share of the trees that always stay
         """
         refused = 0
         least = max(1, math.ceil(keep * self.n_trees))
@@ -191,7 +191,7 @@ class Pruner:
         if self._scale is None:
             start = self._total({p: self._entering(p, scores) for p, scores in rest.items()})
             other = np.sum([self.parts[p].share * x for p, x in along.items()], axis=0)
-            found = sweep(
+            best = sweep(
                 self._first,
                 start,
                 other,
@@ -202,7 +202,7 @@ class Pruner:
                 keep_curve=False,
                 n_threads=self._n_threads,
             )
-            return float(found.alpha)
+            return float(best.alpha)
         # Scaled within queries, the total is no line in the weights: some steps are tried.
         tried = [0.0, 0.5, 1.0, 1.5]
         values = []
@@ -219,11 +219,13 @@ class Pruner:
         return self.parts[p].share * (scores if self._scale is None else self._scale(scores))
 
     def _total(self, fresh: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Return the rows' scores; `fresh` stands for what some parts add now."""
+        """Return the rows' scores; `fresh` is what some parts add now."""
         every = self._own | dict(fresh)
         return np.asarray(np.sum([every[p] for p in range(len(self.parts))], axis=0))
 
     def _values(self, fresh: Mapping[int, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """Return every query's value of every measure, as the parts are now."""
         ranking = rank(self._total(fresh or {}), self._first.query_ptr, self._n_threads)
-        return {n: one.values(ranking, self._n_threads) for n, one in self.prepared.items()}
+        return {
+            n: prepared.values(ranking, self._n_threads) for n, prepared in self.prepared.items()
+        }

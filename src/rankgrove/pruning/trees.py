@@ -1,4 +1,4 @@
-"""Sums of trees on some rows: products with weights, and the least-squares stand-in of some."""
+"""Sums of trees on some rows: products with weights, and the least-squares substitute of some."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ class TreeMatrix:
         for t in range(ensemble.n_trees):
             tree = ensemble.tree(t)
             numbers = replace(tree, value=np.arange(tree.value.size, dtype=np.float64))
-            one = Ensemble.from_trees([numbers], ensemble.n_features)
-            self.leaf[t] = score(one, features, rows, n_threads)
+            leaf_numbers = Ensemble.from_trees([numbers], ensemble.n_features)
+            self.leaf[t] = score(leaf_numbers, features, rows, n_threads)
         self._ptr = np.ascontiguousarray(ensemble.leaf_ptr, np.int64)
         self._value = np.array(ensemble.value)
 
     def spread(self, scale: np.ndarray) -> np.ndarray:
         """Return how much every tree moves documents of a query apart: a sum of squares.
 
-        scale : one a query: what the query's scores are multiplied by
+        scale : one per query: what the query's scores are multiplied by
         """
         from rankgrove.pruning._tree_kernels import squared_spread
 
-        found = np.empty(self.leaf.shape[0])
+        spreads = np.empty(self.leaf.shape[0])
         run_pieces(
             lambda a, b: squared_spread(
-                self.leaf, self._ptr, self._value, self._query_ptr, scale, a, b, found
+                self.leaf, self._ptr, self._value, self._query_ptr, scale, a, b, spreads
             ),
-            piece_bounds(np.arange(found.size + 1), self._n_threads),
+            piece_bounds(np.arange(spreads.size + 1), self._n_threads),
             self._n_threads,
         )
-        return found
+        return spreads
 
     def sum(self, trees: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the weighted sum of some trees' columns."""
@@ -75,13 +75,13 @@ class TreeMatrix:
         """Return the product of every one of some trees' columns with `x`."""
         from rankgrove.pruning._tree_kernels import dots
 
-        found = np.empty(trees.size)
+        products = np.empty(trees.size)
         run_pieces(
-            lambda a, b: dots(self.leaf, self._ptr, self._value, trees, a, b, x, found),
+            lambda a, b: dots(self.leaf, self._ptr, self._value, trees, a, b, x, products),
             piece_bounds(np.arange(trees.size + 1), self._n_threads),
             self._n_threads,
         )
-        return found
+        return products
 
     def stand_in(self, trees: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> np.ndarray:
         """Return changes of the weights of `trees` that make up for lost scores.

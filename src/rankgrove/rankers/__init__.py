@@ -1,1 +1,1 @@
-"""Estimators with scikit-learn's manners; the only place that imports it."""
+"""Rankers: estimators with the interface of scikit-learn."""

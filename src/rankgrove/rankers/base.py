@@ -1,10 +1,10 @@
-"""What all rankers share: scikit-learn's manners, one way through ``fit``, the model file."""
+"""What all rankers share: scikit-learn's interface, one way through ``fit``, the model file."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from rankgrove.compiling import announce
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.inputs import check_absent
 from rankgrove.data.queries import QueryDataset
@@ -29,6 +30,7 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.store import write_model
 from rankgrove.rankers.declaring import Parameter
 from rankgrove.rankers.fitting import (
+    Callback,
     Training,
     check_alike,
     check_valid_given,
@@ -53,15 +55,21 @@ from rankgrove.showing import html_text
 from rankgrove.validation import warn
 
 if TYPE_CHECKING:
+    from rankgrove.boosting.loop import Objective
+    from rankgrove.data.arrays import Matrix
     from rankgrove.model.ensemble import Ensemble
     from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
 
+Learned = dict[str, Any]  # what training returns: attributes by name
+# What a model file holds of a ranker: plain values, and arrays, by name.
+Content = dict[str, Any]
+Arrays = dict[str, np.ndarray]
 # Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
 KINDS: dict[str, type[Ranker]] = {}
 # Parameters that say how to run, not what to learn: they do not travel with a model.
 OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
-# What `fit` may be given beside data, labels and queries.
+# What `fit` may be given in addition to data, labels and queries.
 EXTRAS = {
     "valid": "validation data",
     "weight": "weights of rows or queries",
@@ -110,6 +118,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     trained: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
+    is_bag: ClassVar[bool] = False  # many models like its `base`, whose scores are averaged
     # scikit-learn routes these by itself where metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "qid": True,
@@ -137,11 +146,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         KINDS[cls.kind] = cls
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
+    def __new__(cls, *_: Any, **params: Any) -> Self:
         """Refuse an unknown parameter with the nearest name, where Python would name none."""
-        own = inspect.signature(cls.__init__).parameters.values()
-        if not any(one.kind is one.VAR_KEYWORD for one in own):
-            cls._refuse_unknown(given)
+        signature = inspect.signature(cls.__init__).parameters.values()
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature):
+            cls._refuse_unknown(params)
         return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -201,12 +210,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return cloned
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         """
         return self._scores(*self._checked_input(X, "predict", n_threads))
 
@@ -220,7 +229,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ----------
         data : a data set
         k : how many documents of a query are wanted
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         """
         from rankgrove.rankers.top_scores import predict_top
 
@@ -244,7 +253,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _checked_input(
         self, X: Any, method: str, n_threads: int | None, *, is_aligned: bool = False
-    ) -> tuple[Any, np.ndarray | slice | None, int | None]:
+    ) -> tuple[Matrix, Rows, int | None]:
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
@@ -256,10 +265,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input: give it those of training, in their "
                 "order."
             )
-        given = frame_names(X)
+        names = frame_names(X)
         if isinstance(X, QueryDataset) and X.has_feature_names:
-            given = list(X.feature_names)
-        check_names(getattr(self, "feature_names_", None), given, owner)
+            names = list(X.feature_names)
+        check_names(getattr(self, "feature_names_", None), names, owner)
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
 
@@ -286,7 +295,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         return X.with_n_features(known)
 
-    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         """Return the feature matrix, and which of its rows are meant."""
         return features_of(X, owner)
 
@@ -316,7 +325,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Write the trained ranker to a file; :func:`rankgrove.load` reads it."""
         write_model(path, self.kind, *self.to_state())
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def to_state(self) -> tuple[Content, Arrays]:
         """Return what a model file holds of the trained ranker; :meth:`restore` takes it back."""
         self._check_is_fitted()
         content, arrays = self._state()
@@ -336,34 +345,102 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return content, arrays
 
     @classmethod
-    def restore(cls, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
+    def restore(cls, content: Content, arrays: Arrays) -> Ranker:
         """Build the trained ranker of a model file."""
-        made = untrained(cls.kind, content["parameters"])
-        made.saw_missing_ = content.get("saw_missing")
-        if made.saw_missing_ not in (None, True, False):
+        ranker = untrained(cls.kind, content["parameters"])
+        ranker.saw_missing_ = content.get("saw_missing")
+        if ranker.saw_missing_ not in (None, True, False):
             raise ModelFileError("Its 'saw_missing' is neither true nor false: it is damaged.")
-        made.n_features_in_ = int(content["n_features"])
+        ranker.n_features_in_ = int(content["n_features"])
         if "absent" in content:
-            made.absent_ = check_absent(content["absent"], cls.__name__)
+            ranker.absent_ = check_absent(content["absent"], cls.__name__)
         if "feature_names" in content:
-            made.feature_names_ = tuple(content["feature_names"])
+            ranker.feature_names_ = tuple(content["feature_names"])
         if "pruning" in content:
-            made.pruning_ = content["pruning"]
-        made._restore(content, arrays)
-        return made
+            ranker.pruning_ = content["pruning"]
+        ranker._restore(content, arrays)
+        return ranker
 
-    # -- what a ranker is made of -----------------------------------------------------------------
+    # -- what a trained ranker is made of ---------------------------------------------------------
 
     def members(self) -> list[Any]:
         """Return the trained models that the score is made of: a bag's, a submodel; or none."""
         return []
 
+    def combined(self) -> list[tuple[Any, float | None]]:
+        """Return the rankers, trained before, whose scores a combination or a stack combines.
+
+        Each comes with its weight, or None where the score is not their weighted sum. Other rankers
+        return an empty list.
+        """
+        return []
+
+    def averaged(self) -> tuple[list[Ranker], np.ndarray]:
+        """Return the models of a bag and what each counts; any other ranker is its only model."""
+        return [self], np.ones(1)
+
+    def scaled_by_query(self) -> str | None:
+        """Return what is scaled within every query, in words, or None where nothing is."""
+        return None
+
+    def adapted_from(self) -> Ranker | None:
+        """Return the base model whose trees were adapted, or None where none were."""
+        return None
+
     def own_trees(self) -> Ensemble | None:
         """Return the ranker's trees, without those of a submodel; None where it has none."""
         return None
 
+    def all_trees(self) -> Ensemble | None:
+        """Return the ranker's trees, after those of its submodel; None where it has none.
+
+        Where the two are not one ensemble, a DataError says why.
+        """
+        return self.own_trees()
+
     def flat(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
+        return None
+
+    def tree_count(self) -> int | None:
+        """Return the number of trees, of all models of a bag; None where there are none."""
+        trees = self.own_trees()
+        return None if trees is None else trees.n_trees
+
+    def widened(self, data: QueryDataset) -> Self:
+        """Return the ranker for data with more features than the model file knows of.
+
+        Only another library's file may leave out how many there were; other rankers return
+        themselves.
+        """
+        return self
+
+    # -- a ranker on prepared features ------------------------------------------------------------
+
+    def inside(self) -> Ranker:
+        """Return the ranker that sees prepared features; itself where nothing prepares them."""
+        return self
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return the data as the ranker's own model sees it: as it is, unless it is prepared."""
+        return data
+
+    def with_inside(self, ranker: Ranker) -> Ranker:
+        """Return a ranker like this one around another that sees the prepared features."""
+        return ranker
+
+    # -- what its trees follow --------------------------------------------------------------------
+
+    @property
+    def trained_for(self) -> str | None:
+        """The objective of another library's model, "lambdas" or "squared"; None: not known."""
+        return None
+
+    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective | None:
+        """Return what the trees follow, on some rows in query order; `keys` are the rows'.
+
+        None where it is not known.
+        """
         return None
 
     # -- training ---------------------------------------------------------------------------------
@@ -384,7 +461,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: Any = None,
         sample_weight: Any = None,
         base_score: Any = None,
-        callbacks: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
         start: Any = None,
     ) -> Self:
         """Train.
@@ -395,7 +472,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
-        group : in place of `qid`, the number of rows of every query in turn, as in LightGBM
+        group : in place of `qid`, the number of rows of every query, in order, as in LightGBM
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, measured after every
             round; the model keeps the best round (or the best C) of the first
         eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
@@ -456,12 +533,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         train: QueryDataset,
         watched: Mapping[str, QueryDataset],
         valid_measures: str | Measure | Iterable[str | Measure] | None,
-        callbacks: Sequence[Callable[..., Any]],
+        callbacks: Sequence[Callback],
         owner: str,
     ) -> Training:
         """Return the value that ``_fit`` is given; refuse validation data that does not fit."""
-        self.check_valid(bool(watched))
-        measures = named_measures(valid_measures, self._target(), bool(watched))
+        measures = self.check_validation(bool(watched), valid_measures)
         for name, data in watched.items():
             check_alike(data, name, train.n_features, train.given_names, type(self).__name__)
         return Training(train, watched, measures, callbacks, owner)
@@ -469,7 +545,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def learn(self, training: Training) -> Self:
         """Train on what ``fit`` has checked, and keep what was learned.
 
-        After Ctrl-C the ranker holds the best model so far, and the interrupt goes on: neither a
+        After Ctrl-C the ranker holds the best model so far, and the interrupt is raised: neither a
         loop over fits nor a search should take such a model for a trained one.
         """
         self._keep(self._fit(training), training.train)
@@ -554,6 +630,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Refuse training without validation data where a parameter asks for it."""
         check_valid_given(given, self._needs_valid, type(self).__name__)
 
+    def check_validation(
+        self,
+        watched: bool,
+        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+    ) -> dict[str, Measure]:
+        """Return what is measured on validation data (`watched`: there is any), by name.
+
+        Refuse training without it where a parameter or `valid_measures` asks for it.
+        """
+        self.check_valid(watched)
+        return named_measures(valid_measures, self._target(), watched)
+
     @property
     def _needs_valid(self) -> str | None:
         """The parameter that asks for validation data, or None."""
@@ -565,7 +653,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return the attributes that a model file holds, by the words it has for them."""
         return {word: getattr(self, name) for word, name in self._saved.items()}
 
-    def _take(self, content: dict[str, Any]) -> None:
+    def _take(self, content: Content) -> None:
         """Take the attributes back."""
         for word, name in self._saved.items():
             setattr(self, name, content[word])
@@ -599,18 +687,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # -- what a subclass defines ------------------------------------------------------------------
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         raise NotImplementedError
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         raise NotImplementedError
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         raise NotImplementedError
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         raise NotImplementedError
 
 
@@ -629,8 +715,8 @@ def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
     """Return the ranker of a kind with parameters that a model file has; unknown ones are left."""
     ranker = class_of(kind)
     known = ranker().get_params(deep=False)
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
-    return ranker(**{k: v for k, v in given.items() if k in known})
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
+    return ranker(**{k: v for k, v in values.items() if k in known})
 
 
 def plain_parameters(ranker: Ranker) -> dict[str, Any]:
@@ -649,5 +735,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,4 +1,4 @@
-"""Parameters declared once: name, type, default, rule and meaning stand in the class body.
+"""Parameters declared once: name, type, default, rule and meaning are in the class body.
 
     @declares_parameters
     class Example(Ranker):
@@ -40,7 +40,7 @@ from rankgrove.validation import (
 
 _Class = TypeVar("_Class", bound=type)
 # name of the parameter, name of the ranker, value -> raises ParameterError where it does not fit
-Rule = Callable[[str, str, Any], Any]
+Rule = Callable[[str, str, Any], object]
 _NOT_GIVEN: Any = object()
 _LEARNED: Any = object()
 _WIDTH = 96
@@ -93,9 +93,9 @@ def _constructor(ranker: type, declared: dict[str, Parameter]) -> Callable[..., 
     listed = ", ".join(f"{name}=_defaults[{name!r}].default" for name in declared)
     body = "".join(f"        self.{name} = {name}\n" for name in declared)
     text = f"def _make(_defaults):\n    def __init__(self, {listed}):\n{body}    return __init__\n"
-    made: dict[str, Any] = {}
-    exec(text, vars(sys.modules[ranker.__module__]), made)
-    init: Callable[..., None] = made["_make"](declared)
+    namespace: dict[str, Any] = {}
+    exec(text, vars(sys.modules[ranker.__module__]), namespace)
+    init: Callable[..., None] = namespace["_make"](declared)
     init.__qualname__ = f"{ranker.__qualname__}.__init__"
     annotations = inspect.get_annotations(ranker)
     init.__annotations__ = {name: annotations[name] for name in declared} | {"return": None}
@@ -109,9 +109,9 @@ def _with_section(doc: str, declared: dict[str, Parameter]) -> str:
         lines += textwrap.wrap(f"{name} : {what.meaning}", _WIDTH, subsequent_indent="    ")
     section = "\n".join(lines)
     for title in ("Attributes\n----------", "Examples\n--------"):
-        before, found, after = doc.partition(title)
-        if found:
-            return f"{before}{section}\n\n{found}{after}"
+        before, heading, after = doc.partition(title)
+        if heading:
+            return f"{before}{section}\n\n{heading}{after}"
     return f"{doc}\n\n{section}"
 
 
@@ -146,7 +146,7 @@ def optional(rule: Rule) -> Rule:
 def word_or(words: Sequence[str], rule: Rule) -> Rule:
     """Return a rule that some words pass too."""
 
-    def check(name: str, owner: str, value: Any) -> None:
+    def check(name: str, owner: str, value: object) -> None:
         if not (isinstance(value, str) and value in words):
             rule(name, owner, value)
 
@@ -156,7 +156,7 @@ def word_or(words: Sequence[str], rule: Rule) -> Rule:
 def two_numbers(meaning: str, rule: Rule) -> Rule:
     """Return the rule of a pair of numbers, the second above the first."""
 
-    def check(name: str, owner: str, value: Any) -> None:
+    def check(name: str, owner: str, value: object) -> None:
         if not (isinstance(value, tuple | list) and len(value) == 2):
             refuse(name, owner, meaning, value)
         rule(name, owner, value[0])
@@ -165,7 +165,7 @@ def two_numbers(meaning: str, rule: Rule) -> Rule:
     return check
 
 
-def count_or_share(name: str, owner: str, value: Any) -> None:
+def count_or_share(name: str, owner: str, value: object) -> None:
     """Check a whole number of at least 1, or a share between 0 and 1."""
     if isinstance(value, int | np.integer):
         check_integer(name, owner, value, low=1)

@@ -21,12 +21,13 @@ from rankgrove.validation import counted, refuse
 if TYPE_CHECKING:
     from rankgrove.objectives.pairs import Preferences
 
-_Called = TypeVar("_Called", bound=Callable[..., Any])
+Callback = Callable[..., Any]  # called after every round with a Progress; True ends training
+_Called = TypeVar("_Called", bound=Callback)
 
 
 @dataclass(frozen=True)
 class Training:
-    """Everything that a ranker is trained with, beside its parameters.
+    """Everything that a ranker is trained with, in addition to its parameters.
 
     Attributes
     ----------
@@ -39,13 +40,13 @@ class Training:
     preferences : pairs of documents in place of labels, rows in query order
     by_query : whether the caller said which query a document of a pair belongs to
     bins : the training data's bins, where they were made before
-    depends_on : what a checkpoint must agree with, beside data and parameters
+    depends_on : what a checkpoint must agree with, in addition to data and parameters
     """
 
     train: QueryDataset
     valid: Mapping[str, QueryDataset]
     measures: Mapping[str, Measure]
-    callbacks: Sequence[Callable[..., Any]]
+    callbacks: Sequence[Callback]
     owner: str
     start: Any = None
     preferences: Preferences | None = None
@@ -57,9 +58,9 @@ class Training:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def check_valid_given(given: bool, parameter: str | None, owner: str) -> None:
+def check_valid_given(has_valid: bool, parameter: str | None, owner: str) -> None:
     """Refuse training without validation data where a parameter asks for it."""
-    if parameter is not None and not given:
+    if parameter is not None and not has_valid:
         raise ParameterError(
             f"{owner}: {parameter} needs validation data: give fit a valid= (--valid on the "
             "command line)."
@@ -79,12 +80,14 @@ def check_alike(
 
 
 def named_measures(
-    given: str | Measure | Iterable[str | Measure] | None, target: Measure, watched: bool = True
+    valid_measures: str | Measure | Iterable[str | Measure] | None,
+    target: Measure,
+    watched: bool = True,
 ) -> dict[str, Measure]:
     """Return what to measure on validation data (`watched`: there is any), by the given names."""
-    if given is None:
+    if valid_measures is None:
         return {str(target): target}
-    listed = [given] if isinstance(given, str | Measure) else list(given)
+    listed = [valid_measures] if isinstance(valid_measures, str | Measure) else list(valid_measures)
     if not listed:
         raise ParameterError("valid_measures must name at least one measure.")
     measures = {str(spec): parse_measure(spec) for spec in listed}
@@ -93,13 +96,15 @@ def named_measures(
     return measures
 
 
-def listed_callbacks(given: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:
+def listed_callbacks(callbacks: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:
     """Return callbacks as a list: of none, one function, or several."""
-    if given is None:
+    if callbacks is None:
         return []
-    listed = [given] if callable(given) else list(given) if isinstance(given, Iterable) else None
+    listed = [callbacks] if callable(callbacks) else None
+    if listed is None and isinstance(callbacks, Iterable):
+        listed = list(callbacks)
     if listed is None or not all(map(callable, listed)):
-        refuse("callbacks", owner, "a function of a Progress, or a list of such", given)
+        refuse("callbacks", owner, "a function of a Progress, or a list of such", callbacks)
     for callback in listed:
         library = (getattr(type(callback), "__module__", "") or "").partition(".")[0]
         if library in ("lightgbm", "xgboost", "catboost"):

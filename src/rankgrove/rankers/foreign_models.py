@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
@@ -16,7 +17,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.store import needed
 from rankgrove.objectives.classes import FORMS
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.linear.model import LinearPredictor
 from rankgrove.rankers.trees.model import TreeModel
@@ -25,6 +26,8 @@ from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from rankgrove.data.arrays import Matrix
 
 # What objectives of other libraries are here.
 _OBJECTIVES = {
@@ -40,7 +43,7 @@ def ranker_of(model: Foreign | ForeignWeights) -> Ranker:
     return TreeRanker.of(model) if isinstance(model, Foreign) else WeightRanker.of(model)
 
 
-def _without_unknown(features: Any, ranker: TreeRanker | WeightRanker) -> Any:
+def _without_unknown(features: Matrix, ranker: TreeRanker | WeightRanker) -> Matrix:
     """Return the features that a model knows of, where its file does not say how many it had."""
     if ranker.least_features_ and features.shape[1] > ranker.n_features_in_:
         return features[:, : ranker.n_features_in_]
@@ -59,7 +62,7 @@ class TreeRanker(TreeModel):
 
     Parameters
     ----------
-    n_threads : threads to use; None: all cores
+    n_threads : number of threads; None: all cores
 
     Attributes
     ----------
@@ -89,18 +92,18 @@ class TreeRanker(TreeModel):
     @classmethod
     def of(cls, model: Foreign) -> TreeRanker:
         """Return the ranker of a model that was read."""
-        made = cls()
-        made.ensemble_ = model.ensemble
-        made.source_ = model.source
-        made.objective_ = model.objective
-        made.n_classes_ = model.ensemble.n_columns if model.classes else 1
-        made.least_features_ = model.least_features
-        made.n_features_in_ = model.ensemble.n_features
+        ranker = cls()
+        ranker.ensemble_ = model.ensemble
+        ranker.source_ = model.source
+        ranker.objective_ = model.objective
+        ranker.n_classes_ = model.ensemble.n_columns if model.classes else 1
+        ranker.least_features_ = model.least_features
+        ranker.n_features_in_ = model.ensemble.n_features
         if model.feature_names is not None:
-            made.feature_names_ = model.feature_names
-        made.steps_ = [1.0] * model.ensemble.n_trees
-        made._average(model.averaged)
-        return made
+            ranker.feature_names_ = model.feature_names
+        ranker.steps_ = [1.0] * model.ensemble.n_trees
+        ranker._average(model.averaged)
+        return ranker
 
     def _average(self, averaged: Averaged | None) -> None:
         """Take how a random forest's scores are made; None: they are sums."""
@@ -118,13 +121,11 @@ class TreeRanker(TreeModel):
     # -- scores -----------------------------------------------------------------------------------
 
     def raw_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return the library's raw scores: one a row, or of shape (rows, classes)."""
-        found = self._columns(*self._checked_input(X, "raw_scores", n_threads))
-        return found if found.ndim == 1 else np.ascontiguousarray(found.T)
+        """Return the library's raw scores: one per row, or of shape (rows, classes)."""
+        scores = self._columns(*self._checked_input(X, "raw_scores", n_threads))
+        return scores if scores.ndim == 1 else np.ascontiguousarray(scores.T)
 
-    def _columns(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _columns(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         """Return the scores of rows, or of shape (classes, rows)."""
         averaged = self._averaged
         if averaged is None or self.ensemble_ is not self._of_average:
@@ -140,17 +141,15 @@ class TreeRanker(TreeModel):
                 total[block] += bag
         return total / averaged.divisor
 
-    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         double = self.ensemble_.threshold.dtype == np.float64
         features, rows = features_of(X, owner, double=double)
         return _without_unknown(features, self), rows
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
-        found = self._columns(features, rows, n_threads)
-        if found.ndim == 1:
-            return found
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
+        scores = self._columns(features, rows, n_threads)
+        if scores.ndim == 1:
+            return scores
         if self.n_classes_ == 1:
             raise DataError(
                 f"The model has {self.ensemble_.n_columns} scores a row ({self.objective_}), which "
@@ -158,7 +157,7 @@ class TreeRanker(TreeModel):
                 "them."
             )
         labels = np.arange(float(self.n_classes_))
-        return FORMS["classes"].expected(found, labels, n_threads)
+        return FORMS["classes"].expected(scores, labels, n_threads)
 
     @property
     def trained_for(self) -> str | None:
@@ -171,10 +170,10 @@ class TreeRanker(TreeModel):
         """Return the ranker for data that may have more features than the file knows of."""
         if not self.least_features_ or data.n_features <= self.n_features_in_:
             return self
-        made = copy.copy(self)
-        made.ensemble_ = replace(self.ensemble_, n_features=data.n_features)
-        made.n_features_in_ = data.n_features
-        return made
+        wider = copy.copy(self)
+        wider.ensemble_ = replace(self.ensemble_, n_features=data.n_features)
+        wider.n_features_in_ = data.n_features
+        return wider
 
     def summary(self) -> str:
         """Return a text about the model."""
@@ -190,8 +189,8 @@ class TreeRanker(TreeModel):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        content: dict[str, Any] = {
+    def _state(self) -> tuple[Content, Arrays]:
+        content: Content = {
             "source": self.source_,
             "objective": self.objective_,
             "n_classes": self.n_classes_,
@@ -204,7 +203,7 @@ class TreeRanker(TreeModel):
         content["averaged"] = {"divisor": averaged.divisor, "bags": averaged.bags}
         return content, averaged.sums.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.ensemble_ = Ensemble.from_arrays(arrays)
         self.source_ = str(content["source"])
         self.objective_ = None if content["objective"] is None else str(content["objective"])
@@ -231,11 +230,11 @@ class WeightRanker(LinearPredictor):
 
     Parameters
     ----------
-    n_threads : there for all rankers' sake: scoring uses one
+    n_threads : not used: scoring runs on one thread
 
     Attributes
     ----------
-    linear_ : the weights, one a feature
+    linear_ : the weights, one per feature
     source_ : the library
     objective_ : what the library calls the model
     n_features_in_ : as many features as it looks at; data may have more
@@ -259,11 +258,11 @@ class WeightRanker(LinearPredictor):
     @classmethod
     def of(cls, model: ForeignWeights) -> WeightRanker:
         """Return the ranker of a model that was read."""
-        made = cls()
-        made.source_, made.objective_ = model.source, model.objective
-        made.n_features_in_ = int(model.feature.max(initial=0)) + 1
-        made._take_terms(model.feature, model.weight, model.intercept)
-        return made
+        ranker = cls()
+        ranker.source_, ranker.objective_ = model.source, model.objective
+        ranker.n_features_in_ = int(model.feature.max(initial=0)) + 1
+        ranker._take_terms(model.feature, model.weight, model.intercept)
+        return ranker
 
     def _take_terms(self, feature: np.ndarray, weight: np.ndarray, intercept: float) -> None:
         self.terms_ = (feature, weight)
@@ -292,18 +291,16 @@ class WeightRanker(LinearPredictor):
         """Return the ranker for data that may have more features than the file knows of."""
         if data.n_features <= self.n_features_in_:
             return self
-        made = copy.copy(self)
-        made.n_features_in_ = data.n_features
-        made._take_terms(*self.terms_, self.linear_.intercept)
-        return made
+        wider = copy.copy(self)
+        wider.n_features_in_ = data.n_features
+        wider._take_terms(*self.terms_, self.linear_.intercept)
+        return wider
 
-    def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
+    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         features, rows = features_of(X, owner)
         return _without_unknown(features, self), rows
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         chosen = slice(None) if rows is None else rows
         used, place = np.unique(self.terms_[0], return_inverse=True)
         columns = features[:, used]
@@ -314,7 +311,7 @@ class WeightRanker(LinearPredictor):
             total += weight * values[:, column]
         return total
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content = {
             "source": self.source_,
             "objective": self.objective_,
@@ -322,7 +319,7 @@ class WeightRanker(LinearPredictor):
         }
         return content, {"feature": self.terms_[0], "weight": self.terms_[1]}
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.source_, self.objective_ = str(content["source"]), str(content["objective"])
         feature, weight = needed(arrays, ("feature", "weight")).values()
         fits = feature.ndim == weight.ndim == 1 and feature.shape == weight.shape

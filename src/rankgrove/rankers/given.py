@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.inputs import check_features
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.tabular import column_names
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.validation import counted, nearest
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
+    from rankgrove.rankers.base import Ranker
 
 # What absent features are, in words.
 WORDS = {"zero": "0", "missing": "missing"}
@@ -29,7 +34,7 @@ def as_dataset(
 ) -> QueryDataset:
     """Return the data set that a caller gave as one, or as features, labels and query ids."""
     if isinstance(X, QueryDataset):
-        if any(given is not None for given in (y, qid, weight, query_weight, base_score)):
+        if any(argument is not None for argument in (y, qid, weight, query_weight, base_score)):
             raise DataError(
                 f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
                 "scores: give them to it."
@@ -59,7 +64,7 @@ def as_dataset(
 
 
 def query_ids(qid: Any, group: Any, owner: str, n_rows: int | None = None) -> Any:
-    """Return query ids of rows, given as such or as the number of rows of every query in turn."""
+    """Return query ids of rows, given as such or as the number of rows of every query, in order."""
     if group is None:
         return qid
     if qid is not None:
@@ -95,9 +100,9 @@ def valid_datasets(
     if valid is None:
         return {}
     if isinstance(valid, dict):
-        return {str(name): _one_valid(one, owner) for name, one in valid.items()}
+        return {str(name): _one_valid(data, owner) for name, data in valid.items()}
     if isinstance(valid, list):
-        return {f"valid {i}": _one_valid(one, owner) for i, one in enumerate(valid, 1)}
+        return {f"valid {i}": _one_valid(data, owner) for i, data in enumerate(valid, 1)}
     return {"valid": _one_valid(valid, owner)}
 
 
@@ -119,28 +124,28 @@ def _eval_sets(eval_set: Any, eval_group: Any, eval_qid: Any, owner: str) -> lis
     """Return (X, y) pairs with their queries as (X, y, qid)."""
     sets = [eval_set] if isinstance(eval_set, tuple | QueryDataset) else list(eval_set)
     queries: dict[str, list[Any]] = {}
-    for name, given in (("eval_group", eval_group), ("eval_qid", eval_qid)):
-        listed = [None] * len(sets) if given is None else list(given)
+    for name, values in (("eval_group", eval_group), ("eval_qid", eval_qid)):
+        listed = [None] * len(sets) if values is None else list(values)
         if len(listed) != len(sets):
             raise DataError(
                 f"{owner}: {name} has {len(listed)} entries for {counted(len(sets), 'eval_set')}: "
                 "give a list of one for each."
             )
         queries[name] = listed
-    made: list[Any] = []
-    for one, group, qid in zip(sets, *queries.values(), strict=True):
-        if not (isinstance(one, tuple | list) and len(one) == 2):
-            made.append(one)
+    datasets: list[Any] = []
+    for data, group, qid in zip(sets, *queries.values(), strict=True):
+        if not (isinstance(data, tuple | list) and len(data) == 2):
+            datasets.append(data)
             continue
-        X, y = one
-        found = query_ids(qid, group, owner, np.size(y))
-        if found is None:
+        X, y = data
+        ids = query_ids(qid, group, owner, np.size(y))
+        if ids is None:
             raise DataError(
                 f"{owner}: validation measures rankings within queries: give eval_group (rows of "
                 "every query) or eval_qid with eval_set."
             )
-        made.append((X, y, found))
-    return made
+        datasets.append((X, y, ids))
+    return datasets
 
 
 def _one_valid(valid: Any, owner: str) -> QueryDataset:
@@ -165,18 +170,16 @@ def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
     return sample_weight if weight is None else weight
 
 
-def refuse_file(given: Any, owner: str) -> None:
+def refuse_file(data: object, owner: str) -> None:
     """Refuse the name of a file in the place of data."""
-    if isinstance(given, str | Path):
+    if isinstance(data, str | Path):
         raise DataError(
             f"{owner} takes data, not the name of a file: read it first, by "
-            f"rg.read_letor({str(given)!r}), or rg.read_table of a CSV or parquet file."
+            f"rg.read_letor({str(data)!r}), or rg.read_table of a CSV or parquet file."
         )
 
 
-def features_of(
-    X: Any, owner: str, *, double: bool = False
-) -> tuple[Any, np.ndarray | slice | None]:
+def features_of(X: Any, owner: str, *, double: bool = False) -> tuple[Matrix, Rows]:
     """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
 
     With `double`, features that are no data set's and not float32 become float64.
@@ -191,23 +194,23 @@ def features_of(
     return check_features(X, n_rows, double=double), None
 
 
-def frame_names(X: Any) -> list[str] | None:
+def frame_names(X: object) -> list[str] | None:
     """Return the column names of a table, or None of anything else."""
     if hasattr(X, "tocsr") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return None
     return [str(name) for name in column_names(X)]
 
 
-def check_names(expected: Sequence[str] | None, given: Sequence[str] | None, owner: str) -> None:
-    """Refuse data whose features have other names, or stand in another order, than in training."""
-    if expected is None or given is None or list(expected) == list(given):
+def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, owner: str) -> None:
+    """Refuse data whose features have other names, or another order, than in training."""
+    if expected is None or names is None or list(expected) == list(names):
         return
-    if sorted(expected) == sorted(given):
+    if sorted(expected) == sorted(names):
         raise DataError(
             f"{owner}: the features have the names of the training data, but in another order. "
             f"Put them in this order: {', '.join(expected[:5])}, ..."
         )
-    other = next(name for name in given if name not in set(expected))
+    other = next(name for name in names if name not in set(expected))
     raise DataError(
         f"{owner}: the data has a feature {other!r} that the training data did not have"
         f"{nearest(other, expected)}."
@@ -215,16 +218,16 @@ def check_names(expected: Sequence[str] | None, given: Sequence[str] | None, own
 
 
 def check_qid(qid: Any, n_rows: int, owner: str) -> None:
-    """Refuse query ids that are not one a row of features without labels."""
+    """Refuse query ids that are not one per row of features without labels."""
     if np.size(qid) != n_rows:
         raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
 
 
-def is_other_width(ranker: Any, n_features: int) -> bool:
-    """Whether data of so many features is not what a trained ranker knows of."""
+def is_other_width(ranker: Ranker, n_features: int) -> bool:
+    """Whether data has another number of features than a trained ranker."""
     if getattr(ranker, "least_features_", False):  # a model file that names those it uses alone
-        return bool(n_features < ranker.n_features_in_)
-    return bool(n_features != ranker.n_features_in_)
+        return n_features < ranker.n_features_in_
+    return n_features != ranker.n_features_in_
 
 
 def width_text(model: str, known: int, data: str, n_features: int, absent: str) -> str:

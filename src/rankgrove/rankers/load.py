@@ -80,8 +80,8 @@ def load(
     seems = kind_of(path) if Path(path).is_file() else "rankgrove"
     if seems is None and Path(path).stat().st_size and not zipfile.is_zipfile(path):
         raise ModelFileError(f"{path} is not a rankgrove model, {OTHERS}")
-    given = {"features": features, "base_score": base_score}
-    for name, value in given.items():
+    of_dumps = {"features": features, "base_score": base_score}
+    for name, value in of_dumps.items():
         if value is not None and seems != DUMP:
             raise ParameterError(
                 f"load: {name}= says what a dump of XGBoost (dump_model as JSON) lacks, and {path} "

@@ -1,6 +1,6 @@
 """Rankers inside a ranker's model file: a submodel, the members of a combination or a bag.
 
-A ranker of ours is written into the file of the one that holds it, so that the file stands alone.
+A ranker of ours is written into the file of the one that holds it, so that one file is enough.
 """
 
 from __future__ import annotations
@@ -14,58 +14,54 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.model.sense import table
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.restoring import restored
 from rankgrove.validation import counted, refuse
 
 
-def pack(ranker: Ranker, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def pack(ranker: Ranker, name: str) -> tuple[Content, Arrays]:
     """Return a trained ranker's content, and its arrays under ``name/``."""
     content, arrays = ranker.to_state()
     return {"kind": ranker.kind, **content}, {f"{name}/{key}": a for key, a in arrays.items()}
 
 
-def unpack(content: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> Ranker:
+def unpack(content: Content, arrays: Arrays, name: str) -> Ranker:
     """Build the ranker that :func:`pack` packed."""
-    own = f"{name}/"
-    inner = {key.removeprefix(own): a for key, a in arrays.items() if key.startswith(own)}
+    prefix = f"{name}/"
+    inner = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
     return restored(str(table(content, f"the {name}")["kind"]), content, inner)
 
 
-def pack_members(
-    rankers: Sequence[Any], what: str
-) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def pack_members(rankers: Sequence[Any], what: str) -> tuple[list[Content], Arrays]:
     """Return the contents and the arrays of the rankers that `what` ("a combination") holds."""
-    packed: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
+    packed: list[Content] = []
+    arrays: Arrays = {}
     for i, ranker in enumerate(rankers):
         if not isinstance(ranker, Ranker):
             raise ParameterError(
                 f"{what[0].upper()}{what[1:]} with a {type(ranker).__name__} cannot be saved: only "
                 "rankers of rankgrove have a model file. Keep its scores instead."
             )
-        content, own = pack(ranker, f"ranker {i}")
+        content, inside = pack(ranker, f"ranker {i}")
         packed.append(content)
-        arrays |= own
+        arrays |= inside
     return packed, arrays
 
 
-def unpack_members(
-    packed: Sequence[dict[str, Any]], arrays: dict[str, np.ndarray]
-) -> tuple[Ranker, ...]:
+def unpack_members(packed: Sequence[Content], arrays: Arrays) -> tuple[Ranker, ...]:
     """Build the rankers that :func:`pack_members` packed."""
-    return tuple(unpack(one, arrays, f"ranker {i}") for i, one in enumerate(packed))
+    return tuple(unpack(content, arrays, f"ranker {i}") for i, content in enumerate(packed))
 
 
-def loaded(given: Any, name: str, owner: str, rule: str) -> Any:
+def loaded(model: Any, name: str, owner: str, rule: str) -> Any:
     """Return the model of a model file; what is no file's name is returned as it is."""
-    if not isinstance(given, str | Path):
-        return given
-    if not Path(given).is_file():
-        refuse(name, owner, f"{rule}, and there is no such file", str(given))
+    if not isinstance(model, str | Path):
+        return model
+    if not Path(model).is_file():
+        refuse(name, owner, f"{rule}, and there is no such file", str(model))
     from rankgrove.rankers.load import load  # it knows all rankers
 
-    return load(given)
+    return load(model)
 
 
 def check_members(rankers: Any, least: int, owner: str) -> None:
@@ -75,10 +71,10 @@ def check_members(rankers: Any, least: int, owner: str) -> None:
     if len(rankers) < least:
         few = counted(least, "ranker")
         raise ParameterError(f"{owner} needs at least {few}. Got {len(rankers)}.")
-    for one in rankers:
-        if not hasattr(one, "predict"):
+    for ranker in rankers:
+        if not hasattr(ranker, "predict"):
             raise ParameterError(
-                f"{owner} needs rankers, which can score other data. Got {type(one).__name__}: "
+                f"{owner} needs rankers, which can score other data. Got {type(ranker).__name__}: "
                 "combine scores by rankgrove.interpolate."
             )
 
@@ -87,7 +83,7 @@ def loaded_members(rankers: Any, least: int, owner: str) -> Any:
     """Return the list of rankers, those given by their model files read."""
     if isinstance(rankers, Sequence) and not isinstance(rankers, str):
         rule = "a list of trained rankers or of model files"
-        rankers = [loaded(one, "rankers", owner, rule) for one in rankers]
+        rankers = [loaded(ranker, "rankers", owner, rule) for ranker in rankers]
     check_members(rankers, least, owner)
     return rankers
 

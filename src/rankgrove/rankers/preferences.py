@@ -1,4 +1,4 @@
-"""Learning from pairs: what the rankers with ``fit_pairs`` share, and LambdaMART's."""
+"""Learning from pairs: what RankNet and LambdaMART share."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rankgrove.boosting.loop import Callback
 from rankgrove.compiling import announce
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.pairs import Preferences, check_preferences, components
-from rankgrove.rankers.fitting import Training, listed_callbacks
+from rankgrove.rankers.fitting import Callback, Training, listed_callbacks
 from rankgrove.rankers.given import check_qid, features_of, frame_names, valid_datasets
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class PreferenceData(NamedTuple):
 def preference_data(
     X: Any, pairs: Any, probability: Any, weight: Any, qid: Any, owner: str
 ) -> PreferenceData:
-    """Return what ``fit_pairs`` was given in the form that training takes."""
+    """Return the arguments of ``fit_pairs`` in the form that training takes."""
     names: Sequence[str] | None = frame_names(X)
     if isinstance(X, QueryDataset):
         features, qid = X.X, X.qid if qid is None else qid
@@ -63,17 +61,18 @@ def preference_data(
     else:
         features = features_of(X, owner)[0]
     n_rows = features.shape[0]
-    given = check_preferences(pairs, n_rows, owner, probability, weight)
+    preferences = check_preferences(pairs, n_rows, owner, probability, weight)
+    first, second = preferences.first, preferences.second
     by_query = qid is not None
     if by_query:
         check_qid(qid, n_rows, owner)
     else:
-        qid = components(given.first, given.second, n_rows)
+        qid = components(first, second, n_rows)
     data = QueryDataset(features, np.zeros(n_rows), qid, feature_names=names)
     query = data.query_of_row
-    apart = np.flatnonzero(query[given.first] != query[given.second])
+    apart = np.flatnonzero(query[first] != query[second])
     if apart.size:
-        i, j = int(given.first[apart[0]]), int(given.second[apart[0]])
+        i, j = int(first[apart[0]]), int(second[apart[0]])
         raise DataError(
             f"{owner}: pair {apart[0]} joins row {i} of query {data.qid[i]!r} and row {j} of query "
             f"{data.qid[j]!r}: leave qid out where documents of different queries are compared."
@@ -81,42 +80,14 @@ def preference_data(
     place = np.arange(n_rows)
     if data.order is not None:
         place[data.order] = np.arange(n_rows)
-    moved = given._replace(first=place[given.first], second=place[given.second])
-    return PreferenceData(data, moved, by_query)
+    in_query_order = preferences._replace(first=place[first], second=place[second])
+    return PreferenceData(data, in_query_order, by_query)
 
 
-class PairProbabilities(_Base):
-    """A ranker whose scores make probabilities of pairs."""
+class FitsPairs(_Base):
+    """A ranker that can follow RankNet's cost on pairs; its scores make probabilities of pairs."""
 
     sigma: float
-
-    def predict_pairs(self, X: Any, pairs: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return for every pair the learned probability that its first document is preferred.
-
-        P = 1 / (1 + exp(-sigma (s_i - s_j))) (overview paper, section 2).
-
-        Parameters
-        ----------
-        X : a data set, or features as in training
-        pairs : array of two columns: rows of X
-        """
-        scores = self.predict(X, n_threads)
-        owner = f"{type(self).__name__}.predict_pairs"
-        given = check_preferences(pairs, scores.size, owner)
-        x = self.sigma * (scores[given.first] - scores[given.second])
-        small = np.exp(-np.abs(x))
-        return np.where(x > 0, 1.0, small) / (1.0 + small)
-
-
-class FitsPairs(PairProbabilities):
-    """A boosted ranker that can follow RankNet's cost on given pairs."""
-
-    measure: str | Measure
-    step_on: str
-    if TYPE_CHECKING:
-
-        @property
-        def _is_exact(self) -> bool: ...
 
     def fit_pairs(
         self,
@@ -132,30 +103,30 @@ class FitsPairs(PairProbabilities):
     ) -> Self:
         """Train on preferences: no labels, and judgements may contradict each other.
 
-        The trees follow the gradient of RankNet's cost; the ranker's `measure` must be "pairs".
+        The ranker follows the gradient of RankNet's cost. The `measure` of LambdaMART must be
+        "pairs".
 
         Parameters
         ----------
-        X : features, one row a document; or a QueryDataset, whose labels are not looked at
+        X : features, one row per document; or a QueryDataset, whose labels are not used
         pairs : array of two columns: rows of X, the preferred document's first
-        probability : that the first is preferred, between 0 and 1; one number, or one a pair
-        qid : the query of every row, where documents were judged by query; None: documents that
-            pairs connect make a query
+        probability : that the first is preferred, between 0 and 1; one number, or one per pair
+        qid : the query of every row, where documents were judged by query: a net makes one update
+            per query. None: documents that pairs connect make a query; a net makes one update for
+            at most 1,000 pairs of it
         weight : what a pair counts; None: 1
         valid, valid_measures, callbacks : as in ``fit``
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> model = rg.RankNet(hidden=(), n_epochs=300, learning_rate=0.05)
+        >>> _ = model.fit_pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 1]], [0.9, 0.9])
+        >>> model.predict_pairs([[0.0], [1.0]], [[1, 0]]).round(2)
+        array([0.9])
         """
         owner = f"{type(self).__name__}.fit_pairs"
-        if parse_measure(self.measure).name != "pairs":
-            raise ParameterError(
-                f"{owner} follows RankNet's cost of pairs, and needs measure='pairs'. Got "
-                f"{str(self.measure)!r}; measures of rankings need labels."
-            )
-        if self._is_exact and self.step_on == "train":
-            raise ParameterError(
-                f"{owner}: exact weights are found on labels, and pairs have none: set "
-                "step='newton' and a number as submodel_weight, or step_on='valid' with validation "
-                "data that has labels."
-            )
+        self._check_fits_pairs(owner)
         announce()
         self.check_parameters()
         pairs_data = preference_data(X, pairs, probability, weight, qid, owner)
@@ -163,3 +134,23 @@ class FitsPairs(PairProbabilities):
         called = listed_callbacks(callbacks, owner)
         training = self._training(pairs_data.data, watched, valid_measures, called, owner)
         return self.learn(pairs_data.of(training))
+
+    def _check_fits_pairs(self, owner: str) -> None:
+        """Refuse parameters with which pairs cannot be learned."""
+
+    def predict_pairs(self, X: Any, pairs: Any, n_threads: int | None = None) -> np.ndarray:
+        """Return for every pair the learned probability that its first document is preferred.
+
+        P = 1 / (1 + exp(-sigma (s_i - s_j))) (overview paper, section 2).
+
+        Parameters
+        ----------
+        X : a data set, or features as in training
+        pairs : array of two columns: rows of X
+        """
+        scores = self.predict(X, n_threads)
+        owner = f"{type(self).__name__}.predict_pairs"
+        compared = check_preferences(pairs, scores.size, owner)
+        x = self.sigma * (scores[compared.first] - scores[compared.second])
+        small = np.exp(-np.abs(x))
+        return np.where(x > 0, 1.0, small) / (1.0 + small)

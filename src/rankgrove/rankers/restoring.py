@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from rankgrove.errors import ModelFileError
 from rankgrove.model import sense
 from rankgrove.model.store import DAMAGE, said
-from rankgrove.rankers.base import OF_THE_RUN, Ranker, class_of
+from rankgrove.rankers.base import OF_THE_RUN, Arrays, Content, Ranker, class_of
 from rankgrove.validation import counted
 
 
-def restored(kind: str, content: Any, arrays: dict[str, np.ndarray]) -> Ranker:
+def restored(kind: str, content: Any, arrays: Arrays) -> Ranker:
     """Return the trained ranker of a kind that a file's content and arrays describe."""
     try:
         return _checked(class_of(kind), sense.table(content, "the content"), arrays)
@@ -29,9 +27,7 @@ def restored(kind: str, content: Any, arrays: dict[str, np.ndarray]) -> Ranker:
         raise ModelFileError(f"what the file says of a {what}") from None
 
 
-def _checked(
-    ranker_class: type[Ranker], content: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Ranker:
+def _checked(ranker_class: type[Ranker], content: Content, arrays: Arrays) -> Ranker:
     parameters = sense.table(content["parameters"], "the parameters")
     n_features = sense.whole(content["n_features"], "n_features")
     if "feature_names" in content:
@@ -46,8 +42,8 @@ def _checked(
         if any(len(values) < best for values in measures.values()):
             raise ValueError(f"a history that ends before its best round, {best}.")
     # how to run is the caller's to say: a file could name a checkpoint to write to
-    own = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
-    ranker = ranker_class.restore({**content, "parameters": own}, arrays)
+    of_learning = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
+    ranker = ranker_class.restore({**content, "parameters": of_learning}, arrays)
     _check_model(ranker)
     for member in ranker.members():
         _check_member(member, ranker)
@@ -57,68 +53,70 @@ def _checked(
 # -- the words of a file ---------------------------------------------------------------------------
 
 
-def _number_or_none(value: Any, word: str) -> None:
+def _number_or_none(value: object, word: str) -> None:
     if value is not None:
         sense.number(value, word)
 
 
-def _round_or_none(value: Any, word: str) -> None:
+def _round_or_none(value: object, word: str) -> None:
     if value is not None:
         sense.whole(value, word)
 
 
-def _flag(value: Any, word: str) -> None:
+def _flag(value: object, word: str) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{word} must be true or false.")
 
 
-def _pruning(value: Any, word: str) -> None:
-    for n_trees in sense.table(value, word)["trees"]:
+def _pruning(value: object, word: str) -> None:
+    record = sense.table(value, word)
+    for n_trees in record["trees"]:
         sense.whole(n_trees, "the trees of a pass")
-    for values in sense.table(value["values"], word).values():
+    for values in sense.table(record["values"], word).values():
         sense.numbers(values, "the values of the passes")
 
 
-def _rounds(value: Any, word: str) -> None:
+def _rounds(value: object, word: str) -> None:
     if not isinstance(value, list):
         sense.whole(value, word)
         return
-    for one in value:
-        if sense.numbers(one, word).size != 3:
+    for step in value:
+        if sense.numbers(step, word).size != 3:
             raise ValueError(f"{word} must be feature, weight and value of every one.")
 
 
-def _objective(value: Any, word: str) -> None:
+def _objective(value: object, word: str) -> None:
     if value is not None and not isinstance(value, str):
         sense.numbers(value, word)
 
 
-def _solution(value: Any, word: str) -> None:
-    sense.number(sense.table(value, word)["C"], "C")
-    for one in value.values():
-        if not isinstance(one, str | int | float | None):
+def _solution(value: object, word: str) -> None:
+    solution = sense.table(value, word)
+    sense.number(solution["C"], "C")
+    for item in solution.values():
+        if not isinstance(item, str | int | float | None):
             raise ValueError(f"{word} must hold plain values.")
 
 
-def _solutions(value: Any, word: str) -> None:
+def _solutions(value: object, word: str) -> None:
     if not isinstance(value, list) or not value:
         raise ValueError(f"{word} must be a list.")
-    for one in value:
-        _solution(one, word)
+    for solution in value:
+        _solution(solution, word)
 
 
-def _skipped(value: Any, word: str) -> None:
+def _skipped(value: object, word: str) -> None:
     for n_queries in sense.table(value, word).values():
         sense.whole(n_queries, word)
 
 
-def _submodel(value: Any, word: str) -> None:
+def _submodel(value: object, word: str) -> None:
     if value is not None and value != "base_score":
         sense.table(value, word)
 
 
 # They mean the same in every kind that has them.
-_WORDS: dict[str, Callable[[Any, str], Any]] = {
+_WORDS: dict[str, Callable[[Any, str], object]] = {
     "history": sense.history,
     "start_values": lambda value, word: sense.history(value, word, of_rounds=False),
     "best_round": _round_or_none,
@@ -147,7 +145,7 @@ _WORDS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def _check_model(ranker: Ranker) -> None:
-    """Refuse a model of other features than the ranker's, or of more scores a row than one."""
+    """Refuse a model of other features than the ranker's, or of several scores per row."""
     network = None if hasattr(ranker, "rankers_") else getattr(ranker, "network_", None)
     ensemble = vars(ranker).get("ensemble_")  # not one made of another ranker's
     for model in (ensemble, getattr(ranker, "linear_", None), network):
@@ -160,8 +158,8 @@ def _check_model(ranker: Ranker) -> None:
     if not isinstance(n_rounds, int) or not getattr(ranker, "rounds_", [0]):
         raise ValueError("no number of rounds.")
     if hasattr(ranker, "solutions_"):
-        tried = [one["C"] for one in ranker.solutions_]
-        lengths = {len(v) for one in ranker.history_.values() for v in one.values()}
+        tried = [solution["C"] for solution in ranker.solutions_]
+        lengths = {len(v) for measures in ranker.history_.values() for v in measures.values()}
         if ranker.C_ not in tried or not lengths <= {len(tried)}:
             raise ValueError("C is none of those that were tried, or their history is not whole.")
     if ensemble is None:
@@ -176,7 +174,7 @@ def _check_model(ranker: Ranker) -> None:
         raise ValueError(f"{ensemble.n_columns} scores a row, where there must be one.")
 
 
-def _check_member(member: Any, around: Ranker) -> None:
+def _check_member(member: Ranker | str, around: Ranker) -> None:
     """Refuse a ranker that takes other features than the one that holds it."""
     if isinstance(member, str):  # scores that come with the data
         return

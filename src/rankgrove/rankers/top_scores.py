@@ -22,7 +22,7 @@ class TopScores(NamedTuple):
 
     Attributes
     ----------
-    scores : one a row, in the caller's order; minus infinity for documents that are not wanted
+    scores : one per row, in the caller's order; minus infinity for documents that are not wanted
     saved : the share of (document, tree) pairs that were not looked at
     """
 
@@ -51,9 +51,9 @@ def predict_top(
     else:
         grouped, saved = _contenders(trees, data, k, threads)
     for first, last in zip(data.query_ptr[:-1], data.query_ptr[1:], strict=True):
-        own = grouped[first:last]
-        if own.size > k:
-            own[own < np.partition(own, -k)[-k]] = -np.inf
+        scores = grouped[first:last]
+        if scores.size > k:
+            scores[scores < np.partition(scores, -k)[-k]] = -np.inf
     return TopScores(data.ungrouped(grouped), saved)
 
 
@@ -65,18 +65,18 @@ def _contenders(
     Queries are spread over threads, each of which scores one at a time.
     """
     scorer = Scorer(trees)
-    found, looked_at = np.full(data.n_rows, -np.inf), np.zeros(data.n_queries, np.int64)
+    best, looked_at = np.full(data.n_rows, -np.inf), np.zeros(data.n_queries, np.int64)
     chosen, places = query_order_rows(data), np.arange(data.features.shape[0])
     rows = places if chosen is None else places[chosen]
 
     def work(first: int, last: int) -> None:
         for query in range(first, last):
-            own = slice(data.query_ptr[query], data.query_ptr[query + 1])
-            part = data.features[rows[own]][:, : trees.n_features]
+            place = slice(data.query_ptr[query], data.query_ptr[query + 1])
+            part = data.features[rows[place]][:, : trees.n_features]
             dense = part if isinstance(part, np.ndarray) else part.toarray()
             documents, scores, looked_at[query] = scorer.contenders(dense, k)
-            found[own][documents] = scores
+            best[place][documents] = scores
 
     parallel.run_pieces(work, parallel.piece_bounds(data.query_ptr, n_threads), n_threads)
     pairs = data.n_rows * trees.n_trees
-    return found, 1.0 - float(looked_at.sum()) / pairs if pairs else 0.0
+    return best, 1.0 - float(looked_at.sum()) / pairs if pairs else 0.0

@@ -11,7 +11,7 @@ from rankgrove.adapt.report import AdaptationReport, Row
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.operations.combining import optimal_combination
-from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.nested import member_scores
 from rankgrove.reporting.systems import Model
 
@@ -70,18 +70,18 @@ def alpha_curves(
     """
     combinations: list[AlphaCurves] = []
     for model_name, model in models.items():
-        if not isinstance(model, CombinedRanker) or len(model.rankers_) != 2:
+        combined = model.combined() if isinstance(model, Ranker) else []
+        weights = [weight for _, weight in combined if weight is not None]
+        if len(weights) != 2 or not any(weights):
             continue
-        sizes = np.abs(model.weights_)
-        if not sizes.any():
-            continue
-        signs = [-1.0 if weight < 0.0 else 1.0 for weight in model.weights_.tolist()]
-        names = [type(member).__name__ for member in model.rankers_]
+        sizes = np.abs(weights)
+        signs = [-1.0 if weight < 0.0 else 1.0 for weight in weights]
+        names = [type(member).__name__ for member, _ in combined]
         curves: list[AlphaCurve] = []
         for data_name, data in datasets.items():
             first, second = (
                 sign * member_scores(member, data, n_threads)
-                for sign, member in zip(signs, model.rankers_, strict=True)
+                for sign, (member, _) in zip(signs, combined, strict=True)
             )
             best = optimal_combination(
                 first, second, data, measure, convention=convention, n_threads=n_threads

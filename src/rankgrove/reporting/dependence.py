@@ -13,11 +13,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import RankgroveError
 from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.explaining.dependence import partial_dependence
-from rankgrove.model.linear import BY_QUERY
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
-from rankgrove.rankers.ensembles.combination import CombinedRanker
-from rankgrove.rankers.ensembles.stacking import StackedRanker
-from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.base import Ranker
 from rankgrove.reporting.importance import Importance, overall
 from rankgrove.reporting.reasons import spread_of
 from rankgrove.reporting.systems import Model, System, some_queries
@@ -109,7 +105,7 @@ class _InUnits:
     replaced bag.
     """
 
-    bag: BaggedRanker
+    bag: Ranker
     mean: float
     spread: float
     centre: float
@@ -130,32 +126,28 @@ def _plain(model: Model, data: QueryDataset, n_threads: int | None) -> Model | N
     inside a combination, by a bag of plain scores: its weights are divided by the deviations of
     the models' scores.
     """
-    if isinstance(model, LinearPredictor):
-        return None if model.linear_.scaling in BY_QUERY else model
-    if isinstance(model, BaggedRanker):
-        if any(_plain(member, data, n_threads) is None for member in model.models_):
-            return None
-        return model if model.combine == "mean" else _plain_bag(model, data, n_threads)
-    if isinstance(model, CombinedRanker | StackedRanker):
-        inside = [_plain(ranker, data, n_threads) for ranker in model.rankers_]
-        if any(ranker is None for ranker in inside):
-            return None
-        combination = copy.copy(model)
-        combination.rankers_ = tuple(inside)
-        return combination
-    return model
+    if not isinstance(model, Ranker):
+        return model
+    inside = [_plain(member, data, n_threads) for member in model.members()]
+    if any(member is None for member in inside):
+        return None
+    if model.scaled_by_query() is not None:
+        return _plain_bag(model, data, n_threads) if model.is_bag else None
+    if not model.combined():
+        return model
+    combination = copy.copy(model)
+    combination.rankers_ = tuple(inside)
+    return combination
 
 
-def _plain_bag(bag: BaggedRanker, data: QueryDataset, n_threads: int | None) -> _InUnits | None:
+def _plain_bag(bag: Ranker, data: QueryDataset, n_threads: int | None) -> _InUnits | None:
     spreads = np.array([spread_of(scores) for scores in bag.submodel_scores(data, n_threads)])
     used = np.flatnonzero(spreads > 0.0)
     if not used.size:
         return None
-    plain = copy.copy(bag)
-    plain.combine = "mean"
-    plain.models_ = [bag.models_[m] for m in used]
-    plain.weights_ = bag.weights_[used] / spreads[used]
+    models, weights = bag.averaged()
+    plain = bag.with_models([models[m] for m in used], weights[used] / spreads[used], "mean")
     mean = float(plain.predict(data, n_threads=n_threads).mean())
-    spread = float(bag.weights_[used].sum() / plain.weights_.sum())
+    spread = float(weights[used].sum() / plain.weights_.sum())
     scores = bag.predict(data, n_threads=n_threads)
     return _InUnits(plain, mean, spread, float(scores.mean()), spread_of(scores))

@@ -13,7 +13,7 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.model.linear import Linear
 from rankgrove.random import generator
-from rankgrove.rankers.trees.trada import Trada
+from rankgrove.rankers.base import Ranker
 from rankgrove.reporting.systems import Model, some_queries, with_features
 from rankgrove.validation import check_choice
 
@@ -92,7 +92,8 @@ def feature_importance(
             "ask for 'permutation'."
         )
     values = np.pad(values, (0, max(0, data.n_features - values.size)))  # unknown to the model: 0
-    of_base = kind == "gain" and isinstance(model, Trada)
+    adapted = isinstance(model, Ranker) and model.adapted_from() is not None
+    of_base = kind == "gain" and adapted
     return Importance(name, str(kind), tuple(data.feature_names), np.nan_to_num(values), of_base)
 
 

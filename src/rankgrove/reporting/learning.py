@@ -10,10 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
-from rankgrove.rankers.ensembles.combination import CombinedRanker
-from rankgrove.rankers.ensembles.prepared import PreparedRanker
-from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.base import Ranker
 from rankgrove.reporting.systems import Model
 
 
@@ -64,9 +61,10 @@ class LearningCurve:
 
 def learning_curves(name: str, model: Model) -> list[LearningCurve]:
     """Return the curves of a model's training history; none where it has no history."""
-    if isinstance(model, PreparedRanker):
-        return learning_curves(name, model.ranker_)
-    if isinstance(model, BaggedRanker):
+    if not isinstance(model, Ranker):
+        return _own(name, model)
+    model = model.inside()
+    if model.is_bag:
         return _of_bag(name, model)
     curves = _own(name, model)
     for member, ranker in _members(model):
@@ -76,26 +74,24 @@ def learning_curves(name: str, model: Model) -> list[LearningCurve]:
     return curves
 
 
-def _members(model: Model) -> list[tuple[str, Model]]:
+def _members(model: Ranker) -> list[tuple[str, Model]]:
     """Return the rankers of a combination or a stack, named by class and weight."""
-    if not isinstance(model, CombinedRanker | StackedRanker):
-        return []
-    names = [type(ranker).__name__ for ranker in model.rankers_]
+    names = [type(ranker).__name__ for ranker, _ in model.combined()]
     count: Counter[str] = Counter()
     members = []
-    for k, (name, ranker) in enumerate(zip(names, model.rankers_, strict=True)):
+    for name, (ranker, weight) in zip(names, model.combined(), strict=True):
         count[name] += 1
         text = f"{name} {count[name]}" if names.count(name) > 1 else name
-        if isinstance(model, CombinedRanker):
-            text += f" × {model.weights_[k]:.3g}".replace("-", "−")
+        if weight is not None:
+            text += f" × {weight:.3g}".replace("-", "−")
         members.append((text, ranker))
     return members
 
 
-def _of_bag(name: str, bag: BaggedRanker) -> list[LearningCurve]:
+def _of_bag(name: str, bag: Ranker) -> list[LearningCurve]:
     """Return the curves of a bag's models, grouped by data and measure."""
     groups: dict[tuple[str, str, str], list[LearningCurve]] = {}
-    for model in bag.models_:
+    for model in bag.members():
         for curve in _own(name, model):
             groups.setdefault((curve.data, curve.measure, curve.unit), []).append(curve)
     joined = []

@@ -38,7 +38,7 @@ def combination_curve(result: OptimalCombination) -> Figure:
     no peak is lost. Dots mark the values at the two ends, and at single weights where tied
     documents make the measure higher than on both sides (the highest ones, if there are very many).
     """
-    if isinstance(result, CombinedRanker):
+    if isinstance(result, CombinedRanker):  # a mistake that deserves a message of its own
         raise ParameterError(
             "combination_curve: a CombinedRanker keeps its weights, not the curve that they were "
             "found on. Give rg.optimal_combination(*model.rankers_, data, measure), on any judged "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate, scores_of
 from rankgrove.measures.base import Measure
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.base import Ranker
 from rankgrove.reporting.systems import Model, some_queries
 
 N_SIZES = 12
@@ -67,14 +66,17 @@ def size_curve(
 
 def _cuts(model: Model) -> tuple[str, dict[int, Model]] | None:
     """Return the unit of size, and the cut models by size."""
-    if isinstance(model, BaggedRanker):
-        n = len(model.models_)
-        ensembles = [member.ensemble_ for member in model.models_ if hasattr(member, "ensemble_")]
+    if isinstance(model, Ranker) and model.is_bag:
+        models, weights = model.averaged()
+        n = len(models)
+        ensembles = [member.ensemble_ for member in models if hasattr(member, "ensemble_")]
         if len(ensembles) < max(2, n) or any(trees.n_columns > 1 for trees in ensembles):
             return None
         sums = np.cumsum([trees.n_trees for trees in ensembles])
         cuts: dict[int, Model] = {
-            int(sums[k - 1]): _first_models(model, k) for k in _sizes(n) if sums[k - 1]
+            int(sums[k - 1]): model.with_models(models[:k], weights[:k])
+            for k in _sizes(n)
+            if sums[k - 1]
         }
         return ("trees", cuts) if len(cuts) > 1 else None
     trees = getattr(model, "ensemble_", None)
@@ -86,12 +88,6 @@ def _cuts(model: Model) -> tuple[str, dict[int, Model]] | None:
 
 def _sizes(n: int) -> list[int]:
     return np.unique(np.geomspace(1, n, N_SIZES).round().astype(np.int64)).tolist()
-
-
-def _first_models(bag: BaggedRanker, n: int) -> BaggedRanker:
-    smaller = copy.copy(bag)
-    smaller.models_, smaller.weights_ = bag.models_[:n], bag.weights_[:n]
-    return smaller
 
 
 def scoring_time(model: Model, data: QueryDataset) -> float:

@@ -11,7 +11,6 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.evaluation.evaluate import scores_of
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.validation import counted, refuse
 
 
@@ -43,10 +42,8 @@ class System:
             return "scores that were given"
         if hasattr(self.model, "summary"):
             first = str(self.model.summary()).splitlines()[0]
-            trees = getattr(self.model, "n_trees_", None)
-            if not isinstance(self.model, BaggedRanker) or trees is None:
-                return first
-            return f"{first}; {counted(trees, 'tree')} in all"
+            trees = getattr(self.model, "n_trees_", None)  # of all models of a bag
+            return first if trees is None else f"{first}; {counted(trees, 'tree')} in all"
         members = getattr(self.model, "rankers_", None)
         weights = getattr(self.model, "weights_", None)
         if members is None or weights is None:

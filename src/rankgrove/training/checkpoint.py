@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run and what it belongs to, so that a killed run can go on."""
+"""Checkpoints: the state of a run and what it belongs to, so that a killed run can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where training stands, and the bar that shows it: rounds, rate, time left, validation value."""
+"""How far training is, and the bar that shows it: rounds, rate, time left, validation value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankgrove.training.watch import Watch
 
 @dataclass(repr=False, kw_only=True)
 class Progress:
-    """Where training stands after a round; handed to every callback.
+    """Where training is after a round; passed to every callback.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ProgressBar:
 
     Parameters
     ----------
-    title : what stands before the bar
+    title : the text before the bar
     unit : what a round is called, in the plural
     """
 
@@ -98,7 +98,7 @@ class TaskBar:
 
     Parameters
     ----------
-    title : what stands before the bar
+    title : the text before the bar
     total : number of pieces
     unit : what a piece is called, in the plural
     """
@@ -119,7 +119,7 @@ class TaskBar:
 
 
 class _NotebookBar:
-    """What stands for a bar of rich in a notebook, where that needs a package: a line of text."""
+    """A line of text in place of rich's bar in a notebook, where that needs a package."""
 
     def __init__(self) -> None:
         self._line = TextLine()
@@ -138,7 +138,7 @@ class _NotebookBar:
     def update(
         self, task: int, completed: int | None = None, advance: int = 0, note: str | None = None
     ) -> None:
-        """Write the line anew, some times a second."""
+        """Rewrite the line, several times per second."""
         self._done = self._done + advance if completed is None else completed
         self._note = self._note if note is None else note
         now = time.monotonic()

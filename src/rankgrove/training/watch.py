@@ -20,11 +20,11 @@ def tolerated_rounds(values: Sequence[float], best: int, top: float, tolerance: 
     """Return the last round before the value falls too far below the best.
 
     With a tolerance of 0.02, rounds after the best are kept until the value has dropped by more
-    than 2 %, MOST_EXTRA_ROUNDS of them at the most (BL-MART paper, section 3.5.2).
+    than 2 %, at most MOST_EXTRA_ROUNDS of them (BL-MART paper, section 3.5.2).
 
     Parameters
     ----------
-    values : one a round
+    values : one per round
     best, top : the best round, counted from 1, and its value
     tolerance : share of `top`
     """
@@ -108,40 +108,43 @@ class Watch:
         self.patience = patience
         self.start = start
         self.history: History = {
-            name: {measure: [] for measure in one.measures} for name, one in self.watched.items()
+            name: {measure: [] for measure in watched.measures}
+            for name, watched in self.watched.items()
         }
         if history is not None:
-            self.history = {n: {m: list(v) for m, v in one.items()} for n, one in history.items()}
+            self.history = {
+                n: {m: list(v) for m, v in measures.items()} for n, measures in history.items()
+            }
 
     def look(self, trees: Sequence[Tree]) -> None:
-        """Add the values of a round's trees, one a column, and measure."""
-        for one in self.watched.values():
+        """Add the values of a round's trees, one per column, and measure."""
+        for watched in self.watched.values():
             for column, tree in enumerate(trees):
-                one.add(tree, column)
+                watched.add(tree, column)
         self.record()
 
     def record(self) -> None:
-        """Measure all scores as they stand: the values of one more round."""
-        for name, one in self.watched.items():
-            for measure, value in one.values().items():
+        """Measure all scores as they are: the values of one more round."""
+        for name, watched in self.watched.items():
+            for measure, value in watched.values().items():
                 self.history[name][measure].append(value)
 
     def catch_up(self, trees: Sequence[Tree]) -> None:
         """Add the trees of rounds that are already in the history."""
-        for one in self.watched.values():
+        for watched in self.watched.values():
             for t, tree in enumerate(trees):
-                one.add(tree, t % len(one.scores))
+                watched.add(tree, t % len(watched.scores))
 
     def cut(self, rounds: int) -> None:
-        """Forget what came after so many rounds."""
+        """Forget what came after the first `rounds` rounds."""
         self.history = {
-            name: {measure: values[:rounds] for measure, values in one.items()}
-            for name, one in self.history.items()
+            name: {measure: values[:rounds] for measure, values in measures.items()}
+            for name, measures in self.history.items()
         }
 
     @property
     def deciding(self) -> list[float] | None:
-        """The values that decide, one a round, or None where nothing is watched."""
+        """The values that decide, one per round, or None where nothing is watched."""
         for measures in self.history.values():
             for values in measures.values():
                 return values

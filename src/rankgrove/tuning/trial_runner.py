@@ -165,7 +165,7 @@ def _binned(base: Ranker, folds: list[Parts], tuned: set[str]) -> list[tuple[Par
 
 def _about_base(bag: Ranker) -> dict[str, Any]:
     """Return the parameters of a bag's base ranker; nothing for a ranker that is no bag."""
-    if not isinstance(bag, BaggedRanker):
+    if not bag.is_bag:
         return {}
     parameters = {f"the base's {k}": v for k, v in plain_parameters(bag.base).items()}
     return {"base": type(bag.base).__name__, **parameters}
@@ -209,12 +209,9 @@ def fit_one(shared: Any, task: Task, n_threads: int | None) -> dict[str, Any]:
         for name, part in zip(Parts._fields[1:], parts[1:], strict=True)
         if part is not None
     }
-    trees = ranker.ensemble_.n_trees if hasattr(ranker, "ensemble_") else None
     if choose_by == "out_of_bag":
         values["out_of_bag"] = _out_of_bag(ranker, parts.train, measures, convention)
-    if isinstance(ranker, BaggedRanker):
-        trees = getattr(ranker, "n_trees_", None)
-    return {"values": values, "trees": trees}
+    return {"values": values, "trees": ranker.tree_count()}
 
 
 def _out_of_bag(

@@ -16,7 +16,6 @@ from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.tuning.search_space import Parameters, Space, checked_space, drawn, grid, planned
 from rankgrove.tuning.trial_runner import Parts, Runner
 from rankgrove.tuning.tuning_result import Tuning
@@ -99,15 +98,15 @@ def tune(
     owner = "tune"
     if not isinstance(base, Ranker) or "valid" not in base.fit_takes:
         refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", base)
-    if isinstance(base, BaggedRanker) and not (cluster is None or base.cluster is None):
+    if cluster is not None and base.is_bag and base.cluster is not None:
         refuse("cluster", owner, "left out where the bag has one, or the bag's left out", cluster)
     check_cluster(cluster, owner)
     listed = checked_space(space, owner)
-    if isinstance(space, str) and isinstance(base, BaggedRanker):
+    if isinstance(space, str) and base.is_bag:
         listed = {f"base__{name}": values for name, values in listed.items()}
     check_choice("search", owner, search, SEARCHES)
     check_choice("choose_by", owner, choose_by, CHOOSE_BY)
-    if choose_by == "out_of_bag" and not isinstance(base, BaggedRanker):
+    if choose_by == "out_of_bag" and not base.is_bag:
         refuse("choose_by", owner, f"'valid' for {type(base).__name__}, which is no bag", choose_by)
     if measures is None:
         measures = getattr(base, "measure", "ndcg@10")

@@ -48,14 +48,14 @@ class BagFolder:
         """Return the models that are there, by number."""
         from rankgrove.rankers.load import load  # it knows all rankers, bags too
 
-        found = {}
+        models = {}
         for m in range(n_models):
             if self._file(m).exists():
                 try:
-                    found[m] = load(self._file(m))
+                    models[m] = load(self._file(m))
                 except ModelFileError as error:
                     raise ModelFileError(f"{error} Remove it: it will be trained again.") from None
-        return found
+        return models
 
     def write(self, model: int, ranker: Ranker) -> None:
         """Keep a model; its file is there whole or not at all."""

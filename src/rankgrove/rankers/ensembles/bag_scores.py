@@ -21,7 +21,7 @@ class BagScores:
     """The scores of a bag of models.
 
     Where all models are sums of trees they are one ensemble: with ``"mean"`` the trees of all
-    models, each times its model's share; else one column a model, so that all are scored in one
+    models, each times its model's share; else one column per model, so that all are scored in one
     pass over the documents and then brought to one scale within every query.
     """
 
@@ -36,7 +36,7 @@ class BagScores:
         parts = [model.flat() for model in models]
         if all(part is not None for part in parts):
             ensembles = [part for part in parts if part is not None]
-            self._base = np.array([one.base for one in ensembles])
+            self._base = np.array([ensemble.base for ensemble in ensembles])
             shares = weights / weights.sum()
             self._joined = (
                 summed(ensembles, shares, n_features)
@@ -49,7 +49,7 @@ class BagScores:
         return self._joined if self.combine == "mean" else None
 
     def predict(self, X: Any, n_threads: int | None) -> np.ndarray:
-        """Return one score a row, in the caller's order."""
+        """Return one score per row, in the caller's order."""
         if self._joined is not None and self.combine == "mean":
             return score(self._joined, *features_of(X, "predict"), n_threads)
         columns = self.columns(X, n_threads)
@@ -62,26 +62,28 @@ class BagScores:
     def columns(self, X: Any, n_threads: int | None) -> np.ndarray:
         """Return every model's scores, of shape (models, rows), in the caller's order."""
         if self._joined is not None and self.combine != "mean" and len(self.models) > 1:
-            found = score(self._joined, *features_of(X, "predict"), n_threads)
-            return np.asarray(found + self._base[:, None])
+            scores = score(self._joined, *features_of(X, "predict"), n_threads)
+            return np.asarray(scores + self._base[:, None])
         return np.array([model.predict(X, n_threads=n_threads) for model in self.models])
 
 
 def summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -> Ensemble:
     """Return one ensemble of all trees, the values of each times its ensemble's share."""
     trees = []
-    for one, share in zip(ensembles, shares.tolist(), strict=True):
-        scaled = replace(one, value=share * one.value)
-        trees += [scaled.tree(t) for t in range(one.n_trees)]
-    base = float(shares @ np.array([one.base for one in ensembles]))
+    for ensemble, share in zip(ensembles, shares.tolist(), strict=True):
+        scaled = replace(ensemble, value=share * ensemble.value)
+        trees += [scaled.tree(t) for t in range(ensemble.n_trees)]
+    base = float(shares @ np.array([ensemble.base for ensemble in ensembles]))
     return Ensemble.from_trees(trees, n_features, base)
 
 
 def _side_by_side(ensembles: Sequence[Ensemble], n_features: int) -> Ensemble:
-    """Return one ensemble with a column a model; a shorter one is filled up with trees of 0."""
+    """Return one ensemble with one column per model; trees of 0 fill up the shorter ones."""
     nothing = Tree.constant(0.0)
-    longest = max(one.n_trees for one in ensembles)
+    longest = max(ensemble.n_trees for ensemble in ensembles)
     trees = [
-        one.tree(t) if t < one.n_trees else nothing for t in range(longest) for one in ensembles
+        ensemble.tree(t) if t < ensemble.n_trees else nothing
+        for t in range(longest)
+        for ensemble in ensembles
     ]
     return Ensemble.from_trees(trees, n_features, 0.0, len(ensembles))

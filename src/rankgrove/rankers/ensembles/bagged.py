@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
-from rankgrove.rankers.base import Ranker, plain_parameters, untrained
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters, untrained
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -76,6 +77,7 @@ class BaggedRanker(Ranker):
     """
 
     kind: ClassVar[str] = "bag"
+    is_bag: ClassVar[bool] = True
     held: ClassVar[frozenset[str]] = frozenset({"base"})
     fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight"})
     models_: list[Ranker] = learned()
@@ -116,13 +118,13 @@ class BaggedRanker(Ranker):
     progress: bool = shared.PROGRESS
 
     @property
-    def measure(self) -> Any:
+    def measure(self) -> str | Measure:
         """The base's measure."""
         return getattr(self.base, "measure", "ndcg@10")
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         base = self._prepared_base()
         measures = list(training.measures.values())
@@ -157,14 +159,12 @@ class BaggedRanker(Ranker):
         models |= {m: model for (m, _), model in zip(open_tasks, trained, strict=True)}
         listed = [models[m] for m in range(self.n_models)]
         weights = np.ones(self.n_models)
-        learned: dict[str, Any] = {"models_": listed, "weights_": weights}
+        learned: Learned = {"models_": listed, "weights_": weights}
         # made now, so that predict changes nothing
         learned["_bag_scores"] = BagScores(listed, weights, self.combine, train.n_features)
         return learned | self._out_of_bag(listed, train)
 
     def _check_together(self) -> None:
-        if isinstance(self.base, BaggedRanker):
-            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
         if not isinstance(self.base, Ranker) or "valid" not in self.base.fit_takes:
             refuse(
                 "base",
@@ -172,6 +172,8 @@ class BaggedRanker(Ranker):
                 "a ranker to train, such as rg.LambdaMART()",
                 self.base,
             )
+        if self.base.is_bag:
+            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
         known = self.base.get_params(deep=False)
         if self.overfitting_tolerance is not None and "overfitting_tolerance" not in known:
             raise ParameterError(
@@ -184,14 +186,14 @@ class BaggedRanker(Ranker):
         """Refuse a base that needs validation data where there is none."""
         self._prepared_base().check_valid(given)
 
-    def _prepared_base(self) -> Any:
+    def _prepared_base(self) -> Ranker:
         """Return the base as every model begins with it."""
         base = clone(self.base)
         if self.overfitting_tolerance is not None:
             base.set_params(overfitting_tolerance=self.overfitting_tolerance)
-        own = base.get_params(deep=False)
+        known = base.get_params(deep=False)
         off = {"progress": False, "checkpoint": None}
-        return base.set_params(**{name: value for name, value in off.items() if name in own})
+        return base.set_params(**{name: value for name, value in off.items() if name in known})
 
     def _folder(self, base: Ranker, training: Training) -> BagFolder | None:
         if self.checkpoint is None:
@@ -209,7 +211,7 @@ class BaggedRanker(Ranker):
         }
         return BagFolder(self.checkpoint, run)
 
-    def _out_of_bag(self, models: list[Ranker], train: QueryDataset) -> dict[str, Any]:
+    def _out_of_bag(self, models: list[Ranker], train: QueryDataset) -> Learned:
         """Return what models that missed a query say of it, and the mean of the measure by that."""
         scorers = [partial(model.predict, n_threads=self.n_threads) for model in models]
         drawn = (self.query_fraction, self.random_state)
@@ -223,15 +225,37 @@ class BaggedRanker(Ranker):
         """Return the models of the bag."""
         return list(self.models_)
 
+    def averaged(self) -> tuple[list[Ranker], np.ndarray]:
+        """Return the models of the bag, and what each counts."""
+        return self.models_, self.weights_
+
+    def scaled_by_query(self) -> str | None:
+        """Return that the models' scores are, unless the bag takes their plain mean."""
+        return None if self.combine == "mean" else f"its models' scores (combine={self.combine!r})"
+
+    def tree_count(self) -> int | None:
+        """Return the number of trees of all models; None where one is not made of trees."""
+        counts = [model.tree_count() for model in self.models_]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def with_models(
+        self, models: list[Ranker], weights: np.ndarray, combine: str | None = None
+    ) -> BaggedRanker:
+        """Return the bag of other models, which count by other weights, or are combined so."""
+        changed = copy.copy(self)
+        changed.models_, changed.weights_ = models, weights
+        changed.combine = self.combine if combine is None else combine
+        return changed
+
     # -- the trained bag --------------------------------------------------------------------------
 
     def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : threads to use; None takes the bag's own `n_threads`
+        n_threads : number of threads; None takes the bag's own `n_threads`
         qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
         """
         self._check_is_fitted()
@@ -257,7 +281,7 @@ class BaggedRanker(Ranker):
     def submodel_values(
         self, data: QueryDataset, measure: str | Measure | None = None
     ) -> np.ndarray:
-        """Return the mean of a measure of every model by itself; their variance is of interest."""
+        """Return the mean of a measure of every model by itself, as to see their variance."""
         chosen = self.measure if measure is None else measure
         if not isinstance(chosen, str | Measure):
             refuse("measure", "submodel_values", "one measure", chosen)
@@ -283,7 +307,10 @@ class BaggedRanker(Ranker):
     @property
     def n_trees_(self) -> int:
         """Number of trees of all models."""
-        return sum(getattr(one, "ensemble_").n_trees for one in self.models_)  # noqa: B009
+        n_trees = self.tree_count()
+        if n_trees is None:
+            raise AttributeError("n_trees_: the models are not all made of trees.")
+        return n_trees
 
     def summary(self) -> str:
         """Return a text about the bag."""
@@ -293,8 +320,9 @@ class BaggedRanker(Ranker):
             f"({type(self.models_[0]).__name__}), each on {self.query_fraction:.0%} of the "
             f"queries, combined by {self.combine}"
         ]
-        if all(hasattr(one, "ensemble_") for one in self.models_):
-            lines.append(f"{counted(self.n_trees_, 'tree')} in all")
+        n_trees = self.tree_count()
+        if n_trees is not None:
+            lines.append(f"{counted(n_trees, 'tree')} in all")
         if self.out_of_bag_ is not None:
             lines.append(f"out of bag {self.measure}: {self.out_of_bag_:.4f}")
         return "\n".join(lines)
@@ -302,17 +330,17 @@ class BaggedRanker(Ranker):
     @property
     def interrupted_(self) -> bool:
         """Whether Ctrl-C ended the training of some model."""
-        return any(getattr(one, "interrupted_", False) for one in self.models_)
+        return any(getattr(model, "interrupted_", False) for model in self.models_)
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        packed: list[dict[str, Any]] = []
-        arrays: dict[str, np.ndarray] = {}
+    def _state(self) -> tuple[Content, Arrays]:
+        packed: list[Content] = []
+        arrays: Arrays = {}
         for m, model in enumerate(self.models_):
-            content, own = pack(model, f"model {m}")
+            content, inside = pack(model, f"model {m}")
             packed.append(content)
-            arrays |= own
+            arrays |= inside
         return {
             "base": {"kind": self.base.kind, "parameters": plain_parameters(self.base)},
             "models": packed,
@@ -320,9 +348,9 @@ class BaggedRanker(Ranker):
             "out_of_bag": self.out_of_bag_,
         }, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         packed = content["models"]
-        self.models_ = [unpack(one, arrays, f"model {m}") for m, one in enumerate(packed)]
+        self.models_ = [unpack(model, arrays, f"model {m}") for m, model in enumerate(packed)]
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
         self.out_of_bag_scores_ = None

@@ -14,7 +14,7 @@ from rankgrove.evaluation.evaluate import scores_of
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.rankers import parameters as shared
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import choice, declares_parameters, integer, learned, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
@@ -32,8 +32,8 @@ class CombinedRanker(Ranker):
 
     Attributes
     ----------
-    rankers_ : the rankers, those of files read
-    weights_ : one a ranker
+    rankers_ : the rankers; those given by files have been read
+    weights_ : one per ranker
     value_ : the mean of the measure on the data the weights were found on
     n_features_in_, feature_names_ : of that data
 
@@ -78,10 +78,14 @@ class CombinedRanker(Ranker):
         """Return the rankers that are combined."""
         return list(self.rankers_)
 
+    def combined(self) -> list[tuple[Any, float | None]]:
+        """Return the rankers and their weights."""
+        return list(zip(self.rankers_, self.weights_.tolist(), strict=True))
+
     def _target(self) -> Measure:
         return target_measure(self.measure)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         owner = type(self).__name__
         rankers = loaded_members(self.rankers, 2, owner)
         target = target_measure(self.measure)
@@ -97,19 +101,19 @@ class CombinedRanker(Ranker):
         return self._keep(_learned(listed, weights, value, type(self).__name__), data)
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better."""
+        """Return one float64 score per row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
         return weighted_sum(
-            [member_scores(one, X, threads) for one in self.rankers_], self.weights_
+            [member_scores(ranker, X, threads) for ranker in self.rankers_], self.weights_
         )
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         packed, arrays = pack_members(self.rankers_, "a combination")
         weights = {"weights": self.weights_.tolist(), "value": self.value_}
         return {"rankers": packed, **weights}, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.rankers = self.rankers_ = unpack_members(content["rankers"], arrays)
         self.weights_ = np.array(content["weights"], np.float64)
         self.value_ = float(content["value"])
@@ -117,7 +121,7 @@ class CombinedRanker(Ranker):
             raise ModelFileError("The weights of the combination do not fit its rankers.")
 
 
-def _learned(rankers: Any, weights: np.ndarray, value: float, owner: str) -> dict[str, Any]:
+def _learned(rankers: Any, weights: np.ndarray, value: float, owner: str) -> Learned:
     return {
         "rankers_": tuple(loaded_members(rankers, 1, owner)),
         "weights_": np.array(weights, np.float64),
@@ -137,7 +141,7 @@ def search_weights(
         refuse("rankers", owner, "a list of trained rankers or of scores", rankers)
     if len(rankers) < 2:
         raise ParameterError(f"{owner} needs at least two rankers. Got {len(rankers)}.")
-    columns = [data.grouped(scores_of(one, data, owner)[1]) for one in rankers]
+    columns = [data.grouped(scores_of(ranker, data, owner)[1]) for ranker in rankers]
     prepared = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
         raise DataError(

@@ -15,7 +15,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import choice, declares_parameters, learned, optional, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import pack, unpack
@@ -64,7 +64,7 @@ class PreparedRanker(Ranker):
     )
 
     @property
-    def measure(self) -> Any:
+    def measure(self) -> str | Measure:
         """The base's measure."""
         return getattr(self.base, "measure", "ndcg@10")
 
@@ -76,7 +76,7 @@ class PreparedRanker(Ranker):
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         columns = self._chosen(train)
         inner = replace(
@@ -126,8 +126,13 @@ class PreparedRanker(Ranker):
 
     # -- the features ---------------------------------------------------------------------------
 
+    def inside(self) -> Ranker:
+        """Return the ranker that sees the prepared features; this one where it is not trained."""
+        return self.ranker_ if hasattr(self, "ranker_") else self
+
     def prepared(self, data: QueryDataset) -> QueryDataset:
         """Return the data as the ranker sees it: its features, normalised; rows as they were."""
+        self._check_is_fitted()
         return self._prepared(data.with_n_features(self.n_features_in_), self.columns_)
 
     def _prepared(self, data: QueryDataset, columns: np.ndarray) -> QueryDataset:
@@ -155,12 +160,12 @@ class PreparedRanker(Ranker):
         )
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set; or features as in training, where they are not normalised by query
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         """
         features, rows, threads = self._checked_input(X, "predict", n_threads)
         if isinstance(X, QueryDataset):
@@ -190,12 +195,17 @@ class PreparedRanker(Ranker):
             raise AttributeError("ensemble_")
         return trees
 
+    def tree_count(self) -> int | None:
+        """Return the number of trees; None where features are normalised or it has no trees."""
+        trees = self.flat()
+        return None if trees is None else trees.n_trees
+
     @property
     def interrupted_(self) -> bool:
         """Whether Ctrl-C ended the training."""
         return bool(getattr(self.ranker_, "interrupted_", False))
 
-    def with_ranker(self, ranker: Ranker) -> PreparedRanker:
+    def with_inside(self, ranker: Ranker) -> PreparedRanker:
         """Return the same preparation of features for another ranker, as a pruned one."""
         changed = copy.copy(self)
         changed.ranker_ = ranker
@@ -217,11 +227,11 @@ class PreparedRanker(Ranker):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = pack(self.ranker_, "ranker")
         return {"ranker": content}, {"columns": self.columns_, **arrays}
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self.base = self.ranker_ = unpack(content["ranker"], arrays, "ranker")
         self.columns_ = np.asarray(arrays["columns"], np.int64)
         inside = (self.columns_ >= 0) & (self.columns_ < self.n_features_in_)

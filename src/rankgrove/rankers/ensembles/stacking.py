@@ -14,6 +14,7 @@ from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.nets.inputs import Inputs, Task
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.declaring import declares_parameters, learned, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
@@ -87,7 +88,11 @@ class StackedRanker(NetRanker):
         """Return the rankers whose scores the net sees."""
         return list(self.rankers_)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def combined(self) -> list[tuple[Any, float | None]]:
+        """Return the rankers, whose scores a net combines."""
+        return [(ranker, None) for ranker in self.rankers_]
+
+    def _fit(self, training: Training) -> Learned:
         rankers = loaded_members(self.rankers, 1, type(self).__name__)
         stacked = replace(
             training,
@@ -101,6 +106,10 @@ class StackedRanker(NetRanker):
 
     def stacked(self, data: QueryDataset) -> QueryDataset:
         """Return the data with the rankers' scores in the place of its features."""
+        return self.prepared(data)
+
+    def prepared(self, data: QueryDataset) -> QueryDataset:
+        """Return the data as the net sees it: the rankers' scores in the place of its features."""
         self._check_is_fitted()
         return self._stacked(self.rankers_, data)
 
@@ -115,14 +124,14 @@ class StackedRanker(NetRanker):
         )
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better."""
+        """Return one float64 score per row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
         return self.network_.scores(self._columns(self.rankers_, X, threads), None, threads)
 
     def _columns(self, rankers: Sequence[Any], X: Any, n_threads: int | None) -> np.ndarray:
         """Return the rankers' scores, one column each, in the caller's order of rows."""
-        columns = [member_scores(one, X, n_threads) for one in rankers]
+        columns = [member_scores(ranker, X, n_threads) for ranker in rankers]
         for i, column in enumerate(columns):
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
@@ -145,19 +154,19 @@ class StackedRanker(NetRanker):
         """Return a text about the model: its net, its rankers, and their weights."""
         lines = [super().summary()]
         weights = None if self.network_.hidden else self.weights_.tolist()
-        for i, one in enumerate(self.rankers_):
-            text = f"ranker {i + 1}: {type(one).__name__}"
-            own = getattr(one, "measure", None)
-            text += "" if own is None else f" for {own}"
+        for i, ranker in enumerate(self.rankers_):
+            text = f"ranker {i + 1}: {type(ranker).__name__}"
+            measure = getattr(ranker, "measure", None)
+            text += "" if measure is None else f" for {measure}"
             lines.append(text if weights is None else f"{text}, weight {weights[i]:.4g}")
         return "\n".join(lines)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = super()._state()
         content["rankers"], inside = pack_members(self.rankers_, "a stack")
         return content, arrays | inside
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         super()._restore(content, arrays)
         self.rankers = self.rankers_ = unpack_members(content["rankers"], arrays)
         if self.network_.n_features != len(self.rankers):

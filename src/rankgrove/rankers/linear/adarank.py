@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rankgrove.measures.base import Measure, PreparedMeasure, rank
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.linear import Linear
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -121,7 +122,7 @@ class AdaRank(LinearPredictor):
     def _target(self) -> Measure:
         return target_measure(self.measure)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         if train.weight is not None:
             raise DataError(
@@ -234,11 +235,11 @@ class AdaRank(LinearPredictor):
 
     # -- for the base class -----------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        rounds = [list(one) for one in self.rounds_]
+    def _state(self) -> tuple[Content, Arrays]:
+        rounds = [list(step) for step in self.rounds_]
         return self._content() | {"rounds": rounds}, self.linear_.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.rounds_ = [(int(j), float(a), float(v)) for j, a, v in content["rounds"]]
         self.linear_ = Linear.from_arrays(arrays)

@@ -16,7 +16,8 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
-from rankgrove.rankers.fitting import Training
+from rankgrove.rankers.base import Arrays, Content, Learned
+from rankgrove.rankers.fitting import Callback, Training
 from rankgrove.rankers.linear.data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear.parameters import listed_c
 from rankgrove.scoring.linear import score_linear
@@ -45,7 +46,7 @@ class Learner(ABC):
         return False
 
     def record(self) -> dict[str, Any]:
-        """Return attributes for the ranker to keep, beside the models' own records."""
+        """Return attributes for the ranker to keep, in addition to the models' records."""
         return {}
 
 
@@ -92,7 +93,7 @@ class ChoosesC(_Base):
     def _target(self) -> Measure:
         return self.measure
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         grid = sorted({float(value) for value in self._listed_c()})
         sights = [self._sight(name, d, training.measures) for name, d in training.valid.items()]
@@ -114,7 +115,7 @@ class ChoosesC(_Base):
 
     _takes_row_weights: ClassVar[bool] = False
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         raise NotImplementedError
 
     def _listed_c(self) -> list[float]:
@@ -181,10 +182,10 @@ class ChoosesC(_Base):
 
     # -- for the base class -----------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         return self._content(), self.linear_.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.linear_ = Linear.from_arrays(arrays)
 
@@ -209,7 +210,7 @@ def _chosen(
             break
         interrupted = cut_short
         if cut_short and solutions:
-            break  # a model that was cut short stands only where there is no other
+            break  # a model that was cut short is kept only where there is no other
         solutions.append({"C": C, **record})
         for name, look in sights:
             for key, value in look(model).items():

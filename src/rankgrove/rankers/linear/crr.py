@@ -67,7 +67,7 @@ class CRR(LinearRoundsRanker):
     )
     l2: float = parameter(
         0.3,
-        "how strongly weights shrink (not the intercept). It counts beside mean losses of scaled "
+        "how strongly weights shrink (not the intercept). It is added to mean losses of scaled "
         "features: less may be better where there are many queries",
         real(low=0.0),
     )
@@ -107,7 +107,7 @@ class CRR(LinearRoundsRanker):
         n_steps = data.rows.size
         factor = np.divide(1.0, data.scale, out=np.zeros(data.scale.size), where=data.scale > 0)
         w = np.zeros(data.scale.size + 1)
-        given = (
+        arguments = (
             matrix_parts(data.features), data.rows, data.shift, factor, target,
             *index.for_kernels(), LOSSES.index(self.loss), float(self.alpha), float(self.l2),
             float(self.learning_rate), float(n_steps),
@@ -118,6 +118,6 @@ class CRR(LinearRoundsRanker):
             ends = range(epoch * n_steps, (epoch + 1) * n_steps, STEPS_AT_ONCE)
             for first in ends:
                 last = min(first + STEPS_AT_ONCE, (epoch + 1) * n_steps)
-                cost += crr_steps(*given, first, last, w, total)
+                cost += crr_steps(*arguments, first, last, w, total)
             mean = total / n_steps
             yield Round(mean[:-1], cost / n_steps, float(mean[-1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear.chosen_c import Learner
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.svm.cutting_plane import Oracle, Progress, Solution, solve
@@ -33,7 +34,7 @@ class CuttingPlaneLearner(Learner):
         ranker: CuttingPlaneParameters,
         data: LinearData,
         oracle: Oracle,
-        callbacks: list[Any],
+        callbacks: list[Callback],
     ) -> None:
         self._ranker = ranker
         self._data = data

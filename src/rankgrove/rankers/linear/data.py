@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from rankgrove.svm.design import Design, MatrixDesign, StepDesign
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
-    import scipy.sparse
-
-    Matrix = np.ndarray | scipy.sparse.csr_matrix
+    from rankgrove.data.arrays import Matrix
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class LinearData:
     Attributes
     ----------
     features, rows : the matrix, and which of its rows are meant, query by query
-    query_ptr, labels : the borders of queries; one number a row
+    query_ptr, labels : the borders of queries; one number per row
     row_weight, query_weight : as in the data set, or None
     scaling, shift, scale, thresholds, threshold_ptr : as a ``Linear`` has them
     skipped : how many queries were left out, by reason
@@ -118,11 +116,11 @@ def linear_data(
     weights: bool = False,
     every: bool = False,
 ) -> LinearData:
-    """Make the data of a linear learner; queries with nothing to tell apart are left out.
+    """Make the data of a linear learner, without queries whose documents are equally relevant.
 
     relevant : the lowest label that counts as relevant; None: labels count as they are
     weights : weights of rows are wanted; otherwise there may be none
-    every : leave out no query; one at least must have something to tell apart
+    every : leave out no query; at least one must have documents of different relevance
     """
     if train.weight is not None and not weights:
         raise DataError(
@@ -173,7 +171,7 @@ def linear_data(
 def _kept_queries(
     labels: np.ndarray, query_ptr: np.ndarray, relevant: float | None, owner: str
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Return which queries have documents to tell apart, and how many do not."""
+    """Return which queries have documents of different relevance, and how many do not."""
     if relevant is None:
         starts = query_ptr[:-1]
         equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
@@ -184,8 +182,8 @@ def _kept_queries(
             )
         return ~equal, {"all labels equal": int(equal.sum())}
     good = labels >= relevant
-    found = np.add.reduceat(good.astype(np.int64), query_ptr[:-1])
-    none, all_ = found == 0, found == np.diff(query_ptr)
+    n_relevant = np.add.reduceat(good.astype(np.int64), query_ptr[:-1])
+    none, all_ = n_relevant == 0, n_relevant == np.diff(query_ptr)
     skipped = {"nothing relevant": int(none.sum()), "nothing irrelevant": int(all_.sum())}
     kept = ~(none | all_)
     if not kept.any():
@@ -204,13 +202,15 @@ def _row_numbers(data: QueryDataset) -> np.ndarray:
     return every if rows is None else every[rows]
 
 
-def _extremes(features: Any) -> np.ndarray:
+def _extremes(features: Matrix) -> np.ndarray:
     """Return the least and the largest value; NaN where any value is missing."""
     values = features if isinstance(features, np.ndarray) else features.data
     return np.array([values.min(), values.max()]) if values.size else np.zeros(2)
 
 
-def scaled_rows(data: QueryDataset, scaling: str, n_threads: int | None) -> tuple[Any, np.ndarray]:
+def scaled_rows(
+    data: QueryDataset, scaling: str, n_threads: int | None
+) -> tuple[Matrix, np.ndarray]:
     """Return features, and the rows of them in query order, scaled by query where asked."""
     rows = _row_numbers(data)
     if scaling not in BY_QUERY:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.model.linear import BY_QUERY, Linear
@@ -13,6 +14,9 @@ from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import as_dataset, check_qid, features_of
 from rankgrove.rankers.linear.data import scaled_rows
 from rankgrove.scoring.linear import score_linear
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
 
 
 class LinearPredictor(Ranker):
@@ -25,12 +29,12 @@ class LinearPredictor(Ranker):
     # -- prediction -------------------------------------------------------------------------------
 
     def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
-        """Return one float64 score a row, in the caller's order: the higher, the better.
+        """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : threads to use; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None takes the ranker's own `n_threads`
         qid : the query id of every row, where `X` is no data set and features are scaled by query
         """
         self._check_is_fitted()
@@ -52,10 +56,13 @@ class LinearPredictor(Ranker):
         features, rows = scaled_rows(X, self.linear_.scaling, threads)
         return X.ungrouped(score_linear(self.linear_, features, rows, threads))
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         return score_linear(self.linear_, features, rows, n_threads)
+
+    def scaled_by_query(self) -> str | None:
+        """Return that features are, where the model scales them within every query."""
+        by_query = self.linear_.scaling in BY_QUERY
+        return f"features (scaling={self.linear_.scaling!r})" if by_query else None
 
     @property
     def coef_(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from rankgrove.validation import check_real, refuse
 AUTO = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 
 
-def listed_c(name: str, owner: str, value: Any) -> list[float]:
+def listed_c(name: str, owner: str, value: object) -> list[float]:
     """Return the values of C to try: of one number, several, or ``"auto"``."""
     if isinstance(value, str):
         if value != "auto":
@@ -29,7 +29,7 @@ def listed_c(name: str, owner: str, value: Any) -> list[float]:
 
 C: Any = Parameter(
     1.0,
-    "the weight of the mean slack beside |w|^2 / 2 (the paper's equation 3: C / n a query); "
+    "the weight of the mean slack, added to |w|^2 / 2 (the paper's equation 3: C / n per query); "
     'several values or ``"auto"``: the one that is best on validation data',
     listed_c,
 )

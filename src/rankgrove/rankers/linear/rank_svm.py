@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter
+from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
 from rankgrove.rankers.linear.cutting_plane import CuttingPlaneLearner
@@ -52,7 +53,7 @@ class RankSVM(ChoosesC, LinearPredictor):
 
     C: float | str | Sequence[float] = linear.C(
         10.0,
-        "the weight of the mean hinge loss beside |w|^2 / 2; several values or "
+        "the weight of the mean hinge loss, added to |w|^2 / 2; several values or "
         '``"auto"``: the one that is best on validation data',
     )
     pairs: str = parameter(
@@ -72,7 +73,7 @@ class RankSVM(ChoosesC, LinearPredictor):
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS(False, "show how solving proceeds")
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
 
     def _oracle(self, data: LinearData) -> PairOracle:

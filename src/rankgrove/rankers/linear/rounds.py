@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.linear import Linear
+from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.fitting import Training, history_lines, watch_of
 from rankgrove.rankers.linear.data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear.model import LinearPredictor
@@ -21,6 +22,9 @@ from rankgrove.training import progress as training_progress
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch
 from rankgrove.validation import counted
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
 
 
 class Round(NamedTuple):
@@ -33,7 +37,7 @@ class Round(NamedTuple):
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training_progress.Progress):
-    """Where training stands after a round; handed to every callback.
+    """Where training is after a round; passed to every callback.
 
     Attributes
     ----------
@@ -92,7 +96,7 @@ class LinearRoundsRanker(LinearPredictor):
     def _check_together(self) -> None:
         parse_measure(self.measure)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train, owner = training.train, type(self).__name__
         watch = watch_of(training, self.early_stopping, self.n_threads)
         shown = {
@@ -130,7 +134,7 @@ class LinearRoundsRanker(LinearPredictor):
         self,
         data: LinearData,
         watch: Watch,
-        shown: dict[str, tuple[Any, np.ndarray]],
+        shown: dict[str, tuple[Matrix, np.ndarray]],
         callbacks: Sequence[Callback],
     ) -> Progress:
         """Run rounds until there are no more, patience ends, or a callback returns True."""
@@ -140,8 +144,8 @@ class LinearRoundsRanker(LinearPredictor):
         try:
             for weights, objective, intercept in self._rounds(data):
                 linear = data.linear(weights, intercept)
-                for name, one in watch.watched.items():
-                    one.scores[0] = score_linear(linear, *shown[name], self.n_threads)
+                for name, valid in watch.watched.items():
+                    valid.scores[0] = score_linear(linear, *shown[name], self.n_threads)
                 watch.record()
                 end.objective.append(float(objective))
                 end.round, end.linear = end.round + 1, linear
@@ -179,9 +183,9 @@ class LinearRoundsRanker(LinearPredictor):
 
     # -- for the base class -----------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         return self._content(), self.linear_.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.linear_ = Linear.from_arrays(arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ REGRESSION_STEPS = 200
 RIDGE = 1e-6  # of the regression: only that features which say the same share their weight
 
 
-def _two_sigmas(name: str, owner: str, value: Any) -> tuple[float, float]:
+def _two_sigmas(name: str, owner: str, value: object) -> tuple[float, float]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         refuse(name, owner, "two numbers, the first and the last smoothing", value)
     high, low = (check_real(name, owner, number, above=0.0) for number in value)
@@ -38,8 +38,8 @@ def minimised(objective: Objective, start: np.ndarray, n_steps: int) -> np.ndarr
     """Return weights that a quasi-Newton search finds: never with a higher value than `start`."""
     from scipy.optimize import minimize
 
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": n_steps})
-    return np.asarray(found.x)
+    optimum = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": n_steps})
+    return np.asarray(optimum.x)
 
 
 def regression(
@@ -48,8 +48,8 @@ def regression(
     """Return the weights of the least-squares fit to a target; its intercept is left out."""
     share = weight / weight.sum()
 
-    def objective(given: np.ndarray) -> tuple[float, np.ndarray]:
-        w, intercept = given[:-1], given[-1]
+    def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        w, intercept = weights[:-1], weights[-1]
         away = design.scores(w, n_threads) + intercept - target
         pull = share * away
         value = 0.5 * float(np.sum(pull * away)) + 0.5 * RIDGE * float(w @ w)

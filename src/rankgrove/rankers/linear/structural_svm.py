@@ -10,6 +10,7 @@ import numpy as np
 from rankgrove.errors import ParameterError
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import declares_parameters
+from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
 from rankgrove.rankers.linear.cutting_plane import CuttingPlaneLearner
@@ -31,7 +32,7 @@ class StructuralSVM(ChoosesC, LinearPredictor):
 
         loss + 1 / (P N) * sum over relevant i, irrelevant j of +-(s_i - s_j)
 
-    with plus where i stands before j, P relevant and N irrelevant documents; ``goal`` names the
+    with plus where i is ranked before j, P relevant and N irrelevant documents; ``goal`` names the
     measure that C is chosen by.
 
     Attributes
@@ -78,7 +79,7 @@ class StructuralSVM(ChoosesC, LinearPredictor):
             raise ParameterError(f"{owner} needs {' and '.join(lacking)}: see StructuralSVM.")
         super().check_parameters()
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)
 
     def _oracle(self, data: LinearData) -> RankingOracle:

@@ -19,6 +19,7 @@ from rankgrove.rankers.declaring import (
     parameter,
     real,
 )
+from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
 from rankgrove.rankers.linear.data import LinearData
@@ -27,7 +28,7 @@ from rankgrove.rankers.linear.model import LinearPredictor
 
 @declares_parameters
 class SVMAcc(ChoosesC, LinearPredictor):
-    """A linear SVM that tells relevant from irrelevant documents, and ranks by its margin.
+    """A linear SVM that separates relevant from irrelevant documents, and ranks by its margin.
 
     The paper's SVM-acc is the plain one, SVM-acc2 has ``balanced=True``, SVM-acc3
     ``scaling="percentile"`` and SVM-acc4 ``scaling="query"``, all with ``thresholds=50``. It is
@@ -58,7 +59,7 @@ class SVMAcc(ChoosesC, LinearPredictor):
 
     C: float | str | Sequence[float] = linear.C(
         1.0,
-        "the weight of the mean hinge loss of documents beside |w|^2 / 2 (LIBLINEAR's own C is "
+        "the weight of the mean hinge loss of documents, added to |w|^2 / 2 (LIBLINEAR's own C is "
         'this over the number of documents); several values or ``"auto"``: the one that is best '
         "on validation data",
     )
@@ -89,7 +90,7 @@ class SVMAcc(ChoosesC, LinearPredictor):
     def _queries_of_none(self, n_rows: int) -> np.ndarray | None:
         return None if self.scaling in BY_QUERY else np.zeros(n_rows, np.int64)
 
-    def _learner(self, data: LinearData, callbacks: list[Any]) -> Learner:
+    def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         if callbacks:
             raise ParameterError("SVMAcc.fit: LIBLINEAR calls nobody back: leave callbacks out.")
         return _Liblinear(self, data)

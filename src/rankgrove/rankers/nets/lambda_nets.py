@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rankgrove.compiling import announce
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.nets.inputs import FORMS, GroupTask, Inputs, Task
-from rankgrove.nets.train import Callback
 from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, default_truncation
 from rankgrove.objectives.pairs import MOST_PAIRS, pair_groups
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter
-from rankgrove.rankers.fitting import Training, listed_callbacks
-from rankgrove.rankers.given import valid_datasets
+from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nets import parameters as nets
 from rankgrove.rankers.nets.net import NetRanker, lambda_task
-from rankgrove.rankers.preferences import PairProbabilities, preference_data
+from rankgrove.rankers.preferences import FitsPairs
 
 if TYPE_CHECKING:
-    from typing import Self
+    pass
 
 
 @declares_parameters
-class RankNet(PairProbabilities, NetRanker):
+class RankNet(FitsPairs, NetRanker):
     """A net that learns which document of a pair is to be preferred (overview paper, section 2).
 
     The net's scores s make the probability P = 1 / (1 + exp(-sigma (s_i - s_j))) that document i
@@ -79,47 +76,6 @@ class RankNet(PairProbabilities, NetRanker):
     random_state: int = nets.RANDOM_STATE
     n_threads: int | None = shared.N_SCORING_THREADS
     progress: bool = shared.PROGRESS
-
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        probability: Any = 1.0,
-        *,
-        qid: Any = None,
-        weight: Any = None,
-        valid: Any = None,
-        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
-        callbacks: Callback | Iterable[Callback] | None = None,
-    ) -> Self:
-        """Train on preferences: no labels, and judgements may contradict each other.
-
-        Parameters
-        ----------
-        X : features, one row a document; or a QueryDataset, whose labels are not looked at
-        pairs : array of two columns: rows of X, the preferred document's first
-        probability : that the first is preferred, between 0 and 1; one number, or one a pair
-        qid : the query of every row, where documents were judged by query: one update a query.
-            None: documents that pairs connect make one update, at most 1,000 pairs at a time
-        weight : what a pair counts; None: 1
-        valid, valid_measures, callbacks : as in ``fit``
-
-        Examples
-        --------
-        >>> import rankgrove as rg
-        >>> model = rg.RankNet(hidden=(), n_epochs=300, learning_rate=0.05)
-        >>> _ = model.fit_pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 1]], [0.9, 0.9])
-        >>> model.predict_pairs([[0.0], [1.0]], [[1, 0]]).round(2)
-        array([0.9])
-        """
-        owner = f"{type(self).__name__}.fit_pairs"
-        announce()
-        self.check_parameters()
-        pairs_data = preference_data(X, pairs, probability, weight, qid, owner)
-        watched = valid_datasets(valid, owner)
-        called = listed_callbacks(callbacks, owner)
-        training = self._training(pairs_data.data, watched, valid_measures, called, owner)
-        return self.learn(pairs_data.of(training))
 
     def _task(self, training: Training, inputs: Inputs) -> Task:
         if training.preferences is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.inputs import has_missing
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
@@ -26,7 +27,7 @@ from rankgrove.nets.train import (
 )
 from rankgrove.objectives.lambdas import LambdaObjective
 from rankgrove.random import row_keys
-from rankgrove.rankers.base import Ranker, plain_parameters
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.fitting import (
     Training,
     fingerprint,
@@ -39,6 +40,9 @@ from rankgrove.rankers.nets.parameters import layer_sizes
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History
 from rankgrove.validation import counted, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
 
 # What a checkpoint may differ in and still be of the same run.
 _FREE = {"early_stopping", "checkpoint", "checkpoint_every", "n_threads", "progress"}
@@ -110,7 +114,7 @@ class NetRanker(Ranker):
         """Return the hidden layers' sizes."""
         return layer_sizes("hidden", type(self).__name__, self.hidden)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         data = training.train
         inputs = self._inputs(data, training.owner)
         depends_on = dict(training.depends_on)
@@ -239,15 +243,13 @@ class NetRanker(Ranker):
 
     # -- for the base class -----------------------------------------------------------------------
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         return self.network_.scores(features, rows, n_threads)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         return self._content(), self.network_.to_arrays()
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.network_ = Network.from_arrays(arrays)
 

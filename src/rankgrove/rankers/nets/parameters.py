@@ -21,7 +21,7 @@ from rankgrove.rankers.declaring import (
 from rankgrove.validation import check_integer, refuse
 
 
-def layer_sizes(name: str, owner: str, value: Any) -> tuple[int, ...]:
+def layer_sizes(name: str, owner: str, value: object) -> tuple[int, ...]:
     """Return the sizes of layers, of one number or several."""
     if isinstance(value, str) or (isinstance(value, np.ndarray) and value.ndim != 1):
         refuse(name, owner, "a whole number, or several in a list, one a layer", value)
@@ -64,7 +64,7 @@ TRUNCATION: Any = Parameter(
 )
 BEYOND_CUTOFF: Any = Parameter(
     True,
-    "whether documents that both stand below the measure's cutoff are ordered too, by rank weights "
+    "whether documents that are both below the measure's cutoff are ordered too, by rank weights "
     "that continue below it (see ``LambdaObjective``); False: a pair counts by exactly the change "
     "of the measure, the papers' own",
     flag,

@@ -24,51 +24,49 @@ from rankgrove.objectives.lambdas import (
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.fitting import row_weights
-from rankgrove.rankers.foreign_models import TreeRanker
-from rankgrove.rankers.trees.boosted import BoostedRanker
 from rankgrove.validation import counted, nearest, refuse
 
 _RULE = "a trained ranker of boosted trees, or the path of its model file"
 
 
-def check_dataset(name: str, owner: str, given: Any) -> None:
+def check_dataset(name: str, owner: str, data: object) -> None:
     """Refuse anything but a data set."""
-    if not isinstance(given, QueryDataset):
-        shown = repr(given) if isinstance(given, str | Path) else type(given).__name__
+    if not isinstance(data, QueryDataset):
+        shown = repr(data) if isinstance(data, str | Path) else type(data).__name__
         raise DataError(
             f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
             f"Got {shown}."
         )
 
 
-def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
-    """Return the ranker that the parameter of a name stands for."""
+def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
+    """Return the ranker that the parameter of a name is, or whose file it names."""
     rule = f"The {name!r} parameter of {owner} must be {_RULE}."
-    if isinstance(given, str | Path):
-        if not Path(given).exists():
-            refuse(name, owner, _RULE + ", and there is no such file", str(given))
+    if isinstance(base, str | Path):
+        if not Path(base).exists():
+            refuse(name, owner, _RULE + ", and there is no such file", str(base))
         from rankgrove.rankers.load import load  # it knows all rankers
 
-        given = load(given)
-    if type(given).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
-        given = given.estimator
-    if not isinstance(given, Ranker):
-        inside = getattr(given, "ranker", None)
+        base = load(base)
+    if type(base).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
+        base = base.estimator
+    if not isinstance(base, Ranker):
+        inside = getattr(base, "ranker", None)
         if isinstance(inside, Ranker):  # what a search for weights found
             remedy = "give its .ranker"
             if not hasattr(inside, "ensemble_"):
                 remedy = "give one of the rankers that its .ranker combines"
-            raise ParameterError(f"{rule} Got {type(given).__name__}: {remedy}.")
-        refuse(name, owner, _RULE, given)
-    given = _unprepared(given)
-    if not hasattr(given, "n_features_in_"):
+            raise ParameterError(f"{rule} Got {type(base).__name__}: {remedy}.")
+        refuse(name, owner, _RULE, base)
+    base = _unprepared(base)
+    if not hasattr(base, "n_features_in_"):
         raise ParameterError(
-            f"The {name!r} parameter of {owner} must be trained, and this {type(given).__name__} "
+            f"The {name!r} parameter of {owner} must be trained, and this {type(base).__name__} "
             "is not: train it on the source's data first."
         )
-    if not isinstance(getattr(given, "ensemble_", None), Ensemble):
-        kind = type(given).__name__
-        if hasattr(given, "models_"):
+    if not isinstance(getattr(base, "ensemble_", None), Ensemble):
+        kind = type(base).__name__
+        if hasattr(base, "models_"):
             raise ParameterError(
                 f"{rule} A {kind} has no trees of its own: its models (models_) are adapted one by "
                 "one."
@@ -76,7 +74,7 @@ def fitted_base(given: Any, owner: str, name: str = "base") -> Ranker:
         raise ParameterError(
             f"{rule} A {kind} has no trees: go on from it by LambdaMART(submodel=...)."
         )
-    return copy.copy(given)  # training `given` anew leaves this one as it is
+    return copy.copy(base)  # training the caller's again leaves this one as it is
 
 
 def _unprepared(ranker: Ranker) -> Ranker:
@@ -102,12 +100,14 @@ def base_trees(
     data may have more features than the model.
     """
     try:
-        trees = base.flat_ensemble() if isinstance(base, BoostedRanker) else base.ensemble_
+        trees = base.all_trees()
     except DataError as error:
         raise DataError(
             f"{owner}: {error} Train the base model with submodel_weight=1, or go on from it by "
             "LambdaMART(submodel=...)."
         ) from None
+    if trees is None:  # a bag on chosen features, whose trees `_unprepared` joined
+        trees = base.ensemble_
     if trees.n_columns != 1:
         raise ParameterError(
             f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
@@ -115,8 +115,8 @@ def base_trees(
         )
     # adapted trees are ours: float32 thresholds, which decide alike, and float64 sums
     trees = replace(trees.for_float32(), single=False)
-    own = getattr(base, "feature_names_", None)
-    if own is None or names is None:
+    known = getattr(base, "feature_names_", None)
+    if known is None or names is None:
         if n_features < trees.n_features:
             raise DataError(
                 f"{owner}: the base model was trained on {counted(trees.n_features, 'feature')}, "
@@ -125,14 +125,14 @@ def base_trees(
             )
         return replace(trees, n_features=n_features)
     place = {name: j for j, name in enumerate(names)}
-    for name in own:
+    for name in known:
         if name not in place:
             raise DataError(
                 f"{owner}: the base model was trained with a feature {name!r}, which the "
                 f"{domain}'s data does not have{nearest(name, names)}. Add it (NaN where it is "
                 "unknown)."
             )
-    column = np.array([place[name] for name in own], np.int32)
+    column = np.array([place[name] for name in known], np.int32)
     return replace(trees, n_features=n_features, feature=column[trees.feature])
 
 
@@ -148,17 +148,18 @@ def objective_for(
 
     Of another library's model that was trained on lambdas, those of `measure`.
     """
-    if objective == "auto" and isinstance(base, TreeRanker):
+    if objective == "auto":
         objective = base.trained_for or objective
     if objective == "auto":
-        if not isinstance(base, BoostedRanker):
+        base = copy.copy(base)
+        base.n_threads = n_threads
+        followed = base.objective_on(train, keys)
+        if followed is None:
             raise ParameterError(
                 f"It is not known what the base model, a {type(base).__name__}, was trained for: "
                 "choose objective='squared' (labels) or 'lambdas' (with measure=)."
             )
-        base = copy.copy(base)
-        base.n_threads = n_threads
-        return base.objective_on(train, keys)
+        return followed
     labels = train.grouped(train.y)
     if objective == "squared":
         return SquaredError(labels, train.query_ptr, row_weights(train))

@@ -18,6 +18,7 @@ import numpy as np
 from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.boosting.loop import Callback, Objective, Progress, TrainingRows, boost
 from rankgrove.boosting.step import ConstantStep, Step
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
@@ -26,7 +27,7 @@ from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
-from rankgrove.rankers.base import Ranker, plain_parameters
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.fitting import (
     Training,
     digest_of,
@@ -54,6 +55,8 @@ from rankgrove.validation import check_integer
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from rankgrove.data.arrays import Matrix
 
 # What a checkpoint may differ in and still be of the same run.
 _FREE = {
@@ -122,7 +125,7 @@ class BoostedRanker(TreeModel):
         """Return how far to go along a tree."""
         return ConstantStep(self.learning_rate)
 
-    def _binner(self, train: QueryDataset, rows: Any) -> Binner:
+    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
         """Return the bins of the rows' features."""
         return Binner.fit(train.features, rows, self.max_bins, self.n_threads)
 
@@ -156,7 +159,7 @@ class BoostedRanker(TreeModel):
     def _check_takes_base_score(self, owner: str) -> None:
         check_takes_base_score(resolve(self.submodel, type(self).__name__), owner)
 
-    def _fit(self, training: Training) -> dict[str, Any]:
+    def _fit(self, training: Training) -> Learned:
         train = training.train
         binned = self.bins(train) if training.bins is None else training.bins
         recipe = self._recipe(BoostingData(training, binned, train.row_keys, self.n_threads))
@@ -247,7 +250,7 @@ class BoostedRanker(TreeModel):
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, n_features)
 
     def _run_of(self, training: Training) -> dict[str, Any]:
-        """Return what a run depends on beside the training data."""
+        """Return what a run depends on, apart from the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
         run |= {"ranker": self.kind} | dict(training.depends_on)
         return run | validation_of_run(self.measure, training.valid, training.measures)
@@ -285,9 +288,7 @@ class BoostedRanker(TreeModel):
             saver.write(done)
         return done
 
-    def _learned(
-        self, done: Progress, start: Start, n_columns: int, n_features: int
-    ) -> dict[str, Any]:
+    def _learned(self, done: Progress, start: Start, n_columns: int, n_features: int) -> Learned:
         """Return what was learned, as attributes by name."""
         if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
             why = "No threshold of a feature helps: check features and labels."
@@ -301,7 +302,7 @@ class BoostedRanker(TreeModel):
             )
         kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
         n_trees = (done.round if kept is None else kept) * n_columns
-        learned: dict[str, Any] = {
+        learned: Learned = {
             "history_": done.watch.history,
             "start_values_": {
                 name: dict(values) for name, values in (done.watch.start or {}).items()
@@ -317,10 +318,8 @@ class BoostedRanker(TreeModel):
             learned |= {"submodel_": start.submodel, "submodel_weight_": start.weight}
         return learned
 
-    def _also_learned(
-        self, recipe: Recipe, rows: TrainingRows | None, done: Progress
-    ) -> dict[str, Any]:
-        """Return what a subclass keeps beside the trees."""
+    def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
+        """Return what a subclass keeps in addition to the trees."""
         return {}
 
     # -- scores -----------------------------------------------------------------------------------
@@ -350,9 +349,7 @@ class BoostedRanker(TreeModel):
         start = self.submodel_weight_ * scores
         return score_ensemble(self.ensemble_, features, rows, threads, start)
 
-    def _scores(
-        self, features: Any, rows: np.ndarray | slice | None, n_threads: int | None
-    ) -> np.ndarray:
+    def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         columns = score_ensemble(self.ensemble_, features, rows, n_threads)
         return self._rank_by(np.atleast_2d(columns), n_threads)
 
@@ -391,7 +388,7 @@ class BoostedRanker(TreeModel):
                 f"The submodel ({describe(inner)}, weight {self.submodel_weight_:g}) and the trees "
                 "are not one ensemble: only boosted trees of weight 1 can be joined."
             )
-        below = inner.flat_ensemble() if isinstance(inner, BoostedRanker) else trees
+        below = inner.all_trees()
         if below.n_columns != 1:
             raise DataError(
                 f"The submodel has {below.n_columns} scores a row: it cannot be joined."
@@ -399,11 +396,16 @@ class BoostedRanker(TreeModel):
         joined = [part.tree(t) for part in (below, self.ensemble_) for t in range(part.n_trees)]
         return Ensemble.from_trees(joined, self.n_features_in_, below.base)
 
+    def all_trees(self) -> Ensemble:
+        """Return the trees, after those of the submodel."""
+        return self.flat_ensemble()
+
     def flat(self) -> Ensemble | None:
         """Return the trees whose sum is the score, or None where it is something else."""
         if self.submodel_ is None:
             return super().flat()
         inner = self.submodel_
+        # only another model of this class adds up its trees as this one does
         below = inner.flat() if isinstance(inner, BoostedRanker) else None
         if below is None or self.submodel_weight_ != 1.0:
             return None
@@ -444,7 +446,7 @@ class BoostedRanker(TreeModel):
 
     # -- the model file ---------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = self._content(), self.ensemble_.to_arrays()
         if "submodel" not in self._get_param_names():
             return content, arrays
@@ -462,7 +464,7 @@ class BoostedRanker(TreeModel):
             )
         return content, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         self._take(content)
         self.ensemble_ = Ensemble.from_arrays(arrays)
         if "submodel" not in self._get_param_names():

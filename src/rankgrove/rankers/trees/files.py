@@ -28,7 +28,6 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth.grower import check_layout
 from rankgrove.growth.splitting import SplitRules
 from rankgrove.measures.base import Measure
-from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.lambdas import check_pairs
 from rankgrove.rankers.fitting import (
@@ -36,7 +35,6 @@ from rankgrove.rankers.fitting import (
     check_alike,
     digest_of,
     listed_callbacks,
-    named_measures,
     watch_of,
 )
 from rankgrove.rankers.given import check_names, valid_datasets
@@ -138,9 +136,7 @@ class FitsFiles(_Base):
         called = listed_callbacks(callbacks, owner)
         paths = _paths(files, owner)
         read = _reader(paths, reading, owner)
-        self.check_valid(valid is not None)
-        target = parse_measure(self.measure)
-        measures = named_measures(valid_measures, target, valid is not None)
+        measures = self.check_validation(valid is not None, valid_measures)
         with connected(cluster, len(paths), self.n_threads) as client:
             parts = Parts(client, paths, read, self.n_threads)
             try:
@@ -251,18 +247,18 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
     facts = parts.facts()
     parts.refuse_shared_queries(facts)
     first = facts[0]
-    for path, one in zip(paths, facts, strict=True):
-        check_names(first.feature_names, one.feature_names, f"{owner}, {path}")
-    n_features = max(one.n_features for one in facts)
+    for path, file in zip(paths, facts, strict=True):
+        check_names(first.feature_names, file.feature_names, f"{owner}, {path}")
+    n_features = max(file.n_features for file in facts)
     if n_features == 0:
         raise DataError(f"{owner} needs data with at least one feature.")
     return _Whole(
-        sum(one.n_rows for one in facts),
-        sum(one.query_keys.size for one in facts),
+        sum(file.n_rows for file in facts),
+        sum(file.query_keys.size for file in facts),
         n_features,
         first.feature_names,
-        max(0.0, *(one.highest_label for one in facts)),
-        "missing" if any(one.absent == "missing" for one in facts) else "zero",
+        max(0.0, *(file.highest_label for file in facts)),
+        "missing" if any(file.absent == "missing" for file in facts) else "zero",
     )
 
 
@@ -297,7 +293,7 @@ def _read(
     if not table:
         return read_letor(path, n_threads=n_threads, **reading)
     if isinstance(path, list):
-        return concatenate([read_table(one, **reading) for one in path])
+        return concatenate([read_table(file, **reading) for file in path])
     return read_table(path, **reading)
 
 
@@ -307,13 +303,18 @@ def _valid_read(
     """Return validation data with files replaced by what is in them."""
     if isinstance(valid, dict):
         again = (table, reading, n_features, n_threads)
-        return {name: _valid_read(one, *again) for name, one in valid.items()}
-    several = isinstance(valid, list) and all(isinstance(one, str | Path) for one in valid)
+        return {name: _valid_read(files, *again) for name, files in valid.items()}
+    several = isinstance(valid, list) and all(isinstance(file, str | Path) for file in valid)
     if not (several or isinstance(valid, str | Path)):
         return valid
-    paths = [Path(one) for one in (valid if several else [valid])]
-    own = {k: v for k, v in reading.items() if k != "weight"}  # weights are for training
-    return _read(table, own if table else {**own, "n_features": n_features}, paths, n_threads)
+    paths = [Path(file) for file in (valid if several else [valid])]
+    without_weight = {k: v for k, v in reading.items() if k != "weight"}  # weights are for training
+    return _read(
+        table,
+        without_weight if table else {**without_weight, "n_features": n_features},
+        paths,
+        n_threads,
+    )
 
 
 def _resumed(

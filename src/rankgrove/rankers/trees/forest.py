@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.declaring import choice, declares_parameters, learned, parameter, real
 from rankgrove.rankers.fitting import row_weights
 from rankgrove.rankers.trees import parameters as trees
@@ -56,7 +57,7 @@ class RandomForest(BoostedRanker):
     ensemble_ : the trees, up to the best round where there was validation data; their values are
         divided by their number, so that the score is the mean
     out_of_bag_ : the mean of the measure over the training queries, scored by the trees that did
-        not see them (all that were grown); None where there is no such query, or the run went on
+        not see them (all that were grown); None where there is no such query, or the run continued
         from a checkpoint
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
@@ -124,16 +125,12 @@ class RandomForest(BoostedRanker):
         grower = histogram_trees(self, data, split="newton", min_gain=0.0, l2=0.0)
         return ForestRecipe(objective, grower, bootstrap, ZERO)
 
-    def _learned(
-        self, done: Progress, start: Start, n_columns: int, n_features: int
-    ) -> dict[str, Any]:
+    def _learned(self, done: Progress, start: Start, n_columns: int, n_features: int) -> Learned:
         learned = super()._learned(done, start, n_columns, n_features)
         forest = learned["ensemble_"]
         return learned | {"ensemble_": scaled(forest, 1.0 / max(1, forest.n_trees))}
 
-    def _also_learned(
-        self, recipe: Recipe, rows: TrainingRows | None, done: Progress
-    ) -> dict[str, Any]:
+    def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
         assert isinstance(recipe, ForestRecipe)
         assert isinstance(rows, ForestRows)
         from_the_first = done.first == 0  # a resumed run does not know what earlier trees missed
@@ -164,10 +161,10 @@ class RandomForest(BoostedRanker):
             return []
         return [f"out of bag {self.measure}: {self.out_of_bag_:.4f}"]
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = super()._state()
         return {**content, "out_of_bag": self.out_of_bag_}, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         super()._restore(content, arrays)
         self.out_of_bag_ = content["out_of_bag"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from rankgrove.boosting.fidelity import FidelityRows
 from rankgrove.boosting.loop import TrainingRows
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset
 from rankgrove.growth.stumps import placed_bins
@@ -83,7 +84,7 @@ class FRank(BoostedRanker):
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
 
-    def _binner(self, train: QueryDataset, rows: Any) -> Binner:
+    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
         if self.n_thresholds is None:
             return super()._binner(train, rows)
         return placed_bins(train.features, rows, self.n_thresholds, self.spacing)

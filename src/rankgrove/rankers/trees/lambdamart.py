@@ -12,6 +12,7 @@ from rankgrove.boosting.loop import Objective
 from rankgrove.boosting.step import Grown, OptimalStep, Step
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.measures.parse import target_measure
@@ -70,7 +71,7 @@ PAPERS: dict[str, Any] = {
 }
 
 
-def _weight(name: str, owner: str, value: Any) -> None:
+def _weight(name: str, owner: str, value: object) -> None:
     if isinstance(value, str):
         if value != OPTIMAL:
             refuse(name, owner, f"a number or {OPTIMAL!r}", value)
@@ -92,7 +93,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     ensemble_ : the trees, up to the best round where there was validation data; a submodel's own
         are not among them (see ``flat_ensemble``)
     best_round_ : the round with the best validation value, or None; 0: the submodel alone
-    submodel_, submodel_weight_ : what was gone on from, loaded and ready, and its weight
+    submodel_, submodel_weight_ : what training started from, loaded, and its weight
     start_values_ : as history_, the submodel's own values
     steps_ : the weight of every tree, learning rate included
     history_ : validation data set -> measure -> its value after every round
@@ -132,7 +133,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     )
     beyond_cutoff: bool = parameter(
         True,
-        "whether documents that both stand below the measure's cutoff are ordered too, by rank "
+        "whether documents that are both below the measure's cutoff are ordered too, by rank "
         "weights that continue below it (see ``LambdaObjective``); False: a pair counts by exactly "
         "the change of the measure, the papers' own",
         flag,
@@ -221,6 +222,19 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
                 type(self).__name__,
                 "1 where there is no submodel",
                 self.submodel_weight,
+            )
+
+    def _check_fits_pairs(self, owner: str) -> None:
+        if parse_measure(self.measure).name != "pairs":
+            raise ParameterError(
+                f"{owner} follows RankNet's cost of pairs, and needs measure='pairs'. Got "
+                f"{str(self.measure)!r}; measures of rankings need labels."
+            )
+        if self._is_exact and self.step_on == "train":
+            raise ParameterError(
+                f"{owner}: exact weights are found on labels, and pairs have none: set "
+                "step='newton' and a number as submodel_weight, or step_on='valid' with validation "
+                "data that has labels."
             )
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:

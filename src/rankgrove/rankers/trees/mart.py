@@ -40,7 +40,7 @@ def _has_two_classes(ranker: MART) -> bool:
 class MART(BoostedRanker):
     """Boosted regression trees (Friedman's; overview paper, sections 5 and 6).
 
-    Every row stands for itself: a tree follows the gradients of a loss of label and score, and
+    Every row counts by itself: a tree follows the gradients of a loss of label and score, and
     every leaf takes the Newton step, sum of gradients over sum of second derivatives. The order
     within a query plays no part in it, only in validation.
 

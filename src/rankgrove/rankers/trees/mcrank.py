@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.loop import Progress, TrainingRows
+from rankgrove.boosting.loop import Objective, Progress, TrainingRows
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ModelFileError
 from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.objectives.classes import FORMS, find_classes
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.declaring import choice, declares_parameters, learned, parameter
 from rankgrove.rankers.fitting import row_weights
 from rankgrove.rankers.trees import parameters as trees
@@ -33,14 +34,15 @@ from rankgrove.scoring.score import score as score_ensemble
 class McRank(BoostedRanker):
     """Ranking by classification: the score is the expected label (Li, Burges and Wu's McRank).
 
-    The baseline of the LambdaMART paper. Every round grows one tree a class (``"classes"``) or one
-    a threshold between classes (``"ordinal"``), so that K labels make K or K - 1 times as many
-    trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10, learning_rate=0.05.
+    The baseline of the LambdaMART paper. Every round grows one tree per class (``"classes"``) or
+    one per threshold between classes (``"ordinal"``), so that K labels make K or K - 1 times as
+    many trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10,
+    learning_rate=0.05.
 
     Attributes
     ----------
     classes_ : the distinct labels of the training data, ascending, at most 32
-    ensemble_ : the trees, one column a class (or threshold), up to the best round where there was
+    ensemble_ : the trees, one column per class (or threshold), up to the best round where there was
         validation data
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
@@ -108,7 +110,7 @@ class McRank(BoostedRanker):
             ZERO,
         )
 
-    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Any:
+    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective:
         """Return what the trees follow, on some rows in query order."""
         labels, weight = train.grouped(train.y), row_weights(train)
         classes = find_classes(labels, weight, type(self).__name__)
@@ -118,9 +120,7 @@ class McRank(BoostedRanker):
         classes: np.ndarray = recipe.objective.classes  # type: ignore[attr-defined]
         return FORMS[self.form].expected(columns, classes, self.n_threads)
 
-    def _also_learned(
-        self, recipe: Recipe, rows: TrainingRows | None, done: Progress
-    ) -> dict[str, Any]:
+    def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
         return {"classes_": recipe.objective.classes}  # type: ignore[attr-defined]
 
     def _rank_by(self, columns: np.ndarray, n_threads: int | None = None) -> np.ndarray:
@@ -132,11 +132,11 @@ class McRank(BoostedRanker):
         """Return None: the score is an expected label, with one column of trees too."""
         return None
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = super()._state()
         return content | {"classes": self.classes_.tolist()}, arrays
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         super()._restore(content, arrays)
         self.classes_ = np.array(content["classes"], np.float64)
         if self.form not in FORMS:

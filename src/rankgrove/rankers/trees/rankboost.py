@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import Binner
 from rankgrove.data.queries import QueryDataset
 from rankgrove.growth.stumps import PotentialStumps, placed_bins
@@ -65,7 +66,7 @@ class RankBoost(BoostedRanker):
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
 
-    def _binner(self, train: QueryDataset, rows: Any) -> Binner:
+    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
         if self.n_thresholds is None:
             return super()._binner(train, rows)
         return placed_bins(train.features, rows, self.n_thresholds, self.spacing)

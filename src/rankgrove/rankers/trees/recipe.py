@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -87,8 +87,10 @@ class GrowsTrees(Protocol):
     random_state: int
 
 
-def histogram_trees(ranker: GrowsTrees, data: BoostingData, **rules: Any) -> Grower:
-    """Return what grows a ranker's trees; `rules` are split, min_gain and l2."""
+def histogram_trees(
+    ranker: GrowsTrees, data: BoostingData, *, split: str, min_gain: float, l2: float
+) -> Grower:
+    """Return what grows a ranker's trees."""
     return Grower(
         data.binned,
         n_leaves=ranker.n_leaves,
@@ -98,7 +100,9 @@ def histogram_trees(ranker: GrowsTrees, data: BoostingData, **rules: Any) -> Gro
         min_leaf=rows_of_leaf(ranker.min_leaf, data.binned.n_rows),
         max_depth=ranker.max_depth,
         feature_fraction=ranker.feature_fraction,
-        **rules,
+        split=split,
+        min_gain=min_gain,
+        l2=l2,
     )
 
 

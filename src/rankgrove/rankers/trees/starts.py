@@ -145,14 +145,14 @@ def resolve(submodel: Any, owner: str) -> Any:
     return refuse("submodel", owner, rule, submodel)
 
 
-def needs_base_score(submodel: Any) -> bool:
+def needs_base_score(submodel: object) -> bool:
     """Return whether a submodel, or the one that it starts from itself, is the data's scores."""
     if submodel is None or isinstance(submodel, str):
         return submodel is not None
     return needs_base_score(getattr(submodel, "submodel_", None))
 
 
-def check_takes_base_score(submodel: Any, owner: str) -> None:
+def check_takes_base_score(submodel: object, owner: str) -> None:
     """Refuse base scores that would not be used."""
     if not needs_base_score(submodel):
         raise ParameterError(
@@ -161,7 +161,7 @@ def check_takes_base_score(submodel: Any, owner: str) -> None:
         )
 
 
-def rounds_of(submodel: Any) -> int:
+def rounds_of(submodel: object) -> int:
     """Return the number of rounds of boosting in a submodel."""
     trees = submodel.own_trees() if isinstance(submodel, Ranker) else None
     if trees is None:
@@ -209,7 +209,7 @@ def spread_of(scores: np.ndarray, query_ptr: np.ndarray) -> float:
     return math.ldexp(1.0, round(math.log2(deviation))) if deviation > 0.0 else 1.0
 
 
-def describe(submodel: Any) -> str:
+def describe(submodel: object) -> str:
     """Return a few words about a submodel."""
     if isinstance(submodel, str):
         return "scores given with the data"

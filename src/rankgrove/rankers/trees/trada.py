@@ -23,7 +23,7 @@ from rankgrove.measures.base import Measure, exact_mean, rank
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers import parameters as shared
-from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -57,13 +57,13 @@ CROSS_VALIDATED = "cv"
 OBJECTIVES = ("auto", "squared", "lambdas")
 
 
-def _beta(name: str, owner: str, value: Any) -> None:
+def _beta(name: str, owner: str, value: object) -> None:
     if value != CROSS_VALIDATED:
         rule = f"a number of at least 0, infinity included, or {CROSS_VALIDATED!r}"
         _check_beta(name, owner, value, rule)
 
 
-def _betas(name: str, owner: str, value: Any) -> None:
+def _betas(name: str, owner: str, value: object) -> None:
     if not isinstance(value, tuple | list | np.ndarray) or not len(value):
         refuse(name, owner, "some numbers of at least 0", value)
     for beta in value:
@@ -245,8 +245,9 @@ class Trada(BoostedRanker):
         sampler = drawn_rows(data, self.query_fraction, self.row_fraction, self.random_state)
         grower = None
         if self.extra_trees > 0:  # otherwise there are no bins to grow on
-            rules = {"split": self.split, "min_gain": self.min_gain, "l2": self.l2}
-            grower = histogram_trees(self, data, **rules)
+            grower = histogram_trees(
+                self, data, split=self.split, min_gain=self.min_gain, l2=self.l2
+            )
         return AdaptedRecipe(objective, grower, sampler, start, adapted)
 
     def _adapted(self, base: Ranker, objective: Objective, data: BoostingData) -> AdaptedBase:
@@ -305,9 +306,7 @@ class Trada(BoostedRanker):
             )
         return means
 
-    def _learned(
-        self, done: Progress, start: Start, n_columns: int, n_features: int
-    ) -> dict[str, Any]:
+    def _learned(self, done: Progress, start: Start, n_columns: int, n_features: int) -> Learned:
         learned = super()._learned(done, start, n_columns, n_features)
         assert isinstance(start, TreesStart)
         adapted, extra = start.trees, learned["ensemble_"]
@@ -317,9 +316,7 @@ class Trada(BoostedRanker):
             joined = Ensemble.from_trees(listed, n_features, adapted.base)
         return learned | {"ensemble_": joined}
 
-    def _also_learned(
-        self, recipe: Recipe, rows: TrainingRows | None, done: Progress
-    ) -> dict[str, Any]:
+    def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
         assert isinstance(recipe, AdaptedRecipe)
         adapted = recipe.adapted
         kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
@@ -336,6 +333,10 @@ class Trada(BoostedRanker):
     def members(self) -> list[Any]:
         """Return nothing: the base model is kept for reference, not to score."""
         return []
+
+    def adapted_from(self) -> Ranker:
+        """Return the base model."""
+        return self.base_
 
     # -- the trained ranker -----------------------------------------------------------------------
 
@@ -367,7 +368,7 @@ class Trada(BoostedRanker):
         table = self.report_.table("feature", n_features) if n_features > 0 else ""
         return ["what changed most, by feature:", table] if table else []
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[Content, Arrays]:
         content, arrays = super()._state()
         content["beta"] = self.beta_
         content["cv"] = [[beta, value] for beta, value in self.cv_.items()]
@@ -378,7 +379,7 @@ class Trada(BoostedRanker):
         report = {f"report/{key}": a for key, a in self.report_.to_arrays().items()}
         return content, {**arrays, **inside, **report}
 
-    def _restore(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, content: Content, arrays: Arrays) -> None:
         super()._restore(content, arrays)
         self.beta_ = float(content["beta"])
         self.cv_ = {float(beta): float(value) for beta, value in content["cv"]}
@@ -399,7 +400,7 @@ def _target_rows(
     return TargetRows.of(data.features, rows, used, bins, n_threads)
 
 
-def _check_beta(name: str, owner: str, value: Any, rule: str) -> None:
+def _check_beta(name: str, owner: str, value: object, rule: str) -> None:
     if isinstance(value, float) and value == math.inf:
         return
     try:
