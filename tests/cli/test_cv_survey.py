@@ -49,7 +49,7 @@ def test_cross_validation(folder):
 def test_cross_validation_with_validation_and_normalisation(folder):
     words = "cv train.txt --folds 3 --valid-fold --set n_trees=4 --set early_stopping=2 --quiet"
     out, told = run(*words.split(), "--normalise", "zscore", cwd=folder)
-    assert out.startswith("PreparedRanker, 3 folds by query")
+    assert out.startswith("LambdaMART on normalised features (zscore), 3 folds by query")
     assert not told
     _, error = run(*words.replace("--valid-fold ", "").split(), cwd=folder, status=2)
     assert "needs validation data" in error

@@ -40,14 +40,14 @@ def test_a_search_does_not_go_on_with_interrupted_fits(train):
 
     search = GridSearchCV(Pressed(**FEW), {"n_leaves": [3, 4]}, cv=rg.QueryKFold(2))
     with pytest.raises(KeyboardInterrupt):
-        search.fit(train.X, train.y, qid=train.qid)
+        search.fit(train.X, train.y, groups=train.qid, qid=train.qid)
     assert len(fits) == 1
 
 
 @pytest.mark.parametrize("wrap", [lambda r: r, lambda r: rg.PreparedRanker(r, features=[1, 2])])
 def test_an_interrupted_fit_raises_and_keeps_the_best_model(train, wrap):
     ranker = interrupted_fit(wrap(rg.LambdaMART(**FEW)), train, callbacks=press)
-    assert ranker.ensemble_.n_trees == 1
+    assert ranker.ensemble_.n_trees == 2
     assert ranker.predict(train).shape == (train.n_rows,)
 
 
@@ -112,7 +112,8 @@ def test_a_warning_is_given_once_at_the_callers_line(tmp_path, train):
 
 
 def test_chosen_features_keep_their_numbers(train):
-    model = rg.PreparedRanker(rg.LambdaMART(**FEW), features=[2, 5]).fit(train)
+    data = rg.QueryDataset(train.X, train.y, train.qid)  # features without names
+    model = rg.PreparedRanker(rg.LambdaMART(**FEW), features=[2, 5]).fit(data)
     assert "f5" in model.summary()
     assert "f1 " not in model.summary()
     assert model.saw_missing_ is False

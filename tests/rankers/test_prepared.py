@@ -90,7 +90,7 @@ def test_trees_of_chosen_features_are_trees(parts, tmp_path):
     rg.convert(model, tmp_path / "m.txt", "lightgbm")
     np.testing.assert_allclose(rg.load(tmp_path / "m.txt").predict(test), scores, rtol=1e-12)
     normal = rg.PreparedRanker(rg.LambdaMART(n_trees=4, min_leaf=2), normalise="sum").fit(train)
-    with pytest.raises(rg.ParameterError, match="to be converted"):
+    with pytest.raises(rg.ParameterError, match="normalises features within every query"):
         rg.convert(normal, tmp_path / "n.txt", "lightgbm")
 
 

@@ -273,7 +273,7 @@ def floor_float32(values: np.ndarray) -> np.ndarray:
     """Return the highest float32 that is not above the value, for every float64."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
-    lower = np.nextafter(rounded, np.float32(-np.inf))
+        lower = np.nextafter(rounded, np.float32(-np.inf))
     return np.where(rounded.astype(np.float64) > values, lower, rounded).astype(np.float32)
 
 

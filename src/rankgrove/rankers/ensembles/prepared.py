@@ -214,7 +214,7 @@ class PreparedRanker(Ranker):
     def title(self) -> str:
         """Return what tables call the ranker: the base's name, and what is done to features."""
         steps = [] if self.features is None else ["chosen features"]
-        steps += [] if self.normalise is None else [f"normalised ({self.normalise})"]
+        steps += [] if self.normalise is None else [f"normalised features ({self.normalise})"]
         return " ".join([self.base.title(), *(["on", " and ".join(steps)] if steps else [])])
 
     def summary(self) -> str:
