@@ -39,6 +39,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "run_of_scores",
+    "with_irrelevant_document",
     "write_run",
 ]
 
@@ -102,6 +103,30 @@ def judged_rows(pooled: QueryDataset, qrels: Mapping[Any, Mapping[Any, Any]]) ->
     assert pooled.docid is not None
     rows = zip(pooled.qid.tolist(), pooled.docid.tolist(), strict=True)
     return np.array([docid in entries[qid] for qid, docid in rows])
+
+
+def with_irrelevant_document(
+    pooled: QueryDataset, scores: np.ndarray
+) -> tuple[QueryDataset, np.ndarray]:
+    """Add a document that is neither retrieved nor relevant to queries whose pool has none.
+
+    The collection always has one. Measures of pairs need it: a relevant document is above it
+    where it was retrieved.
+
+    Examples
+    --------
+    >>> dataset, scores = pool({"7": {"a": 1.0}}, {"7": {"a": 1}})
+    >>> dataset, scores = with_irrelevant_document(dataset, scores)
+    >>> dataset.y.tolist(), scores.tolist()
+    ([1.0, 0.0], [1.0, -inf])
+    """
+    ends = pooled.query_ptr[1:]
+    lacking = np.minimum.reduceat(pooled.y, pooled.query_ptr[:-1]) > 0.0
+    if not lacking.any():
+        return pooled, scores
+    labels = np.insert(pooled.y, ends[lacking], 0.0)
+    qid = np.insert(pooled.qid, ends[lacking], pooled.query_ids[lacking])
+    return QueryDataset(None, labels, qid=qid), np.insert(scores, ends[lacking], -np.inf)
 
 
 def _as_float32(scores: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from rankgrove.evaluation.evaluate import (
     confidence_interval,
     evaluation_of,
     named_measures,
+    usual_convention,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
@@ -205,7 +206,7 @@ def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
     systems: Mapping[str, Any],
     dataset: QueryDataset | Qrels | Any,
     measure: str | Measure,
-    convention: str = ...,
+    convention: str | None = ...,
     *,
     missing_queries: str = ...,
     against: str = ...,
@@ -220,7 +221,7 @@ def compare(
     systems: Mapping[str, Any],
     dataset: QueryDataset | Qrels | Any,
     measure: Iterable[str | Measure],
-    convention: str = ...,
+    convention: str | None = ...,
     *,
     missing_queries: str = ...,
     against: str = ...,
@@ -234,7 +235,7 @@ def compare(
     systems: Mapping[str, Any],
     dataset: QueryDataset | Qrels | Any,
     measure: str | Measure | Iterable[str | Measure],
-    convention: str = "papers",
+    convention: str | None = None,
     *,
     missing_queries: str = "zero",
     against: str = "first",
@@ -249,7 +250,8 @@ def compare(
     systems : name to model, scores, or (with qrels) run, in the forms that :func:`evaluate` takes
     dataset : the judged data, or qrels
     measure : what to compare by: one measure, or several
-    convention : what the measure's name does not say
+    convention : what the measure's name does not say; None: ``"papers"``, and ``"trec"`` for runs
+        against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``), or are left out for all
         systems (``"drop"``)
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
@@ -280,6 +282,7 @@ def compare(
     check_integer("n_samples", "compare", n_samples, low=100)
     check_integer("seed", "compare", seed, low=0)
     check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
+    convention = convention or usual_convention(dataset)
     named = named_measures(measure, convention)
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
     found = {}

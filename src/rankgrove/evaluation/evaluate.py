@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import Qrels, as_qrels, as_run, judged_rows, pool
+from rankgrove.data.trec import (
+    Qrels,
+    as_qrels,
+    as_run,
+    judged_rows,
+    pool,
+    with_irrelevant_document,
+)
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
@@ -165,7 +172,7 @@ def evaluate(
     model: Any,
     dataset: QueryDataset | Qrels | Any,
     measures: str | Measure | Iterable[str | Measure],
-    convention: str = "papers",
+    convention: str | None = None,
     *,
     missing_queries: str = "zero",
     n_threads: int | None = None,
@@ -181,7 +188,8 @@ def evaluate(
     dataset : the judged data, or qrels to evaluate a run against as trec_eval does, in the same
         forms (their value is called relevance, label, rel or grade)
     measures : names such as ``"ndcg@10"``, or measures
-    convention : what the names do not say (see :func:`rankgrove.measure`)
+    convention : what the names do not say (see :func:`rankgrove.measure`); None: ``"papers"``, and
+        ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
         do not count (``"drop"``)
     n_threads : threads to use, None for all cores; the figures do not depend on it
@@ -201,12 +209,18 @@ def evaluate(
     mrr      0.7500  0.0000 - 1.0000         2
     convention: papers
     """
+    convention = convention or usual_convention(dataset)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
     found = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
     if found.missing:
         warnings.warn(f"The run lacks {missing_text(found)}.", stacklevel=2)
     return found
+
+
+def usual_convention(dataset: Any) -> str:
+    """Return the convention of a data set, or of qrels, where the caller names none."""
+    return "papers" if isinstance(dataset, QueryDataset) else "trec"
 
 
 def named_measures(
@@ -240,14 +254,20 @@ def evaluation_of(
             judged = data.grouped(judged_rows(data, qrels))
     absent = set(missing)
     lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
-    ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
-    labels = data.grouped(data.y)
+    pooled = not isinstance(dataset, QueryDataset)
+    ranked = _Ranked(data, scores, n_threads)
+    with_pairs = ranked
+    if pooled and any(one.needs_pairs for one in named.values()):
+        with_pairs = _Ranked(*with_irrelevant_document(data, scores), n_threads)
     per_query: dict[str, np.ndarray] = {}
     dropped: dict[str, dict[Any, str]] = {}
     for name, one in named.items():
-        prepared = one.prepare(labels, data.query_ptr, n_threads, judged=judged)
-        values = prepared.values(ranking, n_threads)
-        values[lacking & ~prepared.is_fixed] = one.finish(np.zeros(1), np.zeros(1))[0]
+        rows = with_pairs if one.needs_pairs else ranked
+        prepared = one.prepare(
+            rows.labels, rows.ranking.query_ptr, n_threads, judged=judged, pooled=pooled
+        )
+        values = prepared.values(rows.ranking, n_threads)
+        values[lacking & ~np.isnan(values)] = one.finish(np.zeros(1), np.zeros(1))[0]
         per_query[name] = values
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
     mean = {name: named[name].shown(exact_mean(values)) for name, values in per_query.items()}
@@ -262,6 +282,14 @@ def evaluation_of(
     )
 
 
+class _Ranked:
+    """A data set's labels in query order, and its documents ranked by scores."""
+
+    def __init__(self, data: QueryDataset, scores: np.ndarray, n_threads: int | None) -> None:
+        self.labels = data.grouped(data.y)
+        self.ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
+
+
 def missing_text(evaluation: Evaluation) -> str:
     """Say how many judged queries a run lacks, and what becomes of them."""
     zero = evaluation.missing_queries == "zero"
@@ -270,6 +298,12 @@ def missing_text(evaluation: Evaluation) -> str:
     what = "count 0" if zero else "are left out"
     if lacks == 1:
         what = "counts 0" if zero else "is left out"
+    every = [set(dropped) for dropped in evaluation.dropped.values()]
+    irrelevant = len(set(evaluation.missing).intersection(*every)) if zero else 0
+    if irrelevant == lacks:
+        what = f"{'is' if lacks == 1 else 'are'} left out: no document is relevant"
+    elif irrelevant:
+        what += f", but for {irrelevant:,} without a relevant document"
     return f"{lacks:,} of {counted(total, 'judged query', 'judged queries')}, which {what}"
 
 

@@ -59,6 +59,7 @@ class Measure(ABC):
     rule: ClassVar[int]  # the kernels' code of how gains and weights combine
     cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
     undefined_is: ClassVar[str] = "nothing relevant"  # what an undefined query lacks
+    needs_pairs: ClassVar[bool] = False  # whether it is a share of pairs of unequal documents
     unretrieved_gain: ClassVar[bool] = False  # whether documents scored -inf still take part
     uses_judgements: ClassVar[bool] = False  # whether it matters which documents are judged
     tie_rules: ClassVar[tuple[str, ...]] = TIES[:3]
@@ -173,12 +174,15 @@ class Measure(ABC):
         *,
         beyond_cutoff: bool = False,
         judged: np.ndarray | None = None,
+        pooled: bool = False,
     ) -> PreparedMeasure:
         """Compute what depends on the labels alone (float64, query order); use it many times.
 
-        `judged` says which documents are (None: all).
+        `judged` says which documents are (None: all). `pooled`: the documents are part of a larger
+        collection, whose other documents have the label 0, so that labels which are all equal here
+        are not equal there, unless they are 0.
         """
-        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged)
+        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged, pooled)
 
     def value(self, labels: Any) -> float:
         """Return the value of one query whose labels stand in ranked order, best first.
@@ -344,6 +348,7 @@ class PreparedMeasure:
         n_threads: int | None = None,
         beyond_cutoff: bool = False,
         judged: np.ndarray | None = None,
+        pooled: bool = False,
     ) -> None:
         self.measure = measure
         labels = np.ascontiguousarray(labels, np.float64)
@@ -356,9 +361,9 @@ class PreparedMeasure:
         self.query_ptr = queries.ptr
         self.gain = measure.query_gains(labels, queries, judged)
         self.weight = measure.weights(self.gain, queries, beyond_cutoff)
-        self._fix_values(labels, queries)
+        self._fix_values(labels, queries, pooled)
 
-    def _fix_values(self, labels: np.ndarray, queries: QueryPieces) -> None:
+    def _fix_values(self, labels: np.ndarray, queries: QueryPieces, pooled: bool) -> None:
         measure = self.measure
         starts = queries.ptr[:-1]
         undefined = measure.undefined(self.gain, queries)
@@ -372,7 +377,10 @@ class PreparedMeasure:
                 np.flatnonzero(undefined).tolist(), measure.undefined_is
             )
             if measure.empty == "drop-equal":
-                equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
+                highest = np.maximum.reduceat(labels, starts)
+                equal = highest == np.minimum.reduceat(labels, starts)
+                if pooled:
+                    equal &= highest == 0.0
                 self.drop_reason |= dict.fromkeys(
                     np.flatnonzero(equal).tolist(), "all labels equal"
                 )
