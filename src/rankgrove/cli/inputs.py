@@ -113,6 +113,9 @@ def _as_wide(
     """
     from rankgrove.rankers.given import is_other_width, width_text
 
+    for name, one in models.items():
+        if hasattr(one, "check_numbered"):
+            one.check_numbered(data.n_features, f"the model {name}")
     widths = {
         f"the model {name}": one.n_features_in_
         for name, one in models.items()

@@ -140,6 +140,24 @@ class TreeRanker(TreeModel):
                 total[block] += bag
         return total / averaged.divisor
 
+    def check_numbered(self, n_features: int, owner: str) -> None:
+        """Refuse text, whose features have numbers alone, where the file lists some names."""
+        names = getattr(self, "feature_names_", None)
+        if self.source_ != "Solr" or names is None or n_features == len(names):
+            return
+        raise DataError(
+            f"{owner}: the model's file names {counted(len(names), 'feature')} "
+            f"({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), and the text has "
+            f"{n_features:,} with numbers: which is which is not known. Give the features by name, "
+            "in that order: a table, or rg.QueryDataset(data.X[:, columns], data.y, data.qid, "
+            "feature_names=names)."
+        )
+
+    def _aligned(self, X: Any, owner: str) -> Any:
+        if isinstance(X, QueryDataset) and X.absent_given is not None and not X.has_feature_names:
+            self.check_numbered(X.n_features, owner)
+        return super()._aligned(X, owner)
+
     def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         double = self.ensemble_.threshold.dtype == np.float64
         features, rows = features_of(X, owner, double=double)
