@@ -69,6 +69,7 @@ class Foreign:
     least_features : whether the file does not say how many features there are, so that the
         ensemble has just as many as its trees look at
     averaged : of a random forest, how its scores are made; the ensemble is then its ``flat()``
+    absent : what a feature is that a row does not mention, ``"zero"`` or ``"missing"``
     notes : what is not as in the library, or not known
     """
 
@@ -79,7 +80,26 @@ class Foreign:
     classes: bool = False
     least_features: bool = False
     averaged: Averaged | None = None
+    absent: str = "zero"
     notes: tuple[str, ...] = ()
+
+
+ABSENT = "rankgrove_absent"  # the field that says it in other libraries' files written here
+
+
+def absent_of(said: Any, saw_missing: bool) -> str:
+    """Return what absent features are: as a file `said` that was written here, or as trained."""
+    if said in ("zero", "missing"):
+        return str(said)
+    return "missing" if saw_missing else "zero"
+
+
+def learned_directions(ensemble: Ensemble) -> bool:
+    """Whether missing values go to either side, as they do in XGBoost where training had any.
+
+    Without, they all go to the same: right by ``hist`` and ``approx``, left by ``exact``.
+    """
+    return bool(ensemble.missing_left.any() and not ensemble.missing_left.all())
 
 
 # -- fields of a document -------------------------------------------------------------------------

@@ -69,11 +69,11 @@ def read_document(document: Any) -> Foreign:
         _read_tree(t, tree, place, zero)
         for t, tree in enumerate(as_list(inside(params, "trees"), "trees"))
     ]
+    absent = "zero" if zero else "missing"
     if numbers is not None:
         n_features = max(numbers, default=-1) + 1
-        return Foreign(
-            joined(trees, n_features, 0.0, 1, single=True), "Solr", TREES, least_features=True
-        )
+        numbered = joined(trees, n_features, 0.0, 1, single=True)
+        return Foreign(numbered, "Solr", TREES, least_features=True, absent=absent)
     shown = [f"{name} is column {j + 1}" for j, name in enumerate(names[:5])]
     note = (
         f"Its {len(names)} features are taken in the order of its list ({', '.join(names[:5])}"
@@ -81,9 +81,8 @@ def read_document(document: Any) -> Foreign:
         f"({', '.join(shown)}{', ...' if len(names) > 5 else ''}). Text with another number of "
         "features is refused."
     )
-    return Foreign(
-        joined(trees, len(names), 0.0, 1, single=True), "Solr", TREES, tuple(names), notes=(note,)
-    )
+    named = joined(trees, len(names), 0.0, 1, single=True)
+    return Foreign(named, "Solr", TREES, tuple(names), absent=absent, notes=(note,))
 
 
 def _numbers(names: Sequence[str]) -> list[int] | None:

@@ -144,7 +144,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
     n = ranker.n_features_in_
     own = getattr(ranker, "feature_names_", None) if features is None else features
     if own is None:
-        return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False)
+        return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False, ranker.absent_)
     if isinstance(own, str) or not all(isinstance(one, str) and one for one in own):
         refuse("features", "convert", "a list of names", features)
     if len(own) != n:
@@ -155,7 +155,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
     if len(set(own)) < n:
         twice = next(one for at, one in enumerate(own) if one in own[:at])
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
-    return Labels(name or path.stem, list(own), True)
+    return Labels(name or path.stem, list(own), True, ranker.absent_)
 
 
 # -- one model of a ranker ------------------------------------------------------------------------

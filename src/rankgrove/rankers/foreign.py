@@ -95,6 +95,7 @@ class TreeRanker(TreeModel):
         made.objective_ = model.objective
         made.n_classes_ = model.ensemble.n_columns if model.classes else 1
         made.least_features_ = model.least_features
+        made.absent_ = model.absent
         made.n_features_in_ = model.ensemble.n_features
         if model.feature_names is not None:
             made.feature_names_ = model.feature_names
@@ -279,6 +280,7 @@ class WeightRanker(LinearPredictor):
         """Return the ranker of a model that was read."""
         made = cls()
         made.source_, made.objective_ = model.source, model.objective
+        made.absent_ = "zero"
         made.n_features_in_ = int(model.feature.max(initial=0)) + 1
         made._take_terms(model.feature, model.weight, model.intercept)
         return made
