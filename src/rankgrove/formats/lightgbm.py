@@ -111,9 +111,7 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
         room -= made[-1].n_leaves if is_zero.any() else 0
     if any(new.n_leaves > tree.n_leaves for new, (tree, _) in zip(made, trees, strict=True)):
         # rows in the place of hessians in all trees, as in those that became larger
-        made = [
-            replace(new, weight=np.where(new.count < 0, new.weight, new.count)) for new in made
-        ]
+        made = [replace(new, weight=np.where(new.count < 0, new.weight, new.count)) for new in made]
     saw_missing = any((kinds == MISSING.index("NaN")).any() for _, kinds in trees)
     objective = str(about.get("objective") or "") or None
     ensemble = joined(made, n_features, 0.0, n_columns, single=False)

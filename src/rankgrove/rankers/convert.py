@@ -22,6 +22,7 @@ from rankgrove.rankers.bag_scores import summed
 from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.combination import CombinedRanker
+from rankgrove.rankers.foreign import of_object
 from rankgrove.rankers.load import load
 from rankgrove.rankers.mcrank import McRank
 from rankgrove.rankers.nested import loaded
@@ -53,7 +54,8 @@ def convert(
 
     Parameters
     ----------
-    model : a trained ranker, or the path of a model file, ours or another library's
+    model : a trained ranker, a model of LightGBM or XGBoost (a Booster, LGBMRanker, XGBRanker), or
+        the path of a model file, ours or another library's
     path : the file to write
     to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``, ``"onnx"``,
         ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
@@ -84,7 +86,7 @@ def convert(
         model = load(model, features=features, base_score=base_score)
     elif base_score is not None:
         raise ParameterError("convert: base_score= (--base-score) is for a dump of XGBoost.")
-    ranker = loaded(model, "model", owner, rule)
+    ranker = of_object(loaded(model, "model", owner, rule))
     if not isinstance(ranker, Ranker):
         inside = getattr(ranker, "ranker", None)  # what a search found
         if not isinstance(inside, Ranker):

@@ -11,6 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
+from rankgrove.formats.read import read_object
 from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -38,6 +39,12 @@ _MARGIN = {"binary": "log odds", "cross_entropy": "log odds", "binary:logistic":
 def ranker_of(model: Foreign | ForeignWeights) -> Ranker:
     """Return the ranker of a model that was read."""
     return TreeRanker.of(model) if isinstance(model, Foreign) else WeightRanker.of(model)
+
+
+def of_object(model: Any) -> Any:
+    """Return the ranker of a LightGBM or XGBoost model in memory; anything else as it is."""
+    read = None if isinstance(model, Ranker) else read_object(model)
+    return model if read is None else ranker_of(read)
 
 
 def _without_unknown(features: Any, ranker: TreeRanker | WeightRanker) -> Any:
