@@ -37,7 +37,9 @@ class UnknownParameterError(ParameterError, TypeError):
 
 
 class DataError(RankgroveError, ValueError):
-    """Data that cannot be used as given."""
+    """Data that cannot be used as given; ``row`` is that of a table (from 0), where it is one."""
+
+    row: int | None = None
 
 
 class ParseError(DataError):
