@@ -161,6 +161,31 @@ def test_bad_input(scored):
         rg.evaluate(rg.Run({"1": {"a": 1.0}}, name="r"), data, "map")
 
 
+def test_data_of_a_model():
+    """A data set, or (X, y, qid) as `valid` has it; a bare table is no qrels to a model."""
+    import pandas as pd
+
+    data = rg.make_artificial(20, seed=1)
+    X, y, qid = np.asarray(data.X), data.y, data.qid
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    model = rg.LambdaMART(n_trees=2).fit(table, y, qid=qid)
+    found = rg.evaluate(model, (table, y, qid), "ndcg@10")
+    assert found.mean == rg.evaluate(model, data, "ndcg@10").mean
+    assert found.convention == "papers"
+    assert rg.evaluate(X[:, 0], (X, y, qid), "map").convention == "papers"
+    both = rg.compare({"model": model, "x0": X[:, 0]}, (X, y, qid), "ndcg@10")
+    assert both.mean["model"] == found.mean["ndcg@10"]
+    with pytest.raises(rg.DataError, match="the names of the training data"):
+        rg.evaluate(model, (table[table.columns[::-1]], y, qid), "ndcg@10")
+    table = table.assign(qid=qid, label=y)
+    for call in (
+        lambda: rg.evaluate(model, table, "map"),
+        lambda: rg.compare({"a": model, "b": model}, table, "map"),
+    ):
+        with pytest.raises(rg.DataError, match=r"a model ranks a QueryDataset.*from_frame.*Got Dat"):
+            call()
+
+
 def test_queries_that_a_run_lacks(recwarn):
     run, qrels = {"q1": {"a": 1.0}}, {"q1": {"a": 1, "b": 0}, "q2": {"c": 1, "d": 0}}
     names = ["map", "auc", "ndcg@10"]

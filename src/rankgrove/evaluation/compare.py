@@ -22,6 +22,7 @@ from rankgrove.evaluation.evaluate import (
     Evaluation,
     confidence_interval,
     evaluation_of,
+    judged_data,
     named_measures,
     usual_convention,
 )
@@ -248,7 +249,7 @@ def compare(
     Parameters
     ----------
     systems : name to model, scores, or (with qrels) run, in the forms that :func:`evaluate` takes
-    dataset : the judged data, or qrels
+    dataset : the judged data, as a data set or (X, y, qid); or qrels
     measure : what to compare by: one measure, or several
     convention : what the measure's name does not say; None: ``"papers"``, and ``"trec"`` for runs
         against qrels
@@ -282,6 +283,7 @@ def compare(
     check_integer("n_samples", "compare", n_samples, low=100)
     check_integer("seed", "compare", seed, low=0)
     check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
+    dataset = judged_data(dataset, next(iter(systems.values())), "compare")
     convention = convention or usual_convention(dataset)
     named = named_measures(measure, convention)
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
+from rankgrove.data.tabular import column_names
 from rankgrove.data.trec import (
     Qrels,
     as_qrels,
@@ -185,8 +186,8 @@ def evaluate(
         row in the data set's row order. Minus infinity says that a document was not retrieved.
         With qrels, a run: a :class:`Run`, a dict, a ranx Run, a data frame (columns query_id or
         qid, doc_id or docno, score) or tuples with such fields, as ir_datasets has them.
-    dataset : the judged data, or qrels to evaluate a run against as trec_eval does, in the same
-        forms (their value is called relevance, label, rel or grade)
+    dataset : the judged data, as a data set or (X, y, qid); or qrels to evaluate a run against as
+        trec_eval does, in the same forms (their value is called relevance, label, rel or grade)
     measures : names such as ``"ndcg@10"``, or measures
     convention : what the names do not say (see :func:`rankgrove.measure`); None: ``"papers"``, and
         ``"trec"`` for runs against qrels
@@ -209,6 +210,7 @@ def evaluate(
     mrr      0.7500  0.0000 - 1.0000         2
     convention: papers
     """
+    dataset = judged_data(dataset, model, "evaluate")
     convention = convention or usual_convention(dataset)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
@@ -216,6 +218,22 @@ def evaluate(
     if found.missing:
         warnings.warn(f"The run lacks {missing_text(found)}.", stacklevel=2)
     return found
+
+
+def judged_data(dataset: Any, system: Any, owner: str) -> Any:
+    """Return a data set also of (X, y, qid), qrels as they are; refuse other data for a model."""
+    if isinstance(dataset, tuple) and len(dataset) == 3 and not hasattr(dataset[0], "_fields"):
+        X, y, qid = dataset
+        is_table = not hasattr(X, "tocsr") and (hasattr(X, "columns") or hasattr(X, "column_names"))
+        names = [str(name) for name in column_names(X)] if is_table else None
+        return QueryDataset(X, y, qid, feature_names=names)
+    if hasattr(system, "predict") and not isinstance(dataset, QueryDataset):
+        raise DataError(
+            f"{owner}: a model ranks a QueryDataset, or (X, y, qid): of a table with labels and "
+            "query ids, rg.QueryDataset.from_frame(table, label=..., qid=...) makes one. Got "
+            f"{type(dataset).__name__}."
+        )
+    return dataset
 
 
 def usual_convention(dataset: Any) -> str:
