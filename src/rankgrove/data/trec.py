@@ -76,6 +76,11 @@ def pool(
     """
     check_run(run)
     check_qrels(qrels)
+    if not any(qid in run for qid in qrels):
+        raise DataError(
+            f"The run ({_some(run)}) and the qrels ({_some(qrels)}) have no query in common"
+            f"{_other_types(run, qrels)}."
+        )
     qids: list[str] = []
     docids: list[str] = []
     labels: list[int] = []
@@ -89,10 +94,6 @@ def pool(
         docids += documents
         labels += [judged.get(document, 0) for document in documents]
         scores += [retrieved.get(document, -math.inf) for document in documents]
-    if not qids:
-        raise DataError(
-            f"The run ({_some(run)}) and the qrels ({_some(qrels)}) have no query in common."
-        )
     dataset = QueryDataset(None, labels, qid=qids, docid=docids)
     return dataset, _as_float32(np.array(scores))
 
@@ -140,6 +141,19 @@ def _as_float32(scores: np.ndarray) -> np.ndarray:
 
 def _descending(documents: Iterable[str]) -> list[str]:
     return sorted(documents, key=lambda document: str(document).encode(), reverse=True)
+
+
+def _other_types(run: Mapping[Any, Any], qrels: Mapping[Any, Any]) -> str:
+    """Say it where ids would be the same as texts."""
+    texts = {str(qid): qid for qid in run}
+    for qid in qrels:
+        if str(qid) in texts:
+            ours, theirs = (type(one).__name__ for one in (texts[str(qid)], qid))
+            return (
+                f": an id is {texts[str(qid)]!r} ({ours}) in the run and {qid!r} ({theirs}) in the "
+                "qrels, which are not equal. Give both as texts: {str(qid): ... for qid ...}"
+            )
+    return ""
 
 
 def _some(table: Mapping[str, Any]) -> str:
