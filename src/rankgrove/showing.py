@@ -39,8 +39,14 @@ def html_table(
     return "".join([*parts, "</div>"])
 
 
-def html_text(title: str, text: str) -> str:
-    """Return a text of several lines under a title as HTML."""
+def html_text(title: str, text: str, *, prose: bool = False) -> str:
+    """Return a text of several lines under a title as HTML; `prose` is wrapped as it needs."""
+    if prose:
+        lines = "".join(
+            f'<div style="margin: 2px 0">{escape(one)}</div>' for one in text.split("\n")
+        )
+        style = "margin: 4px 0; max-width: 60em; white-space: normal; overflow-wrap: anywhere"
+        return f'<div style="{style}"><b>{escape(title)}</b>{lines}</div>'
     return (
         f'<div style="margin: 4px 0"><b>{escape(title)}</b>'
         f'<pre style="margin: 2px 0; font-size: 12px">{escape(text)}</pre></div>'

@@ -68,6 +68,14 @@ def test_tables_of_everything(model):
     assert "the best of 2" in shown(tuned)
     page = rg.report(model, DATA, n_documents=0)
     assert page.summary in shown(page)
+    assert '.save("report.html") writes it' in shown(page)
+
+
+def test_the_cell_of_a_report_wraps_and_says_where_it_was_written(model, tmp_path):
+    page = rg.report(model, DATA, n_documents=0, out=tmp_path / "x.html")
+    assert f"written to {tmp_path / 'x.html'}" in shown(page)
+    assert "writes it" not in shown(page)
+    assert "nowrap" not in page._repr_html_()
 
 
 def test_what_is_shown_is_escaped():
