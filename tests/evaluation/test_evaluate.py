@@ -161,6 +161,39 @@ def test_bad_input(scored):
         rg.evaluate(rg.Run({"1": {"a": 1.0}}, name="r"), data, "map")
 
 
+def test_one_query_has_no_interval():
+    data = rg.QueryDataset(None, [1, 0], qid=[1, 1])
+    found = rg.evaluate([2.0, 1.0], data, "map")
+    assert str(found).splitlines()[1] == "map      1.0000                -         1"
+    assert "<td" in found._repr_html_()
+    assert "nan" not in found._repr_html_()
+    both = rg.compare({"a": [2.0, 1.0], "b": [1.0, 2.0]}, data, "map")
+    assert "nan" not in str(both) + both._repr_html_()
+
+
+def test_a_bad_convention_names_the_function_that_was_called():
+    data = rg.QueryDataset(None, [1, 0], qid=[1, 1])
+    for call, name in (
+        (lambda: rg.evaluate([2.0, 1.0], data, "map", convention="trex"), "evaluate"),
+        (lambda: rg.compare({"a": [1, 2], "b": [2, 1]}, data, "map", convention="trex"), "compare"),
+        (lambda: rg.report([2.0, 1.0], data, "map", convention="trex"), "report"),
+        (lambda: rg.measure("map", convention="trex"), "measure"),
+    ):
+        with pytest.raises(rg.ParameterError, match=f"'convention' parameter of {name} must be"):
+            call()
+
+
+def test_ids_of_other_types_are_told():
+    run, qrels = {1: {"a": 1.0}, 2: {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}}
+    for missing_queries in ("zero", "drop"):
+        with pytest.raises(
+            rg.DataError, match=r"no query in common: an id is 1 \(int\) in the run"
+        ):
+            rg.evaluate(run, qrels, "map", missing_queries=missing_queries)
+    with pytest.raises(rg.DataError, match=r"'9'\) and the qrels .* in common\.$"):
+        rg.evaluate({"9": {"a": 1.0}}, qrels, "map")
+
+
 def test_data_of_a_model():
     """A data set, or (X, y, qid) as `valid` has it; a bare table is no qrels to a model."""
     import pandas as pd
@@ -182,7 +215,9 @@ def test_data_of_a_model():
         lambda: rg.evaluate(model, table, "map"),
         lambda: rg.compare({"a": model, "b": model}, table, "map"),
     ):
-        with pytest.raises(rg.DataError, match=r"a model ranks a QueryDataset.*from_frame.*Got Dat"):
+        with pytest.raises(
+            rg.DataError, match=r"a model ranks a QueryDataset.*from_frame.*Got Dat"
+        ):
             call()
 
 
@@ -244,8 +279,8 @@ def test_which_queries_count_depends_on_the_judgements_alone():
     names = ["map", "ndcg@10", "auc", "pairs", "spearman", "accuracy"]
     for retrieved in ([], ["a"], ["a", "b"], ["x"], ["a", "x"]):
         documents = {docid: -float(i) for i, docid in enumerate(retrieved)}
-        run = {qid: documents for qid in qrels if documents}
-        found = rg.evaluate(run or {"other": {"a": 1.0}}, qrels, names, "papers")
+        run = {"q": documents, "none": {"x": 1.0}} if documents else {"none": {"x": 1.0}}
+        found = rg.evaluate(run, qrels, names, "papers")
         for name in names:
             assert list(found.dropped[name]) == ["none"], (retrieved, name)
 

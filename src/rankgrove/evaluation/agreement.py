@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,10 @@ def agreement(
         given, order = scores_of(second, dataset, "agreement")
         scores = scores_of(first, dataset, "agreement")[1]
         data = QueryDataset(None, order, qid=given.qid)
-    return evaluate(scores, data, measures, n_threads=n_threads)
+    found = evaluate(scores, data, measures, n_threads=n_threads)
+    why = "equal scores by the second, or one document"
+    dropped = {name: dict.fromkeys(queries, why) for name, queries in found.dropped.items()}
+    return replace(found, dropped=dropped, convention="")
 
 
 def _common(first: Any, second: Any) -> tuple[QueryDataset, np.ndarray]:

@@ -29,6 +29,7 @@ from rankgrove.evaluation.evaluate import (
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, exact_mean
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_integer, counted
 
@@ -103,7 +104,7 @@ class Comparison:
         ]
         for c in self.contrasts:
             pair = f"{c.system} - {c.against}"
-            interval = f"{c.low:+.4f} to {c.high:+.4f}"
+            interval = _signed_interval(c.low, c.high)
             counts = f"{c.wins}/{c.losses}/{c.ties}"
             p_values = (
                 (c.holm_t, c.holm_wilcoxon, c.holm_randomisation)
@@ -126,7 +127,7 @@ class Comparison:
             [
                 f"{c.system} - {c.against}",
                 f"{c.difference:+.4f}",
-                f"{c.low:+.4f} to {c.high:+.4f}",
+                _signed_interval(c.low, c.high),
                 f"{c.wins}/{c.losses}/{c.ties}",
                 _p_text(c.holm_t if several else c.p_t),
                 _p_text(c.holm_wilcoxon if several else c.p_wilcoxon),
@@ -285,6 +286,7 @@ def compare(
     check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
     dataset = judged_data(dataset, next(iter(systems.values())), "compare")
     convention = convention or usual_convention(dataset)
+    check_choice("convention", "compare", convention, CONVENTIONS)
     named = named_measures(measure, convention)
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
     found = {}
@@ -408,4 +410,11 @@ def _with_holm(contrasts: list[Contrast]) -> list[Contrast]:
 
 
 def _p_text(p: float) -> str:
+    if math.isnan(p):
+        return "-"
     return "<.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def _signed_interval(low: float, high: float) -> str:
+    """Return an interval as ``-0.1000 to +0.3000``, and of a single query, which has none, ``-``."""
+    return "-" if math.isnan(low) else f"{low:+.4f} to {high:+.4f}"

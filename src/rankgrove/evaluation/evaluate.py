@@ -28,6 +28,7 @@ from rankgrove.data.trec import (
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_scores, counted
@@ -45,7 +46,8 @@ class Evaluation:
     mean : for every measure its mean over the queries that were not left out
     interval : for every measure the 95 % confidence interval of the mean (Student's t)
     dropped : for every measure the queries left out, id to reason
-    convention : the convention that filled in what the names do not say
+    convention : the convention that filled in what the names do not say; "" where labels play no
+        part (:func:`agreement`)
     missing : of a run, the judged queries that it lacks
     missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
     """
@@ -68,10 +70,10 @@ class Evaluation:
         width = max(7, *(len(name) for name in self.mean))
         lines = [f"{'measure':<{width}}    mean   95 % interval   queries"]
         for name, mean in self.mean.items():
-            low, high = self.interval[name]
+            interval = interval_text(self.interval[name])
             used = total - len(self.dropped[name])
-            lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
-        lines.append(f"convention: {self.convention}" + self._left_out())
+            lines.append(f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}")
+        lines += [self._note()] if self._note() else []
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
@@ -81,13 +83,18 @@ class Evaluation:
             [
                 name,
                 f"{mean:.4f}",
-                "{:.4f} - {:.4f}".format(*self.interval[name]),
+                interval_text(self.interval[name]),
                 f"{self.query_ids.size - len(self.dropped[name]):,}",
             ]
             for name, mean in self.mean.items()
         ]
-        note = f"convention: {self.convention}" + self._left_out()
-        return html_table("Evaluation", ["measure", "mean", "95 % interval", "queries"], rows, note)
+        header = ["measure", "mean", "95 % interval", "queries"]
+        return html_table("Evaluation", header, rows, self._note())
+
+    def _note(self) -> str:
+        """Name the convention, and say which queries were left out."""
+        begin = f"convention: {self.convention}" if self.convention else ""
+        return (begin + self._left_out()).removeprefix("; ")
 
     def _left_out(self) -> str:
         """Say which queries were left out: once where it is the same for all measures."""
@@ -164,6 +171,12 @@ class Evaluation:
         return out.getvalue()
 
 
+def interval_text(interval: tuple[float, float]) -> str:
+    """Return an interval as ``0.1000 - 0.3000``, and of a single query, which has none, ``-``."""
+    low, high = interval
+    return "-" if math.isnan(low) else f"{low:6.4f} - {high:6.4f}"
+
+
 def _plain(value: float) -> float | None:
     """Return what JSON can say: None for NaN."""
     return None if math.isnan(value) else value
@@ -212,6 +225,7 @@ def evaluate(
     """
     dataset = judged_data(dataset, model, "evaluate")
     convention = convention or usual_convention(dataset)
+    check_choice("convention", "evaluate", convention, CONVENTIONS)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
     found = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
