@@ -14,7 +14,7 @@ from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContributionTable:
     """What features add to a number, the largest first; prints as a table.
 
@@ -74,7 +74,7 @@ class ContributionTable:
             rows.append(["rounding", *blank, _signed(self.rounding)])
         return [*rows, [self.total_name, *blank, _signed(self.total)]]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text()
 
     def to_pandas(self) -> Any:
