@@ -195,6 +195,20 @@ class Comparisons(dict[str, Comparison]):
     def __str__(self) -> str:
         return "\n\n".join(str(comparison) for comparison in self.values())
 
+    def _repr_html_(self) -> str:
+        return "".join(comparison._repr_html_() for comparison in self.values())
+
+    def to_pandas(self) -> Any:
+        """Return the contrasts by all measures as one pandas frame, with a column ``measure``."""
+        import pandas as pd
+
+        rows = [
+            {"measure": name, **row}
+            for name, comparison in self.items()
+            for row in comparison.rows()
+        ]
+        return pd.DataFrame(rows)
+
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, by measure; write it to `path` where one is given."""
         text = json.dumps({name: comparison.to_dict() for name, comparison in self.items()})

@@ -17,6 +17,7 @@ from rankgrove.rankers.bagged import BaggedRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.linear_model import LinearPredictor
 from rankgrove.rankers.restoring import members
+from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, refuse
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
@@ -61,11 +62,34 @@ class PartialDependence:
         }
         return pd.DataFrame({"mean": self.mean.ravel(), **spread}, index=index)
 
+    def _repr_html_(self) -> str:
+        title = f"{self.model} on {' and '.join(self.features)}, {counted(self.n_rows, 'row')}"
+        if isinstance(self.grid, tuple):
+            first, second = self.grid
+            header = [f"{self.features[0]} \\ {self.features[1]}", *map(_value, second.tolist())]
+            rows = [
+                [_value(x), *(f"{one:.4g}" for one in means)]
+                for x, means in zip(first.tolist(), self.mean.tolist(), strict=True)
+            ]
+            return html_table(title, header, rows, "mean score")
+        header = [
+            self.features[0],
+            "mean score",
+            *(f"{100 * one:g} % of rows" for one in self.levels),
+        ]
+        columns = zip(self.grid.tolist(), self.mean.tolist(), *self.quantiles.tolist(), strict=True)
+        rows = [[_value(x), *(f"{one:.4g}" for one in values)] for x, *values in columns]
+        return html_table(title, header, rows, "of rows: that many have a score up to this")
+
     def __repr__(self) -> str:
         return (
             f"PartialDependence({self.model} on {' and '.join(self.features)}: "
             f"{counted(self.mean.size, 'point')}, {counted(self.n_rows, 'row')})"
         )
+
+
+def _value(x: float) -> str:
+    return "missing" if math.isnan(x) else f"{x:.5g}"
 
 
 def partial_dependence(
