@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -60,20 +61,43 @@ def _cell(tag: str, value: Any, column: int) -> str:
 
 
 class TextLine:
-    """A line in a notebook's output that is written over, without any package."""
+    """A line in a notebook's output that is written over, without any package.
+
+    IPython's displays can be replaced, in the notebook's file too; where there are none, the line
+    begins with a carriage return.
+    """
 
     def __init__(self) -> None:
-        self._length = 0
+        self._text: str | None = None
+        self._handle: Any = None
 
     def write(self, text: str) -> None:
         """Put a text in the place of the last one."""
-        sys.stdout.write("\r" + text.ljust(self._length))
-        sys.stdout.flush()
-        self._length = len(text)
+        if text == self._text:
+            return
+        length = len(self._text or "")
+        bundle = {"text/plain": text}
+        if self._handle is not None:
+            self._handle.update(bundle, raw=True)
+        elif self._text is None:
+            self._handle = _displayed(bundle)
+        if self._handle is None:
+            sys.stdout.write("\r" + text.ljust(length))
+            sys.stdout.flush()
+        self._text = text
 
     def close(self) -> None:
         """Leave the line as it is."""
-        if self._length:
+        if self._text is not None and self._handle is None:
             sys.stdout.write("\n")
             sys.stdout.flush()
-            self._length = 0
+        self._text = self._handle = None
+
+
+def _displayed(bundle: dict[str, str]) -> Any:
+    """Show something that can be replaced later, by what is returned; None: there is no way to."""
+    try:
+        display = importlib.import_module("IPython.display").display
+    except ImportError:
+        return None
+    return display(bundle, raw=True, display_id=True)

@@ -63,10 +63,12 @@ class ProgressBar:
         self._bar: Any = None
         self._task: Any = None
         self._shown = 0.0
+        self._last: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         if self._bar is None:
             self._start(progress)
+        self._last = progress
         now = time.monotonic()
         if now - self._shown > 0.1 or progress.round == progress.rounds:
             self._shown = now
@@ -78,9 +80,23 @@ class ProgressBar:
         self._bar.start()
 
     def close(self) -> None:
-        """Leave the bar as it is and give the terminal back."""
-        if self._bar is not None:
-            self._bar.stop()
+        """Say what was done, and give the terminal back."""
+        if self._bar is None:
+            return
+        if self._last is not None:
+            note = self._end(self._last)
+            self._bar.update(self._task, completed=self._last.round, note=note)
+        self._bar.stop()
+
+    def _end(self, progress: Progress) -> str:
+        """Return the last note: the rate, why it ended, and the best round."""
+        text = self._note(progress)
+        best = progress.watch.best_round
+        if progress.round < progress.rounds:
+            text += ", interrupted" if progress.interrupted else ", stopped early"
+        if best is not None:
+            text += f", best round {best:,}"
+        return text
 
     def _note(self, progress: Progress) -> str:
         """Return the rate and, where there is validation data, its value now and at best."""
