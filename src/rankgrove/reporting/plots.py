@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
@@ -57,15 +57,15 @@ def curves(
     *,
     log_x: bool = False,
     log_y: bool = False,
+    ax: Any = None,
 ) -> Figure:
-    """Plot some lines, each a name with its x and y.
+    """Plot some lines, each a name with its x and y; on `ax`, where it is given.
 
     Returns
     -------
     a Matplotlib figure
     """
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("curves", 1, ax)
     for name, (x, y) in lines.items():
         marker = "o" if len(x) <= FEW_POINTS else ""  # where it is known, and where only joined
         axes.plot(x, y, label=name, linewidth=1.3, marker=marker, markersize=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rankgrove.errors import ParameterError
 from rankgrove.rankers.combination import CombinedRanker
 from rankgrove.rankers.combining import FORMULAS, OptimalCombination
 from rankgrove.reporting.changes import envelope
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.validation import refuse
 
@@ -21,12 +21,13 @@ MOST_COLUMNS = 2000  # of a curve with more stretches, the least and largest val
 
 
 @styled
-def combination_curve(result: OptimalCombination) -> Figure:
+def combination_curve(result: OptimalCombination, *, ax: Any = None) -> Figure:
     """Plot the measure of a combination of two rankers over its weight.
 
     Parameters
     ----------
     result : what :func:`rankgrove.optimal_combination` found
+    ax : axes of Matplotlib to draw on; None: those of a new figure
 
     Returns
     -------
@@ -46,8 +47,8 @@ def combination_curve(result: OptimalCombination) -> Figure:
         )
     if not isinstance(result, OptimalCombination):
         refuse("result", "combination_curve", "what rg.optimal_combination returned", result)
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure: Figure
+    figure, [axes] = new_panels("combination_curve", 1, ax)
     curve = result.curve
     low, high = result.bounds
     thin_alpha, least, largest = envelope(curve.alpha, curve.value, MOST_COLUMNS)

@@ -15,7 +15,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.rankers.given import valid_datasets
 from rankgrove.reporting.differences import differences
 from rankgrove.reporting.distribution import score_distribution as distribution_of
-from rankgrove.reporting.figure import log_x, new_figure
+from rankgrove.reporting.figure import log_x, new_figure, new_panels
 from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
 from rankgrove.reporting.look import page_colours, styled
@@ -31,13 +31,14 @@ _MARKS = "os^Dxv_*"
 
 
 @styled
-def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
+def learning_curve(models: Any, measure: str | Measure | None = None, *, ax: Any = None) -> Figure:
     """Plot a measure on validation data during training, as trained models have it on record.
 
     Parameters
     ----------
     models : a trained model, or several in a dict by name or in a list
     measure : the one to plot; None: the first on every model's record
+    ax : axes of Matplotlib to draw on, where there is one panel; None: those of a new figure
 
     Returns
     -------
@@ -59,8 +60,9 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
     units = list(dict.fromkeys(one.unit for one in found))
     names = list(dict.fromkeys((one.model, one.member) for one in found))
     sets = list(dict.fromkeys(one.data for one in found))
-    figure = new_figure("Plotting", max(8.0, 4.6 * len(units)), 4.5)
-    for axes, unit in zip(figure.subplots(1, len(units), squeeze=False)[0], units, strict=True):
+    width = max(8.0, 4.6 * len(units))
+    figure, panels = new_panels("learning_curve", len(units), ax, width)
+    for axes, unit in zip(panels, units, strict=True):
         for one in (one for one in found if one.unit == unit):
             colour = f"C{names.index((one.model, one.member))}"
             dash = _DASHES[sets.index(one.data) % 4]
@@ -71,6 +73,8 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
             if one.best is not None:
                 k = int(np.argmin(np.abs(one.x - one.best)))
                 axes.plot(one.x[k], one.y[k], "o", mfc="none", color=colour, markersize=9)
+        if any(one.best is not None for one in found if one.unit == unit):
+            axes.plot([], [], "o", mfc="none", color="0.4", markersize=9, label="kept")
         if unit == "C":
             axes.set_xscale("log")
         axes.set_xlabel(unit)
@@ -88,6 +92,7 @@ def importance(
     *,
     kind: str | None = None,
     n_features: int = 15,
+    ax: Any = None,
 ) -> Figure:
     """Plot the most important features, one panel a model.
 
@@ -99,6 +104,7 @@ def importance(
     measure : which one that is
     kind : ``"gain"``, ``"split"``, ``"weight"`` or ``"permutation"``; None: a model's own
     n_features : features to show
+    ax : axes of Matplotlib to draw on, where there is one model; None: those of a new figure
     """
     owner = "importance"
     check_integer("n_features", owner, n_features, low=1)
@@ -114,8 +120,8 @@ def importance(
             )
         found.append(one)
     rows = max(3, max(len(one.top(n_features)) for one in found))
-    figure = new_figure("Plotting", max(5.5, 4.0 * len(found)), 1.4 + 0.27 * rows)
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    width, height = max(5.5, 4.0 * len(found)), 1.4 + 0.27 * rows
+    figure, panels = new_panels(owner, len(found), ax, width, height)
     for k, (axes, one) in enumerate(zip(panels, found, strict=True)):
         top = one.top(n_features)
         place = np.arange(len(top))[::-1]
@@ -143,7 +149,11 @@ def _names_of(model: Any) -> QueryDataset:
 
 @styled
 def wins_and_losses(
-    comparison: Comparison, system: str | None = None, against: str | None = None
+    comparison: Comparison,
+    system: str | None = None,
+    against: str | None = None,
+    *,
+    ax: Any = None,
 ) -> Figure:
     """Plot the differences of two systems, query by query, the largest gain first.
 
@@ -151,12 +161,12 @@ def wins_and_losses(
     ----------
     comparison : what :func:`rankgrove.compare` returned
     system, against : which two; None: the second and the first
+    ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     if not isinstance(comparison, Comparison):
         refuse("comparison", "wins_and_losses", "what rg.compare returned", comparison)
     found = differences(comparison, system, against)
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("wins_and_losses", 1, ax)
     x = np.arange(found.values.size + 1)
     steps = np.append(found.values, found.values[-1])
     for name, part in (("good", steps.clip(0)), ("bad", steps.clip(None, 0))):
@@ -177,17 +187,18 @@ def wins_and_losses(
 
 
 @styled
-def score_distribution(models: Any, dataset: QueryDataset) -> Figure:
+def score_distribution(models: Any, dataset: QueryDataset, *, ax: Any = None) -> Figure:
     """Plot how the scores of documents with each label lie, one panel a model.
 
     Parameters
     ----------
     models : a model, or several in a dict by name or in a list; scores are taken too
     dataset : judged data
+    ax : axes of Matplotlib to draw on, where there is one model; None: those of a new figure
     """
     systems = as_systems(models, dataset, "score_distribution")
-    figure = new_figure("Plotting", max(6.0, 4.2 * len(systems)), 4.2)
-    panels = figure.subplots(1, len(systems), squeeze=False)[0]
+    width = max(6.0, 4.2 * len(systems))
+    figure, panels = new_panels("score_distribution", len(systems), ax, width, 4.2)
     for axes, system in zip(panels, systems, strict=True):
         found = distribution_of(system.name, system.scores, dataset.y)
         top = found.shares.max()
@@ -286,6 +297,7 @@ def comparison(
     measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
     *,
     convention: str = "papers",
+    ax: Any = None,
 ) -> Figure:
     """Plot the means of measures with their 95 % intervals, one panel a measure.
 
@@ -295,12 +307,13 @@ def comparison(
     dataset : judged data
     measures : what to measure
     convention : what the measures' names do not say
+    ax : axes of Matplotlib to draw on, where there is one measure; None: those of a new figure
     """
     systems = as_systems(models, dataset, "comparison")
     found = [evaluate(one.scores, dataset, measures, convention) for one in systems]
     names = list(found[0].mean)
-    figure = new_figure("Plotting", max(5.5, 3.4 * len(names)), 1.6 + 0.35 * len(systems))
-    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    size = max(5.5, 3.4 * len(names)), 1.6 + 0.35 * len(systems)
+    figure, panels = new_panels("comparison", len(names), ax, *size, sharey=True)
     place = np.arange(len(systems))[::-1]
     for axes, name in zip(panels, names, strict=True):
         for k, (y, result) in enumerate(zip(place.tolist(), found, strict=True)):
@@ -311,5 +324,8 @@ def comparison(
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_yticks(place, [one.name for one in systems])
     panels[0].set_ylim(-0.6, len(systems) - 0.4)
-    figure.supxlabel("mean, 95 % interval", fontsize="medium")
+    if ax is None:
+        figure.supxlabel("mean, 95 % interval", fontsize="medium")
+    else:
+        ax.set_xlabel("mean, 95 % interval")
     return figure
