@@ -161,7 +161,7 @@ def test_progress_in_a_notebook(monkeypatch, capsys):
     assert complaints == ""
     assert out.startswith("\rMART: 1 of 3,")
     assert re.fullmatch(
-        r"MART: 3 of 3, .* best [\d.]+, best round \d", out.rstrip(" \n").split("\r")[-1]
+        r"MART: 3 of 3, ndcg@10 best [\d.]+ in round \d", out.rstrip(" \n").split("\r")[-1]
     )
     assert out.endswith("\n")
     rg.BaggedRanker(rg.MART(n_trees=2, min_leaf=3), n_models=2, progress=True).fit(DATA)
@@ -187,9 +187,9 @@ def test_progress_is_one_display_that_is_replaced(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     model = rg.MART(n_trees=200, min_leaf=3, early_stopping=3, progress=True).fit(DATA, valid=DATA)
-    done = len(model.history_["valid"]["ndcg@10"])
-    assert shown[-1].startswith(f"MART: {done} of 200, ")
-    assert shown[-1].endswith(f", stopped early, best round {model.best_round_}")
+    values = model.history_["valid"]["ndcg@10"]
+    done, best = len(values), f"ndcg@10 best {max(values):.4f} in round {model.best_round_}"
+    assert shown[-1] == f"MART: {done} of 200, stopped early; {best}"
     assert len(shown) == len(set(shown))
     assert capsys.readouterr() == ("", "")
 

@@ -89,14 +89,15 @@ class ProgressBar:
         self._bar.stop()
 
     def _end(self, progress: Progress) -> str:
-        """Return the last note: the rate, why it ended, and the best round."""
-        text = self._note(progress)
-        best = progress.watch.best_round
+        """Return the last note: whether it ended early, and the best round; else the rate."""
+        parts = []
         if progress.round < progress.rounds:
-            text += ", interrupted" if progress.interrupted else ", stopped early"
-        if best is not None:
-            text += f", best round {best:,}"
-        return text
+            parts.append("interrupted" if progress.interrupted else "stopped early")
+        best, value = progress.watch.best_round, progress.watch.best_value
+        if best is not None and value is not None:
+            name = next(iter(next(iter(progress.watch.history.values()))))
+            parts.append(f"{name} best {value:.4f} in round {best:,}")
+        return "; ".join(parts) or self._note(progress)
 
     def _note(self, progress: Progress) -> str:
         """Return the rate and, where there is validation data, its value now and at best."""
