@@ -37,7 +37,9 @@ class UnknownParameterError(ParameterError, TypeError):
 
 
 class DataError(RankgroveError, ValueError):
-    """Data that cannot be used as given."""
+    """Data that cannot be used as given; ``row``: the row of a table, from 0, or None."""
+
+    row: int | None = None
 
 
 class ParseError(DataError):

@@ -119,6 +119,9 @@ def _as_wide(
     """
     from rankgrove.rankers.given import is_other_width, width_text
 
+    for name, model in models.items():
+        if hasattr(model, "check_numbered"):
+            model.check_numbered(data.n_features, f"the model {name}")
     widths = {
         f"the model {name}": model.n_features_in_
         for name, model in models.items()

@@ -25,11 +25,14 @@ from rankgrove.evaluation.evaluate import (
     System,
     confidence_interval,
     evaluation_of,
+    judged_data,
     named_measures,
+    usual_convention,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, exact_mean
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_integer, counted
 
@@ -104,7 +107,7 @@ class Comparison:
         ]
         for c in self.contrasts:
             pair = f"{c.system} - {c.against}"
-            interval = f"{c.low:+.4f} to {c.high:+.4f}"
+            interval = _signed_interval(c.low, c.high)
             counts = f"{c.wins}/{c.losses}/{c.ties}"
             p_values = (
                 (c.holm_t, c.holm_wilcoxon, c.holm_randomisation)
@@ -127,7 +130,7 @@ class Comparison:
             [
                 f"{c.system} - {c.against}",
                 f"{c.difference:+.4f}",
-                f"{c.low:+.4f} to {c.high:+.4f}",
+                _signed_interval(c.low, c.high),
                 f"{c.wins}/{c.losses}/{c.ties}",
                 _p_text(c.holm_t if several else c.p_t),
                 _p_text(c.holm_wilcoxon if several else c.p_wilcoxon),
@@ -195,6 +198,20 @@ class Comparisons(dict[str, Comparison]):
     def __str__(self) -> str:
         return "\n\n".join(str(comparison) for comparison in self.values())
 
+    def _repr_html_(self) -> str:
+        return "".join(comparison._repr_html_() for comparison in self.values())
+
+    def to_pandas(self) -> Any:
+        """Return the contrasts by all measures as one pandas frame, with a column ``measure``."""
+        import pandas as pd
+
+        rows = [
+            {"measure": name, **row}
+            for name, comparison in self.items()
+            for row in comparison.rows()
+        ]
+        return pd.DataFrame(rows)
+
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, by measure, and write it to `path` if one is given."""
         text = json.dumps({name: comparison.to_dict() for name, comparison in self.items()})
@@ -208,7 +225,7 @@ def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
     systems: Mapping[str, System],
     dataset: Judged,
     measure: str | Measure,
-    convention: str = ...,
+    convention: str | None = ...,
     *,
     missing_queries: str = ...,
     against: str = ...,
@@ -223,7 +240,7 @@ def compare(
     systems: Mapping[str, System],
     dataset: Judged,
     measure: Iterable[str | Measure],
-    convention: str = ...,
+    convention: str | None = ...,
     *,
     missing_queries: str = ...,
     against: str = ...,
@@ -237,7 +254,7 @@ def compare(
     systems: Mapping[str, System],
     dataset: Judged,
     measure: str | Measure | Iterable[str | Measure],
-    convention: str = "papers",
+    convention: str | None = None,
     *,
     missing_queries: str = "zero",
     against: str = "first",
@@ -251,9 +268,10 @@ def compare(
     ----------
     systems : mapping from name to model, scores or (with qrels) run, in the forms that
         :func:`evaluate` takes
-    dataset : the judged data, or qrels
+    dataset : the judged data, as a data set or (X, y, qid); or qrels
     measure : the measure by which systems are compared, or several
-    convention : the source of parameters that the name of the measure does not give
+    convention : the source of parameters that the name of the measure does not give; None:
+        ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``), or are left out for all
         systems (``"drop"``)
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
@@ -284,6 +302,9 @@ def compare(
     check_integer("n_samples", "compare", n_samples, low=100)
     check_integer("seed", "compare", seed, low=0)
     check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
+    dataset = judged_data(dataset, next(iter(systems.values())), "compare")
+    convention = convention or usual_convention(dataset)
+    check_choice("convention", "compare", convention, CONVENTIONS)
     named = named_measures(measure, convention)
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
     evaluations = {}
@@ -412,4 +433,11 @@ def _with_holm(contrasts: list[Contrast]) -> list[Contrast]:
 
 
 def _p_text(p: float) -> str:
+    if math.isnan(p):
+        return "-"
     return "<.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def _signed_interval(low: float, high: float) -> str:
+    """Return an interval as ``-0.1000 to +0.3000``; for a single query, which has none, ``-``."""
+    return "-" if math.isnan(low) else f"{low:+.4f} to {high:+.4f}"

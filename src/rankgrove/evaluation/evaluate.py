@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool
+from rankgrove.data.tabular import column_names
+from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool, with_irrelevant_document
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_scores, counted
@@ -27,6 +29,7 @@ from rankgrove.validation import check_choice, check_scores, counted
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from rankgrove.data.arrays import Features
     from rankgrove.data.trec_tables import RunLike
 
 QueryId = int | str
@@ -39,9 +42,10 @@ class Predictor(Protocol):
         """Return one score per row."""
 
 
-# A model, the scores of all rows, or a run; and the judged data, or qrels.
+# A model, the scores of all rows, or a run; and the judged data, as a data set or (X, y, qid), or
+# qrels.
 System: TypeAlias = "Predictor | ArrayLike | RunLike"
-Judged: TypeAlias = "QueryDataset | RunLike"
+Judged: TypeAlias = "QueryDataset | RunLike | tuple[Features, ArrayLike, ArrayLike]"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ class Evaluation:
     mean : for every measure its mean over the queries that were not left out
     interval : for every measure the 95 % confidence interval of the mean (Student's t)
     dropped : for every measure a dict from the id of a query that was left out to the reason
-    convention : the convention from which parameters of measures come that the names lack
+    convention : the convention from which parameters of measures come that the names lack; "" if
+        labels play no part (:func:`agreement`)
     missing : for a run, the judged queries that it lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     """
@@ -79,10 +84,10 @@ class Evaluation:
         width = max(7, *(len(name) for name in self.mean))
         lines = [f"{'measure':<{width}}    mean   95 % interval   queries"]
         for name, mean in self.mean.items():
-            low, high = self.interval[name]
+            interval = interval_text(self.interval[name])
             used = total - len(self.dropped[name])
-            lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
-        lines.append(f"convention: {self.convention}" + self._left_out())
+            lines.append(f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}")
+        lines += [self._note()] if self._note() else []
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
@@ -92,13 +97,18 @@ class Evaluation:
             [
                 name,
                 f"{mean:.4f}",
-                "{:.4f} - {:.4f}".format(*self.interval[name]),
+                interval_text(self.interval[name]),
                 f"{self.query_ids.size - len(self.dropped[name]):,}",
             ]
             for name, mean in self.mean.items()
         ]
-        note = f"convention: {self.convention}" + self._left_out()
-        return html_table("Evaluation", ["measure", "mean", "95 % interval", "queries"], rows, note)
+        header = ["measure", "mean", "95 % interval", "queries"]
+        return html_table("Evaluation", header, rows, self._note())
+
+    def _note(self) -> str:
+        """Return a text: the convention, and which queries were left out."""
+        begin = f"convention: {self.convention}" if self.convention else ""
+        return (begin + self._left_out()).removeprefix("; ")
 
     def _left_out(self) -> str:
         """Return a text about the queries left out, once if they are the same for all measures."""
@@ -175,6 +185,12 @@ class Evaluation:
         return out.getvalue()
 
 
+def interval_text(interval: tuple[float, float]) -> str:
+    """Return an interval as ``0.1000 - 0.3000``; for a single query, which has none, ``-``."""
+    low, high = interval
+    return "-" if math.isnan(low) else f"{low:6.4f} - {high:6.4f}"
+
+
 def _plain(value: float) -> float | None:
     """Return the value for JSON: None for NaN."""
     return None if math.isnan(value) else value
@@ -184,7 +200,7 @@ def evaluate(
     model: object,
     dataset: Judged,
     measures: str | Measure | Iterable[str | Measure],
-    convention: str = "papers",
+    convention: str | None = None,
     *,
     missing_queries: str = "zero",
     n_threads: int | None = None,
@@ -197,10 +213,11 @@ def evaluate(
         per row of the data set. Minus infinity says that a document was not retrieved.
         With qrels, a run: a :class:`Run`, a dict, a ranx Run, a data frame (columns query_id or
         qid, doc_id or docno, score) or named tuples with such fields, as in ir_datasets.
-    dataset : the judged data, or qrels to evaluate a run against as trec_eval does, in the same
-        forms (their value is called relevance, label, rel or grade)
+    dataset : the judged data, as a data set or (X, y, qid); or qrels to evaluate a run against as
+        trec_eval does, in the same forms (their value is called relevance, label, rel or grade)
     measures : names such as ``"ndcg@10"``, or measures
-    convention : the source of parameters that the names do not give (see :func:`rankgrove.measure`)
+    convention : the source of parameters that the names do not give (see
+        :func:`rankgrove.measure`); None: ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
         do not count (``"drop"``)
     n_threads : threads to use, None for all cores; the figures do not depend on it
@@ -220,12 +237,36 @@ def evaluate(
     mrr      0.7500  0.0000 - 1.0000         2
     convention: papers
     """
+    dataset = judged_data(dataset, model, "evaluate")
+    convention = convention or usual_convention(dataset)
+    check_choice("convention", "evaluate", convention, CONVENTIONS)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
     evaluation = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
     if evaluation.missing:
         warnings.warn(f"The run lacks {missing_text(evaluation)}.", stacklevel=2)
     return evaluation
+
+
+def judged_data(dataset: Judged, system: object, owner: str) -> QueryDataset | RunLike:
+    """Return (X, y, qid) as a data set, qrels unchanged; refuse other data for a model."""
+    if isinstance(dataset, tuple) and len(dataset) == 3 and not hasattr(dataset[0], "_fields"):
+        X, y, qid = dataset
+        is_table = not hasattr(X, "tocsr") and (hasattr(X, "columns") or hasattr(X, "column_names"))
+        names = [str(name) for name in column_names(X)] if is_table else None
+        return QueryDataset(X, y, qid, feature_names=names)
+    if hasattr(system, "predict") and not isinstance(dataset, QueryDataset):
+        raise DataError(
+            f"{owner}: a model ranks a QueryDataset, or (X, y, qid): of a table with labels and "
+            "query ids, rg.QueryDataset.from_frame(table, label=..., qid=...) makes one. Got "
+            f"{type(dataset).__name__}."
+        )
+    return dataset
+
+
+def usual_convention(dataset: object) -> str:
+    """Return the convention for a data set, or for qrels, if the caller names none."""
+    return "papers" if isinstance(dataset, QueryDataset) else "trec"
 
 
 def named_measures(
@@ -259,14 +300,20 @@ def evaluation_of(
             judged = data.grouped(judged_rows(data, qrels))
     absent = set(missing)
     lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
-    ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
-    labels = data.grouped(data.y)
+    pooled = not isinstance(dataset, QueryDataset)
+    ranked = _Ranked(data, scores, n_threads)
+    with_pairs = ranked
+    if pooled and any(measure.needs_pairs for measure in named.values()):
+        with_pairs = _Ranked(*with_irrelevant_document(data, scores), n_threads)
     per_query: dict[str, np.ndarray] = {}
     dropped: dict[str, dict[QueryId, str]] = {}
     for name, measure in named.items():
-        prepared = measure.prepare(labels, data.query_ptr, n_threads, judged=judged)
-        values = prepared.values(ranking, n_threads)
-        values[lacking & ~prepared.is_fixed] = measure.finish(np.zeros(1), np.zeros(1))[0]
+        rows = with_pairs if measure.needs_pairs else ranked
+        prepared = measure.prepare(
+            rows.labels, rows.ranking.query_ptr, n_threads, judged=judged, pooled=pooled
+        )
+        values = prepared.values(rows.ranking, n_threads)
+        values[lacking & ~np.isnan(values)] = measure.finish(np.zeros(1), np.zeros(1))[0]
         per_query[name] = values
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
     mean = {name: named[name].shown(exact_mean(values)) for name, values in per_query.items()}
@@ -281,6 +328,14 @@ def evaluation_of(
     )
 
 
+class _Ranked:
+    """The labels of a data set in query order, and its documents ranked by scores."""
+
+    def __init__(self, data: QueryDataset, scores: np.ndarray, n_threads: int | None) -> None:
+        self.labels = data.grouped(data.y)
+        self.ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
+
+
 def missing_text(evaluation: Evaluation) -> str:
     """Return a text: how many judged queries a run lacks, and how they are treated."""
     zero = evaluation.missing_queries == "zero"
@@ -289,6 +344,12 @@ def missing_text(evaluation: Evaluation) -> str:
     what = "count 0" if zero else "are left out"
     if lacks == 1:
         what = "counts 0" if zero else "is left out"
+    every = [set(dropped) for dropped in evaluation.dropped.values()]
+    irrelevant = len(set(evaluation.missing).intersection(*every)) if zero else 0
+    if irrelevant == lacks:
+        what = f"{'is' if lacks == 1 else 'are'} left out: no document is relevant"
+    elif irrelevant:
+        what += f", but for {irrelevant:,} without a relevant document"
     return f"{lacks:,} of {counted(total, 'judged query', 'judged queries')}, which {what}"
 
 

@@ -94,13 +94,7 @@ def read_foreign(
     try:
         if kind in _NAMED:
             raise ModelFileError(_NAMED[kind])
-        data = target.read_bytes()
-        with np.errstate(all="ignore"):  # numbers out of bounds are found in the result
-            if kind == DUMP:
-                from rankgrove.formats.xgboost_dump import read_dump
-
-                return read_dump(_document(data), features, base_score)
-            return _READERS[kind](data)
+        return _read(target.read_bytes(), kind, features, base_score)
     except ModelFileError as error:
         cut = re.sub(r"(\S{80})\S+", r"\1...", str(error))  # a damaged name may be of any length
         raise ModelFileError(f"{target}: {cut}") from None
@@ -108,6 +102,43 @@ def read_foreign(
         raise ModelFileError(f"{target} cannot be read: {why(error)}.") from None
     except _DAMAGE as error:
         raise ModelFileError(f"{target} is damaged: {_what(error)}. Save it again.") from None
+
+
+def _read(
+    data: bytes,
+    kind: str,
+    features: Sequence[str] | None = None,
+    base_score: float | None = None,
+) -> Foreign | ForeignWeights:
+    with np.errstate(all="ignore"):  # numbers out of bounds are found in the result
+        if kind == DUMP:
+            from rankgrove.formats.xgboost_dump import read_dump
+
+            return read_dump(_document(data), features, base_score)
+        return _READERS[kind](data)
+
+
+def read_object(model: Any) -> Foreign | ForeignWeights | None:
+    """Read a model of LightGBM or XGBoost in memory, or return None for anything else.
+
+    It may be a Booster or a scikit-learn model, which scores by the rounds up to the best one.
+    """
+    kind, library = type(model), type(model).__module__.partition(".")[0]
+    try:
+        if library == "lightgbm" and hasattr(kind, "model_to_string"):
+            return _read(model.model_to_string().encode(), "lightgbm text")
+        if library == "lightgbm" and hasattr(kind, "booster_"):
+            return _read(model.booster_.model_to_string().encode(), "lightgbm text")
+        if library == "xgboost" and hasattr(kind, "save_raw"):
+            return _read(bytes(model.save_raw("json")), "json")
+        if library == "xgboost" and hasattr(kind, "get_booster"):
+            booster = model.get_booster()
+            if booster.attr("best_iteration") is not None:  # it stopped early
+                booster = booster[: int(booster.attr("best_iteration")) + 1]
+            return _read(bytes(booster.save_raw("json")), "json")
+    except ModelFileError as error:
+        raise ModelFileError(f"This {library} {kind.__name__}: {error}") from None
+    return None
 
 
 def _what(error: Exception) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
+from rankgrove.formats.read import read_object
 from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -38,6 +39,12 @@ _MARGIN = {"binary": "log odds", "cross_entropy": "log odds", "binary:logistic":
 def ranker_of(model: Foreign | ForeignWeights) -> Ranker:
     """Return the ranker of a model that was read."""
     return TreeRanker.of(model) if isinstance(model, Foreign) else WeightRanker.of(model)
+
+
+def of_object(model: Any) -> Any:
+    """Return the ranker of a LightGBM or XGBoost model in memory; anything else unchanged."""
+    foreign = None if isinstance(model, Ranker) else read_object(model)
+    return model if foreign is None else ranker_of(foreign)
 
 
 def _without_unknown(features: Any, ranker: TreeRanker | WeightRanker) -> Any:
@@ -95,6 +102,7 @@ class TreeRanker(TreeModel):
         made.objective_ = model.objective
         made.n_classes_ = model.ensemble.n_columns if model.classes else 1
         made.least_features_ = model.least_features
+        made.absent_ = model.absent
         made.n_features_in_ = model.ensemble.n_features
         if model.feature_names is not None:
             made.feature_names_ = model.feature_names
@@ -139,6 +147,24 @@ class TreeRanker(TreeModel):
             for bag in np.atleast_2d(sums):
                 total[block] += bag
         return total / averaged.divisor
+
+    def check_numbered(self, n_features: int, owner: str) -> None:
+        """Refuse text, whose features have numbers only, if the file lists names of features."""
+        names = getattr(self, "feature_names_", None)
+        if self.source_ != "Solr" or names is None or n_features == len(names):
+            return
+        raise DataError(
+            f"{owner}: the model's file names {counted(len(names), 'feature')} "
+            f"({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), and the text has "
+            f"{n_features:,} with numbers: which is which is not known. Give the features by name, "
+            "in that order: a table, or rg.QueryDataset(data.X[:, columns], data.y, data.qid, "
+            "feature_names=names)."
+        )
+
+    def _aligned(self, X: Any, owner: str) -> Any:
+        if isinstance(X, QueryDataset) and X.absent_given is not None and not X.has_feature_names:
+            self.check_numbered(X.n_features, owner)
+        return super()._aligned(X, owner)
 
     def _features(self, X: Any, owner: str) -> tuple[Any, np.ndarray | slice | None]:
         double = self.ensemble_.threshold.dtype == np.float64
@@ -261,6 +287,7 @@ class WeightRanker(LinearPredictor):
         """Return the ranker of a model that was read."""
         made = cls()
         made.source_, made.objective_ = model.source, model.objective
+        made.absent_ = "zero"
         made.n_features_in_ = int(model.feature.max(initial=0)) + 1
         made._take_terms(model.feature, model.weight, model.intercept)
         return made
