@@ -9,7 +9,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
@@ -23,6 +23,7 @@ from rankgrove.evaluation.evaluate import (
     confidence_interval,
     evaluation_of,
     named_measures,
+    reasons_text,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
@@ -70,6 +71,7 @@ class Comparison:
     convention : the convention that filled in what the measure's name does not say
     missing : of runs, the judged queries that each lacks
     missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
+    dropped : the queries that the measure leaves out, id to reason
     """
 
     measure: Measure
@@ -81,6 +83,7 @@ class Comparison:
     convention: str
     missing: dict[str, tuple[Any, ...]]
     missing_queries: str
+    dropped: dict[Any, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return str(self)
@@ -113,8 +116,7 @@ class Comparison:
                 f"{pair:<{pair_width}}  {c.difference:>+10.4f}  {interval:>20}  {counts:>15}  "
                 f"{t:>8}  {w:>8}  {r:>12}"
             )
-        n = self.query_ids.size
-        lines.append(f"{counted(n, 'query', 'queries')}; convention: {self.convention}")
+        lines.append(self._footer())
         return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
 
     def _repr_html_(self) -> str:
@@ -134,11 +136,19 @@ class Comparison:
         ]
         header = ["comparison", "difference", "95 % interval", "win/loss/tie"]
         header += ["p: t-test", "Wilcoxon", "randomisation"]
-        note = f"{counted(self.query_ids.size, 'query', 'queries')}; convention: {self.convention}"
+        note = self._footer()
         note += "; p corrected by Holm" if several else ""
         return html_table("Comparison", ["system", self.measure_name], means) + html_table(
             "", header, rows, note
         )
+
+    def _footer(self) -> str:
+        n = self.query_ids.size
+        text = f"{counted(n, 'query', 'queries')}; convention: {self.convention}"
+        if self.dropped:
+            total = counted(n + len(self.dropped), "query", "queries")
+            text += f"; left out of {total}: {reasons_text(self.dropped)}"
+        return text
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict a contrast."""
@@ -162,6 +172,7 @@ class Comparison:
             "per_query": {name: values.tolist() for name, values in self.per_query.items()},
             "missing": {name: list(queries) for name, queries in self.missing.items()},
             "missing_queries": self.missing_queries,
+            "dropped": {str(qid): why for qid, why in self.dropped.items()},
         }
 
     def to_csv(self, path: str | Path | None = None) -> str:
@@ -340,6 +351,7 @@ def _comparison(
         one.convention,
         {name: evaluation.missing for name, evaluation in found.items()},
         one.missing_queries,
+        {qid: why for each in found.values() for qid, why in each.dropped[measure].items()},
     )
 
 

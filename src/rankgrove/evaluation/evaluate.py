@@ -85,10 +85,8 @@ class Evaluation:
         """Say which queries were left out: once where it is the same for all measures."""
         notes: dict[str, list[str]] = {}
         for name, dropped in self.dropped.items():
-            counts = Counter(dropped.values())
-            text = ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
-            if text:
-                notes.setdefault(text, []).append(name)
+            if dropped:
+                notes.setdefault(reasons_text(dropped), []).append(name)
         parts = []
         for text, names in notes.items():
             whom = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
@@ -154,6 +152,12 @@ class Evaluation:
         if path is not None:
             write_atomically(path, out.getvalue())
         return out.getvalue()
+
+
+def reasons_text(dropped: Mapping[Any, str]) -> str:
+    """Say how many queries were left out for what reason: ``51 with all labels equal``."""
+    counts = Counter(dropped.values())
+    return ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
 
 
 def _plain(value: float) -> float | None:
