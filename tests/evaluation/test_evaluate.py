@@ -265,6 +265,21 @@ def test_output_forms(scored, tmp_path):
         result.to_json(tmp_path)
 
 
+def test_csv_has_no_noise_of_fractions():
+    data = rg.QueryDataset(None, [1, 1, 1, 0, 1, 0], qid=[1] * 6)
+    scores = -np.arange(6.0)
+    found = rg.evaluate(scores, data, ["f1@4", "ndcg@10"])
+    found.per_query["f1@4"][0] = 0.7999999999999999  # as some sums of fractions are rounded
+    ndcg = found.per_query["ndcg@10"][0]
+    cells = found.to_csv().splitlines()[1].split(",")
+    assert cells[:2] == ["1", "0.8"]
+    assert float(cells[2]) == pytest.approx(ndcg, rel=1e-12)
+    assert found.to_dict()["per_query"]["ndcg@10"] == [ndcg]
+    both = rg.compare({"a": scores, "b": -scores}, data, "ndcg@10")
+    both.per_query["a"][0] = 0.7999999999999999
+    assert both.to_csv().splitlines()[1].split(",")[1] == "0.8"
+
+
 def test_counts_and_figures_of_mq2008(data_dir):
     parts = [rg.read_letor(data_dir / "mq2008" / f"S{i}.txt.gz") for i in range(1, 6)]
     assert sum(p.n_rows for p in parts) == 15211

@@ -24,6 +24,7 @@ from rankgrove.evaluation.evaluate import (
     evaluation_of,
     named_measures,
     reasons_text,
+    short,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
@@ -176,11 +177,14 @@ class Comparison:
         }
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return every query's value for every system as CSV text; write it to `path`."""
+        """Return every query's value for every system as CSV text; write it to `path`.
+
+        Values are rounded to 12 significant digits.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
-        columns = [values.tolist() for values in self.per_query.values()]
+        columns = [[short(value) for value in values] for values in self.per_query.values()]
         writer.writerows(zip(self.query_ids.tolist(), *columns, strict=True))
         if path is not None:
             write_atomically(path, out.getvalue())

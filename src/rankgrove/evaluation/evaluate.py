@@ -141,14 +141,18 @@ class Evaluation:
         return text
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the per-query values as CSV text (empty cell: left out); write it to `path`."""
+        """Return the per-query values as CSV text (empty cell: left out); write it to `path`.
+
+        Values are rounded to 12 significant digits, without the noise of sums of fractions; `per_query`
+        and :meth:`to_json` have them to the last bit.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
         columns = [values.tolist() for values in self.per_query.values()]
         for i, qid in enumerate(self.query_ids.tolist()):
             cells = [column[i] for column in columns]
-            writer.writerow([qid, *("" if math.isnan(cell) else repr(cell) for cell in cells)])
+            writer.writerow([qid, *("" if math.isnan(cell) else short(cell) for cell in cells)])
         if path is not None:
             write_atomically(path, out.getvalue())
         return out.getvalue()
@@ -158,6 +162,11 @@ def reasons_text(dropped: Mapping[Any, str]) -> str:
     """Say how many queries were left out for what reason: ``51 with all labels equal``."""
     counts = Counter(dropped.values())
     return ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
+
+
+def short(value: float) -> str:
+    """Return the shortest text of a value rounded to 12 significant digits."""
+    return repr(float(f"{value:.12g}"))
 
 
 def _plain(value: float) -> float | None:
