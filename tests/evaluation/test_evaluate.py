@@ -134,6 +134,7 @@ def test_all_queries_left_out():
     assert math.isnan(result.mean["ndcg@10"])
     assert "nan" in str(result)
     assert "1 with all labels equal" in str(result)
+    assert "No value of ndcg@10: every query is left out. Check the labels" in str(result)
     assert repr(result) == str(result)
     assert json.loads(result.to_json())["measures"][0]["mean"] is None
     only_relevant = rg.QueryDataset(None, [1, 1], qid=[1, 1])

@@ -64,6 +64,7 @@ class Evaluation:
             used = total - len(self.dropped[name])
             lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
         lines.append(f"convention: {self.convention}" + self._left_out())
+        lines += self._without_value()
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
@@ -93,6 +94,16 @@ class Evaluation:
             total = counted(self.query_ids.size, "query", "queries")
             parts.append(f"; left out of {total}: {text}{whom}")
         return "".join(parts)
+
+    def _without_value(self) -> list[str]:
+        """Say which measures have no mean, because they leave out every query."""
+        empty = [name for name, mean in self.mean.items() if math.isnan(mean)]
+        if not empty:
+            return []
+        return [
+            f"No value of {', '.join(empty)}: every query is left out. Check the labels, or give "
+            "another convention."
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict a measure: name, full definition, mean, interval, number of queries."""
