@@ -266,6 +266,13 @@ def test_output_forms(scored, tmp_path):
         result.to_json(tmp_path)
 
 
+def test_the_interval_of_dcg_is_not_below_0():
+    data = rg.QueryDataset(None, [4, 0, 0, 1, 0, 1], qid=[1, 1, 2, 2, 3, 3])
+    low, high = rg.evaluate([2.0, 1, 2, 1, 2, 1], data, "dcg@2").interval["dcg@2"]
+    assert low == 0.0
+    assert high > 15.0
+
+
 def test_csv_has_no_noise_of_fractions():
     data = rg.QueryDataset(None, [1, 1, 1, 0, 1, 0], qid=[1] * 6)
     scores = -np.arange(6.0)
