@@ -273,6 +273,22 @@ def test_the_interval_of_dcg_is_not_below_0():
     assert high > 15.0
 
 
+def test_ties_that_trec_eval_orders_otherwise():
+    data = rg.QueryDataset(None, [1, 0, 1, 0, 0, 1], qid=[1, 1, 2, 2, 3, 3])
+    scores = np.array([1.0, 1.0, 2.0, 1.0, -np.inf, -np.inf])
+    found = rg.evaluate(scores, data, "map", "trec")
+    line = "Equal scores in 1 query were ranked in the order of the rows; trec_eval ranks them by"
+    assert found.tied_queries == 1
+    assert line in str(found)
+    assert "Equal scores" not in str(rg.evaluate(scores, data, "map"))
+    assert "Equal scores" not in str(rg.evaluate(np.arange(6.0), data, "map", "trec"))
+    both = rg.compare({"a": scores, "b": np.arange(6.0)}, data, "map", "trec")
+    assert f"a: {line[0].lower()}{line[1:]}" in str(both)
+    assert "b: equal" not in str(both)
+    run, qrels = {"1": {"a": 1.0, "b": 1.0}}, {"1": {"a": 1, "b": 0}}
+    assert rg.evaluate(run, qrels, "map", "trec").tied_queries == 0
+
+
 def test_csv_has_no_noise_of_fractions():
     data = rg.QueryDataset(None, [1, 1, 1, 0, 1, 0], qid=[1] * 6)
     scores = -np.arange(6.0)

@@ -25,6 +25,7 @@ from rankgrove.evaluation.evaluate import (
     named_measures,
     reasons_text,
     short,
+    tied_text,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
@@ -73,6 +74,7 @@ class Comparison:
     missing : of runs, the judged queries that each lacks
     missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
     dropped : the queries that the measure leaves out, id to reason
+    tied_queries : every system's, as :class:`Evaluation` has them
     """
 
     measure: Measure
@@ -85,6 +87,7 @@ class Comparison:
     missing: dict[str, tuple[Any, ...]]
     missing_queries: str
     dropped: dict[Any, str] = field(default_factory=dict)
+    tied_queries: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return str(self)
@@ -118,6 +121,8 @@ class Comparison:
                 f"{t:>8}  {w:>8}  {r:>12}"
             )
         lines.append(self._footer())
+        ties = {name: n for name, n in self.tied_queries.items() if n}
+        lines += [f"{name}: equal scores {tied_text(n)}." for name, n in ties.items()]
         return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
 
     def _repr_html_(self) -> str:
@@ -356,6 +361,7 @@ def _comparison(
         {name: evaluation.missing for name, evaluation in found.items()},
         one.missing_queries,
         {qid: why for each in found.values() for qid, why in each.dropped[measure].items()},
+        {name: evaluation.tied_queries for name, evaluation in found.items()},
     )
 
 

@@ -40,6 +40,8 @@ class Evaluation:
     convention : the convention that filled in what the names do not say
     missing : of a run, the judged queries that it lacks
     missing_queries : what became of them: ``"zero"`` (they count 0) or ``"drop"``
+    tied_queries : by trec_eval's convention, the number of queries of a data set with equal scores,
+        which rank in the order of the rows and not by document id; 0 for a run
     """
 
     measures: dict[str, Measure]
@@ -51,6 +53,7 @@ class Evaluation:
     convention: str
     missing: tuple[Any, ...] = ()
     missing_queries: str = "zero"
+    tied_queries: int = 0
 
     def __repr__(self) -> str:
         return str(self)
@@ -65,6 +68,8 @@ class Evaluation:
             lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
         lines.append(f"convention: {self.convention}" + self._left_out())
         lines += self._without_value()
+        if self.tied_queries:
+            lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
@@ -154,8 +159,8 @@ class Evaluation:
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the per-query values as CSV text (empty cell: left out); write it to `path`.
 
-        Values are rounded to 12 significant digits, without the noise of sums of fractions; `per_query`
-        and :meth:`to_json` have them to the last bit.
+        Values are rounded to 12 significant digits, without the noise of sums of fractions;
+        `per_query` and :meth:`to_json` have them to the last bit.
         """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -283,6 +288,25 @@ def evaluation_of(
         *(named, data.query_ids, per_query, mean, interval, dropped, convention),
         missing=missing,
         missing_queries=missing_queries,
+        tied_queries=_tied_queries(dataset, scores) if convention == "trec" else 0,
+    )
+
+
+def _tied_queries(dataset: Any, scores: np.ndarray) -> int:
+    """Return in how many queries of a data set retrieved documents have equal scores."""
+    if not isinstance(dataset, QueryDataset):  # a run, which is ordered as trec_eval orders it
+        return 0
+    order = np.lexsort((scores, dataset.query_of_row))
+    query, score = dataset.query_of_row[order], scores[order]
+    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1]) & (score[1:] > -math.inf)
+    return int(np.unique(query[1:][tied]).size)
+
+
+def tied_text(n_queries: int) -> str:
+    """Say what was made of equal scores that trec_eval would have ordered by document."""
+    return (
+        f"in {counted(n_queries, 'query', 'queries')} were ranked in the order of the rows; "
+        "trec_eval ranks them by document id, descending"
     )
 
 
