@@ -138,7 +138,8 @@ class Paths:
 
         prepared = self.prepared
         measure = prepared.measure
-        found: Followed = sweep_queries(
+        counts = np.empty(2, np.int64)
+        rows = sweep_queries(
             measure.rule,
             TIES.index(measure.ties),
             prepared.gain,
@@ -160,8 +161,11 @@ class Paths:
             initial,
             first,
             last,
+            counts,
         )
-        return found
+        n, n_crossings = counts.tolist()
+        keys, changes = rows[0].view(np.float64), rows[1]
+        return keys[:n], changes[:n], keys[n:], changes[n:], n_crossings
 
     def _follow_recorded(
         self, start: float, end: float, initial: np.ndarray, first: int, last: int
@@ -194,7 +198,8 @@ class Paths:
         self, q: int, start: float, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Return where a query's orders begin, its values, what they are, and the crossings."""
-        from rankgrove.sweep._record_kernels import open_recorded, record
+        from rankgrove.sweep._line_kernels import new_lines
+        from rankgrove.sweep._record_kernels import new_slots, open_recorded, record
 
         prepared = self.prepared
         measure = prepared.measure
@@ -202,7 +207,8 @@ class Paths:
         own = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
         n = int(own.stop - own.start)
         in_slots, ranks = self._state[own], self._rank[own]
-        lines, slots, groups, keys, codes, crossings = open_recorded(
+        lines, slots, counts = new_lines.py_func(n), new_slots(n), np.empty(2, np.int64)
+        crossed = open_recorded(
             ties,
             prepared.gain[own],
             self.start[own],
@@ -214,7 +220,12 @@ class Paths:
             end,
             in_slots,
             ranks,
+            lines,
+            slots,
+            counts,
         )
+        groups, crossings = counts.tolist()
+        keys, codes = crossed[0].view(np.float64), crossed[1]
         room = max(3, min(2 * keys.size + 2, ORDERS_AT_ONCE // n))
         at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
         kind, weight, ptr = (
