@@ -24,7 +24,7 @@ class LearningCurve:
     Attributes
     ----------
     model, data, measure : names
-    unit : what is counted: ``"trees"``, ``"rounds"`` (of several trees), ``"epochs"``, or ``"C"``
+    unit : what is counted: ``"trees"``, ``"rounds"``, ``"passes"``, ``"epochs"``, or ``"C"``
         where every point is a training of its own
     x, y : the counts and the values; of a bag the mean of its models, NaN from where one of them
         ended
@@ -137,5 +137,7 @@ def _unit(model: Any) -> tuple[str, float | None]:
     if hasattr(model, "best_epoch_"):
         return "epochs", model.best_epoch_
     trees = getattr(model, "ensemble_", None)
-    several = trees is not None and trees.n_columns > 1
-    return "rounds" if several else "trees", getattr(model, "best_round_", None)
+    kept = getattr(model, "best_round_", None)
+    if trees is None:
+        return getattr(model, "unit", "rounds"), kept
+    return "rounds" if trees.n_columns > 1 else "trees", kept

@@ -29,7 +29,7 @@ function intervals() {
   });
 }
 
-const AXIS = { trees: "trees", rounds: "rounds (one tree a class)", epochs: "epochs", C: "C" };
+const AXIS = { trees: "trees", rounds: "rounds", passes: "passes", epochs: "epochs", C: "C" };
 function learning() {
   // Models share a chart where they are measured alike; what is inside of a combination has its own.
   const groups = new Map();
