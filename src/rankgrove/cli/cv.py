@@ -79,7 +79,7 @@ def cv(
         check_exists(path)
     check_writable("cv", {"--out": out, "--scores-out": scores_out}, [*data, config])
     check_measures(measure or [], convention)
-    base = new_ranker(ranker)
+    base = new_ranker(ranker, "cv")
     own = base.get_params(deep=False)
     chosen = {"measure": measure[0]} if measure and "measure" in own else {}
     base.set_params(**(chosen | parameters(config, settings or [])))

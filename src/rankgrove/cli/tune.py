@@ -298,7 +298,7 @@ def _tuned(ranker: str, settings: list[str], space: str) -> tuple[Any, Any]:
     from rankgrove.experiments.spaces import BY_DATA, PRESETS
 
     given = parameters(None, settings)
-    base = new_ranker(ranker).set_params(**given)
+    base = new_ranker(ranker, "tune").set_params(**given)
     base.check_parameters()
     own = read_toml(Path(space)) if space.endswith(".toml") else None
     if space in PRESETS:
