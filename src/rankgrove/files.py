@@ -51,18 +51,11 @@ def told_errors(
             raise
         if isinstance(error, FileNotFoundError) and done == "read":
             raise MissingFileError(Path(path)) from None
-        if isinstance(error, FileNotFoundError):  # of a file to write, a folder is missing
-            raise kind(
-                f"{path} cannot be {done}: there is no folder {_missing_folder(path)}. "
-                "Make it first."
-            ) from None
-        raise kind(f"{path} cannot be {done}: {why(error)}.") from None
-
-
-def _missing_folder(path: str | os.PathLike[str]) -> Path:
-    """Return the first folder on the way to a file that does not exist."""
-    folders = [folder for folder in Path(path).parents if not folder.exists()]
-    return folders[-1] if folders else Path(path).parent
+        reason = why(error)
+        folder = real_path(path).parent
+        if isinstance(error, FileNotFoundError) and not folder.is_dir():
+            reason = f"the folder {Path(path).parent} does not exist; make it first"
+        raise kind(f"{path} cannot be {done}: {reason}.") from None
 
 
 @contextmanager

@@ -313,8 +313,8 @@ def test_params():
         ("compare test.txt -s a=feature:1 -s a=feature:2", "Two systems are named 'a'"),
         ("compare -s a=feature:1 -s b=feature:2", "either the judged data or --qrels"),
         ("generate domains --out a.txt", "--target-out"),
-        ("generate artificial --out no/where.txt", "there is no folder no. Make it first"),
-        ("evaluate test.txt -s feature:1 --per-query a/b/c.csv", "there is no folder a. Make"),
+        ("generate artificial --out no/where.txt", "the folder no does not exist; make it first"),
+        ("evaluate test.txt -s feature:1 --per-query a/b/c.csv", "the folder a/b does not"),
         ("generate artificial --labels odd --out a.txt", "labels"),
     ],
 )
