@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankgrove.cli.options import Convention, Normalisation, Reading, Threads, reads_data
 from rankgrove.cli.train import Config, RankerName, Settings
+from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.evaluation.evaluate import Evaluation
 
 
-@reads_data("weight")
+@reads_data("weight", chooses_features=True)
 def cv(
     data: Annotated[
         list[Path],
@@ -85,7 +86,7 @@ def cv(
     base.set_params(**(chosen | parameters(config, settings or [])))
     base.check_parameters()
     base, reading = prepared(base, reading, normalise)
-    base.check_valid(valid_fold)
+    _check_valid(base, valid_fold)
     judged = reading.load(data)
 
     def tell(k: int, found: Evaluation) -> None:
@@ -110,3 +111,12 @@ def cv(
     if scores_out is not None:
         write_atomically(scores_out, score_lines(found.scores))
     say_written(out, scores_out)
+
+
+def _check_valid(ranker: Any, valid_fold: bool) -> None:
+    """Refuse a ranker that needs validation data where there is no fold for it."""
+    try:
+        ranker.check_valid(valid_fold)
+    except ParameterError as error:
+        needs, _, _ = str(error).partition(": give fit")
+        raise ParameterError(f"{needs}: give --valid-fold.") from None

@@ -142,12 +142,21 @@ def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
 def refuse_table_options(file: str | Path, given: Mapping[str, Any]) -> None:
     """Refuse names of columns where a file has none."""
     for name in ("docid", "features", "weight"):
-        if given[name] is not None:
-            raise ParameterError(
-                f"--{name} {given[name]} names columns of CSV and parquet files, and {file} is "
-                f"read as LETOR text, which has none. Leave --{name} out"
-                + ("; of train and cv, or give a file." if name == "features" else ".")
-            )
+        if given[name] is None:
+            continue
+        begin = (
+            f"--{name} {given[name]} names columns of CSV and parquet files, and {file} is read as "
+            "LETOR text, which has none. "
+        )
+        if name != "features":
+            raise ParameterError(f"{begin}Leave --{name} out.")
+        chosen = Path(given[name])
+        if not chosen.exists() and (chosen.suffix or chosen.parent != Path()):
+            raise MissingFileError(chosen, f"there is no such file (--features {chosen}).")
+        raise ParameterError(
+            f"{begin}Features of LETOR text are chosen when a model is trained: train and cv take "
+            "--features FILE, a file with the number of one feature a line."
+        )
 
 
 def named_sets(given: Sequence[str]) -> dict[str, list[Path]]:

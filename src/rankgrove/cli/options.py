@@ -53,13 +53,21 @@ DocidColumn = Annotated[
         show_default="docid, where there is one",
     ),
 ]
+_FEATURES = "Columns to use as features, as in A,B,C, in CSV and parquet files."
 FeatureColumns = Annotated[
     str | None,
     typer.Option(
         "--features",
-        help="Columns to use as features, as in A,B,C, in CSV and parquet files. In train and cv "
-        "also a file with the number or name of one feature a line, of data of any form: the "
-        "model chooses them wherever it scores.",
+        help=_FEATURES,
+        show_default="all without another role",
+    ),
+]
+ChosenFeatures = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        help=_FEATURES + " Or a file with the number or name of one feature a line, for data of "
+        "any form: the model chooses them wherever it scores.",
         show_default="all without another role",
     ),
 ]
@@ -104,16 +112,16 @@ Strict = Annotated[
 Qrels = Annotated[
     Path | None, typer.Option(help="TREC judgements, to evaluate runs against as trec_eval does.")
 ]
+_SYSTEM = (
+    "SOURCE or NAME=SOURCE. SOURCE is the file of a model, feature:N (number or name; documents "
+    "where it is missing come last), or a file with one score a line{}. What a file holds shows in "
+    "its content; model:FILE and scores:FILE say it."
+)
 Systems = Annotated[
     list[str] | None,
-    typer.Option(
-        "--system",
-        "-s",
-        help="SOURCE or NAME=SOURCE. SOURCE is the file of a model, feature:N (number or name; "
-        "documents where it is missing come last), a file with one score a line, or with --qrels a "
-        "TREC run. What a file holds shows in its content; model:FILE and scores:FILE say it.",
-    ),
+    typer.Option("--system", "-s", help=_SYSTEM.format(", or with --qrels a TREC run")),
 ]
+ScoredSystems = Annotated[list[str] | None, typer.Option("--system", "-s", help=_SYSTEM.format(""))]
 MissingQueries = Annotated[
     str,
     typer.Option(
@@ -182,12 +190,17 @@ class Reading:
 _SOME = ("weight", "base_score", "strict")
 
 
-def reads_data(*also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads_data(
+    *also: str, chooses_features: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command, in place of its parameter `reading`, the options that make a `Reading`.
 
     Options of `_SOME` mean nothing to many commands, which take them only where `also` says.
+    With `chooses_features`, ``--features`` may also be a file.
     """
     hints = get_type_hints(Reading, include_extras=True)
+    if chooses_features:
+        hints["features"] = ChosenFeatures
     taken = [
         inspect.Parameter(
             one.name,
