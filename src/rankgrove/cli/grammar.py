@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 # By command: an option's old name and its new one; "" makes its value an argument. The names are
@@ -39,6 +40,14 @@ class Command(_FlagsInHelp, TyperCommand):
         """Parse arguments, old spellings replaced."""
         known = {name for param in self.get_params(ctx) for name in param.opts}
         return super().parse_args(ctx, in_new_spelling(self.name or "", args, known))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; where Ctrl-C ends it, and it does not say what was kept, nothing was."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("interrupted: nothing was kept.", err=True)
+            raise typer.Exit(130) from None
 
 
 class Group(_FlagsInHelp, TyperGroup):
