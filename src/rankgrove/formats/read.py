@@ -137,6 +137,12 @@ def _what(error: Exception) -> str:
         return "it is nested deeper than any model"
     if isinstance(error, MemoryError):
         return "a number in it asks for more memory than there is"
+    no_number = re.match(
+        r"could not convert string to float: (.+)|invalid literal.*: (.+)", str(error)
+    )
+    if no_number:
+        shown = no_number[1] or no_number[2]
+        return f"{shown[:80]} stands where a number should"
     if isinstance(error, ValueError | ArithmeticError):
         return str(error)[:200].rstrip(".")
     return "a value is lacking or of another type than models have"
