@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from rankgrove.errors import ParameterError
+
 # By command: an option's old name and its new one; "" makes its value an argument. The names are
 # read as the old ones where one of them is no option any more.
 OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {
@@ -20,6 +22,12 @@ OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {
     "combine": {"--model": "--out", "--out": "--scores-out", "-o": "--scores-out"},
     "report": {"--against": "--system", "-a": "--system", "--data": "", "-d": ""},
 }
+
+
+# Spellings that are taken without a word, and are not in the help text.
+ALIASES = {"--normalize": "--normalise"}
+# RankLib's options, which have no command before them.
+RANKLIB_OPTIONS = ("-train", "-load", "-rank", "-ranker", "-test", "-validate", "-metric2t")
 
 
 class _FlagsInHelp:
@@ -39,7 +47,8 @@ class Command(_FlagsInHelp, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments, old spellings replaced."""
         known = {name for param in self.get_params(ctx) for name in param.opts}
-        return super().parse_args(ctx, in_new_spelling(self.name or "", args, known))
+        usual = [_without_alias(arg, known) for arg in args]
+        return super().parse_args(ctx, in_new_spelling(self.name or "", usual, known))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; where Ctrl-C ends it, and it does not say what was kept, nothing was."""
@@ -52,6 +61,22 @@ class Command(_FlagsInHelp, TyperCommand):
 
 class Group(_FlagsInHelp, TyperGroup):
     """The commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; who writes them as RankLib has them is told how they are written."""
+        if args and args[0] in RANKLIB_OPTIONS:
+            raise ParameterError(
+                f"{args[0]} is an option of RankLib. Here a command comes first, as in 'rankgrove "
+                "train train.txt --valid vali.txt --ranker lambdamart --measure ndcg@10 --out "
+                "web.rg'; docs/howto/ranklib.md has every option of RankLib's with ours."
+            )
+        return super().parse_args(ctx, args)
+
+
+def _without_alias(arg: str, known: set[str]) -> str:
+    name, equals, value = arg.partition("=")
+    usual = ALIASES.get(name, name)
+    return usual + equals + value if usual in known else arg
 
 
 def in_new_spelling(command: str, args: list[str], known: set[str]) -> list[str]:
