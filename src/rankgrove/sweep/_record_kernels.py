@@ -30,7 +30,7 @@ class Slots(NamedTuple):
     far: np.ndarray
 
 
-def new_slots(n):
+def new_slots(n: int) -> Slots:
     """Return room for the groups of a query of `n` documents."""
     return Slots(*np.empty((4, n), np.int64))
 
