@@ -91,5 +91,6 @@ class MissingExtraError(RankgroveError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed. "
-            f"Install it with: pip install 'rankgrove[{extra}]'"
+            f"Install it with: pip install 'rankgrove[{extra}]' (in a checkout: pip install "
+            f"'.[{extra}]')"
         )

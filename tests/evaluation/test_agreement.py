@@ -40,6 +40,8 @@ def test_nothing_is_said_of_labels_and_conventions():
         assert "left out of 2 queries: 1 with equal scores by the second" in text
     found = rg.agreement([3, 2, 1, 3, 2, 1], [3, 1, 2, 5, 4, 3], data)
     assert len(str(found).splitlines()) == 3
+    nothing = str(rg.agreement([3, 2, 1, 3, 2, 1], [1] * 6, data)).splitlines()[-1]
+    assert nothing == "No value of kendall, spearman: every query is left out."
 
 
 def test_measures_that_need_judgements():

@@ -134,6 +134,7 @@ def test_all_queries_left_out():
     assert math.isnan(result.mean["ndcg@10"])
     assert "nan" in str(result)
     assert "1 with all labels equal" in str(result)
+    assert "No value of ndcg@10: every query is left out. Check the labels" in str(result)
     assert repr(result) == str(result)
     assert json.loads(result.to_json())["measures"][0]["mean"] is None
     only_relevant = rg.QueryDataset(None, [1, 1], qid=[1, 1])
@@ -382,6 +383,44 @@ def test_output_forms(scored, tmp_path):
         result.to_json(tmp_path / "no" / "folder.json")
     with pytest.raises(rg.DataError, match="is a folder"):
         result.to_json(tmp_path)
+
+
+def test_the_interval_of_dcg_is_not_below_0():
+    data = rg.QueryDataset(None, [4, 0, 0, 1, 0, 1], qid=[1, 1, 2, 2, 3, 3])
+    low, high = rg.evaluate([2.0, 1, 2, 1, 2, 1], data, "dcg@2").interval["dcg@2"]
+    assert low == 0.0
+    assert high > 15.0
+
+
+def test_ties_that_trec_eval_orders_otherwise():
+    data = rg.QueryDataset(None, [1, 0, 1, 0, 0, 1], qid=[1, 1, 2, 2, 3, 3])
+    scores = np.array([1.0, 1.0, 2.0, 1.0, -np.inf, -np.inf])
+    found = rg.evaluate(scores, data, "map", "trec")
+    line = "Equal scores in 1 query were ranked in the order of the rows; trec_eval ranks them by"
+    assert found.tied_queries == 1
+    assert line in str(found)
+    assert "Equal scores" not in str(rg.evaluate(scores, data, "map"))
+    assert "Equal scores" not in str(rg.evaluate(np.arange(6.0), data, "map", "trec"))
+    both = rg.compare({"a": scores, "b": np.arange(6.0)}, data, "map", "trec")
+    assert f"a: {line[0].lower()}{line[1:]}" in str(both)
+    assert "b: equal" not in str(both)
+    run, qrels = {"1": {"a": 1.0, "b": 1.0}}, {"1": {"a": 1, "b": 0}}
+    assert rg.evaluate(run, qrels, "map", "trec").tied_queries == 0
+
+
+def test_csv_has_no_noise_of_fractions():
+    data = rg.QueryDataset(None, [1, 1, 1, 0, 1, 0], qid=[1] * 6)
+    scores = -np.arange(6.0)
+    found = rg.evaluate(scores, data, ["f1@4", "ndcg@10"])
+    found.per_query["f1@4"][0] = 0.7999999999999999  # as some sums of fractions are rounded
+    ndcg = found.per_query["ndcg@10"][0]
+    cells = found.to_csv().splitlines()[1].split(",")
+    assert cells[:2] == ["1", "0.8"]
+    assert float(cells[2]) == pytest.approx(ndcg, rel=1e-12)
+    assert found.to_dict()["per_query"]["ndcg@10"] == [ndcg]
+    both = rg.compare({"a": scores, "b": -scores}, data, "ndcg@10")
+    both.per_query["a"][0] = 0.7999999999999999
+    assert both.to_csv().splitlines()[1].split(",")[1] == "0.8"
 
 
 def test_counts_and_figures_of_mq2008(data_dir):

@@ -115,7 +115,7 @@ ValidBaseScores = Annotated[
 ]
 
 
-@reads_data("weight", "base_score")
+@reads_data("weight", "base_score", chooses_features=True)
 def train(
     data: Data,
     out: Out,

@@ -9,7 +9,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
@@ -27,6 +27,9 @@ from rankgrove.evaluation.evaluate import (
     evaluation_of,
     judged_data,
     named_measures,
+    reasons_text,
+    short,
+    tied_text,
     usual_convention,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
@@ -76,6 +79,8 @@ class Comparison:
     convention : the convention from which parameters of the measure come that its name lacks
     missing : for runs, the judged queries that each lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
+    dropped : a dict from the id of a query that the measure leaves out to the reason
+    tied_queries : for every system, as in :class:`Evaluation`
     """
 
     measure: Measure
@@ -87,6 +92,8 @@ class Comparison:
     convention: str
     missing: dict[str, tuple[QueryId, ...]]
     missing_queries: str
+    dropped: dict[QueryId, str] = field(default_factory=dict)
+    tied_queries: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return str(self)
@@ -119,8 +126,9 @@ class Comparison:
                 f"{pair:<{pair_width}}  {c.difference:>+10.4f}  {interval:>20}  {counts:>15}  "
                 f"{t:>8}  {w:>8}  {r:>12}"
             )
-        n = self.query_ids.size
-        lines.append(f"{counted(n, 'query', 'queries')}; convention: {self.convention}")
+        lines.append(self._footer())
+        ties = {name: n for name, n in self.tied_queries.items() if n}
+        lines += [f"{name}: equal scores {tied_text(n)}." for name, n in ties.items()]
         return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
 
     def _repr_html_(self) -> str:
@@ -140,11 +148,19 @@ class Comparison:
         ]
         header = ["comparison", "difference", "95 % interval", "win/loss/tie"]
         header += ["p: t-test", "Wilcoxon", "randomisation"]
-        note = f"{counted(self.query_ids.size, 'query', 'queries')}; convention: {self.convention}"
+        note = self._footer()
         note += "; p corrected by Holm" if several else ""
         return html_table("Comparison", ["system", self.measure_name], means) + html_table(
             "", header, rows, note
         )
+
+    def _footer(self) -> str:
+        n = self.query_ids.size
+        text = f"{counted(n, 'query', 'queries')}; convention: {self.convention}"
+        if self.dropped:
+            total = counted(n + len(self.dropped), "query", "queries")
+            text += f"; left out of {total}: {reasons_text(self.dropped)}"
+        return text
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per contrast."""
@@ -168,14 +184,18 @@ class Comparison:
             "per_query": {name: values.tolist() for name, values in self.per_query.items()},
             "missing": {name: list(queries) for name, queries in self.missing.items()},
             "missing_queries": self.missing_queries,
+            "dropped": {str(qid): why for qid, why in self.dropped.items()},
         }
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the values of all queries and systems as CSV text, and write it to `path`."""
+        """Return the values of all queries and systems as CSV text, and write it to `path`.
+
+        Values are rounded to 12 significant digits.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
-        columns = [values.tolist() for values in self.per_query.values()]
+        columns = [[short(value) for value in values] for values in self.per_query.values()]
         writer.writerows(zip(self.query_ids.tolist(), *columns, strict=True))
         if path is not None:
             write_atomically(path, out.getvalue())
@@ -368,6 +388,8 @@ def _comparison(
         first.convention,
         {name: evaluation.missing for name, evaluation in evaluations.items()},
         first.missing_queries,
+        {qid: why for each in evaluations.values() for qid, why in each.dropped[measure].items()},
+        {name: evaluation.tied_queries for name, evaluation in evaluations.items()},
     )
 
 

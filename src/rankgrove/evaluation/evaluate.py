@@ -64,6 +64,8 @@ class Evaluation:
         labels play no part (:func:`agreement`)
     missing : for a run, the judged queries that it lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
+    tied_queries : by trec_eval's convention, the number of queries of a data set with equal scores,
+        which are ranked in the order of the rows and not by document id; 0 for a run
     """
 
     measures: dict[str, Measure]
@@ -75,6 +77,7 @@ class Evaluation:
     convention: str
     missing: tuple[QueryId, ...] = ()
     missing_queries: str = "zero"
+    tied_queries: int = 0
 
     def __repr__(self) -> str:
         return str(self)
@@ -88,6 +91,9 @@ class Evaluation:
             used = total - len(self.dropped[name])
             lines.append(f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}")
         lines += [self._note()] if self._note() else []
+        lines += self._without_value()
+        if self.tied_queries:
+            lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
@@ -114,16 +120,22 @@ class Evaluation:
         """Return a text about the queries left out, once if they are the same for all measures."""
         notes: dict[str, list[str]] = {}
         for name, dropped in self.dropped.items():
-            counts = Counter(dropped.values())
-            text = ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
-            if text:
-                notes.setdefault(text, []).append(name)
+            if dropped:
+                notes.setdefault(reasons_text(dropped), []).append(name)
         parts = []
         for text, names in notes.items():
             whom = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
             total = counted(self.query_ids.size, "query", "queries")
             parts.append(f"; left out of {total}: {text}{whom}")
         return "".join(parts)
+
+    def _without_value(self) -> list[str]:
+        """Return a line about measures without a mean, because they leave out every query."""
+        empty = [name for name, mean in self.mean.items() if math.isnan(mean)]
+        if not empty:
+            return []
+        remedy = " Check the labels, or give another convention." if self.convention else ""
+        return [f"No value of {', '.join(empty)}: every query is left out.{remedy}"]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per measure: name, definition, mean, interval, numbers of queries."""
@@ -172,14 +184,18 @@ class Evaluation:
         return text
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the per-query values as CSV text (empty cell: left out); write it to `path`."""
+        """Return the per-query values as CSV text (empty cell: left out); write it to `path`.
+
+        Values are rounded to 12 significant digits, which hides rounding errors of sums;
+        `per_query` and :meth:`to_json` have all digits.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
         columns = [values.tolist() for values in self.per_query.values()]
         for i, qid in enumerate(self.query_ids.tolist()):
             cells = [column[i] for column in columns]
-            writer.writerow([qid, *("" if math.isnan(cell) else repr(cell) for cell in cells)])
+            writer.writerow([qid, *("" if math.isnan(cell) else short(cell) for cell in cells)])
         if path is not None:
             write_atomically(path, out.getvalue())
         return out.getvalue()
@@ -189,6 +205,17 @@ def interval_text(interval: tuple[float, float]) -> str:
     """Return an interval as ``0.1000 - 0.3000``; for a single query, which has none, ``-``."""
     low, high = interval
     return "-" if math.isnan(low) else f"{low:6.4f} - {high:6.4f}"
+
+
+def reasons_text(dropped: Mapping[QueryId, str]) -> str:
+    """Return how many queries were left out, by reason: ``51 with all labels equal``."""
+    counts = Counter(dropped.values())
+    return ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
+
+
+def short(value: float) -> str:
+    """Return the shortest text of a value rounded to 12 significant digits."""
+    return repr(float(f"{value:.12g}"))
 
 
 def _plain(value: float) -> float | None:
@@ -325,6 +352,25 @@ def evaluation_of(
         *(named, data.query_ids, per_query, mean, interval, dropped, convention),
         missing=missing,
         missing_queries=missing_queries,
+        tied_queries=_tied_queries(dataset, scores) if convention == "trec" else 0,
+    )
+
+
+def _tied_queries(dataset: Judged, scores: np.ndarray) -> int:
+    """Return the number of queries of a data set whose retrieved documents have equal scores."""
+    if not isinstance(dataset, QueryDataset):  # a run is ranked as by trec_eval
+        return 0
+    order = np.lexsort((scores, dataset.query_of_row))
+    query, score = dataset.query_of_row[order], scores[order]
+    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1]) & (score[1:] > -math.inf)
+    return int(np.unique(query[1:][tied]).size)
+
+
+def tied_text(n_queries: int) -> str:
+    """Return a text: how documents with equal scores were ranked, unlike by trec_eval."""
+    return (
+        f"in {counted(n_queries, 'query', 'queries')} were ranked in the order of the rows; "
+        "trec_eval ranks them by document id, descending"
     )
 
 

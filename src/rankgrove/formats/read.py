@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,27 @@ _NAMED = {
 
 
 def kind_of(path: str | Path) -> str | None:
-    """Return the kind of model in a file: ``"rankgrove"``, the name of a reader, or None."""
+    """Return the kind of model in a file: ``"rankgrove"``, the name of a reader, or None.
+
+    A compressed model is ``"gzip"``, which is refused; other compressed files, such as data, are
+    not models.
+    """
     with told_errors(path, kind=ModelFileError), Path(path).open("rb") as file:
         head = file.read(HEAD)
+    if head.startswith(b"\x1f\x8b"):
+        return "gzip" if _kind_of_head(_unpacked(head)) else None
+    return _kind_of_head(head)
+
+
+def _unpacked(head: bytes) -> bytes:
+    """Return the beginning of the content of a gzip file; b"" if it is damaged."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error:
+        return b""
+
+
+def _kind_of_head(head: bytes) -> str | None:
     if head.startswith(b"PK\x03\x04"):
         return "rankgrove"
     begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -62,9 +81,7 @@ def _named(head: bytes, begin: bytes) -> str | None:
         return "xgboost text"
     if re.match(rb"\x80[\2-\5]|ccopy_reg\n|c?numpy|\(dp\d", head):
         return "pickle"
-    if head.startswith(b"version https://git-lfs"):
-        return "lfs"
-    return "gzip" if head.startswith(b"\x1f\x8b") else None
+    return "lfs" if head.startswith(b"version https://git-lfs") else None
 
 
 def _ranklib_kind(begin: bytes) -> str | None:
@@ -151,6 +168,12 @@ def _what(error: Exception) -> str:
         return "it is nested deeper than any model"
     if isinstance(error, MemoryError):
         return "a number in it asks for more memory than there is"
+    no_number = re.match(
+        r"could not convert string to float: (.+)|invalid literal.*: (.+)", str(error)
+    )
+    if no_number:
+        shown = no_number[1] or no_number[2]
+        return f"{shown[:80]} stands where a number should"
     if isinstance(error, ValueError | ArithmeticError):
         return str(error)[:200].rstrip(".")
     return "a value is lacking or of another type than models have"
