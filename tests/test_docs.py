@@ -133,7 +133,7 @@ def after_bagging(names, printed):
 
 # What a page's examples write into their folder, and what is true of them beyond that they run.
 WRITTEN = {
-    "README.md": ["web.rg", "other.rg", "best.rg", "scores.txt", "curve.png"],
+    "README.md": ["web.rg", "second.rg", "best.rg", "scores.txt", "curve.png"],
     "adaptation.md": ["small.rg"],
     "bagging.md": ["bag.rg", "trials.jsonl", "tuning.png", "small.rg", "pruning.png"],
     "combining.md": ["best.rg", "curve.png", "combined.txt"],
@@ -141,6 +141,7 @@ WRITTEN = {
     "formats.md": ["web.rg", "web.onnx", "web.json"],
     "howto/cluster.md": ["web.rg"],
     "howto/lightgbm-model.md": ["lightgbm.txt"],
+    "howto/ranklib.md": ["web.rg", "web.run", "queries.csv", "like-ranklib.rg"],
     "howto/little-data.md": ["big.rg", "adapted.rg", "tuned.rg"],
     "lambdamart.md": ["web.rg"],
     "mart.md": ["mcrank.rg"],

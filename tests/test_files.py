@@ -12,6 +12,12 @@ import rankgrove as rg
 from rankgrove.files import atomic_output, write_atomically
 
 
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    model = rg.MART(n_trees=1, min_leaf=1).fit([[1.0], [2.0]], [0, 1], qid=[1, 1])
+    with pytest.raises(rg.DataError, match=r"m\.rg cannot be written: the folder .*such does not"):
+        model.save(tmp_path / "no" / "such" / "m.rg")
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "a.txt"
     write_atomically(path, "one")

@@ -24,6 +24,7 @@ NAVIGATION = {
     "Begin": ["index", "tutorial"],
     "How-tos": [
         "howto/little-data",
+        "howto/ranklib",
         "howto/ndcg-differs",
         "howto/lightgbm-model",
         "howto/own-measure",

@@ -37,7 +37,9 @@ class UnknownParameterError(ParameterError, TypeError):
 
 
 class DataError(RankgroveError, ValueError):
-    """Data that cannot be used as given."""
+    """Data that cannot be used as given; ``row``: the row of a table, from 0, or None."""
+
+    row: int | None = None
 
 
 class ParseError(DataError):
@@ -89,5 +91,6 @@ class MissingExtraError(RankgroveError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed. "
-            f"Install it with: pip install 'rankgrove[{extra}]'"
+            f"Install it with: pip install 'rankgrove[{extra}]' (in a checkout: pip install "
+            f"'.[{extra}]')"
         )

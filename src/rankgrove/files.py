@@ -51,7 +51,11 @@ def told_errors(
             raise
         if isinstance(error, FileNotFoundError) and done == "read":
             raise MissingFileError(Path(path)) from None
-        raise kind(f"{path} cannot be {done}: {why(error)}.") from None
+        reason = why(error)
+        folder = real_path(path).parent
+        if isinstance(error, FileNotFoundError) and not folder.is_dir():
+            reason = f"the folder {Path(path).parent} does not exist; make it first"
+        raise kind(f"{path} cannot be {done}: {reason}.") from None
 
 
 @contextmanager

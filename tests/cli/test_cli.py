@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
+from rankgrove.cli.parameters import new_ranker
 from tests.command import COMMAND
 from tests.command import run as run_apart
 from tests.command import run_here as run
@@ -246,6 +247,15 @@ def test_params_of_other_rankers():
     assert mcrank["form"] == "classes"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("LambdaMART", "LambdaMART"), ("svmmap", "SVMMap"), ("Coordinate_Ascent", "CoordinateAscent")],
+)
+def test_names_of_rankers_in_any_case(name, kind):
+    assert type(new_ranker(name)).__name__ == kind
+    assert run("params", name)[0] == run("params", new_ranker(name).kind)[0]
+
+
 def test_params():
     out, _ = run("params")
     assert "n_leaves = 31" in out
@@ -269,8 +279,6 @@ def test_params():
         ("train test.txt --out m.rg --set n_leaves=many", "'n_leaves' parameter of LambdaMART"),
         ("train test.txt --out m.rg --ranker lambdamert", "did you mean 'lambdamart'"),
         ("train test.txt --out m.rg --ranker LambdaSMART", "--submodel FILE"),
-        ("train test.txt --out m.rg --ranker LambdaMART", "did you mean 'lambdamart'"),
-        ("train test.txt --out m.rg --ranker svmmap", "did you mean 'svm-map'"),
         ("train test.txt --out m.rg --ranker bagboo", "--ranker mart --models 45 --combine mean"),
         ("train test.txt --out m.rg --ranker bl-mart", "--ranker lambdamart --models 45"),
         ("train test.txt --out m.rg --ranker trada", "by 'rankgrove adapt'"),
@@ -282,7 +290,9 @@ def test_params():
             "train test.txt --quiet --out m --ranker mart --set loss=logistic --set relevant=9",
             "all rows (that have a weight) are of one class",
         ),
+        ("params marts", "The 'ranker' parameter of params must be one of"),
         ("params marts", "did you mean 'mart'"),
+        ("cv test.txt --ranker marts", "The 'ranker' parameter of cv must be one of"),
         ("train test.txt --out m.rg --config words.txt", "words.txt: not a TOML file"),
         ("train test.txt --out no/m.rg", "in a folder that exists: make it first. Got 'no/m.rg'"),
         ("train test.txt --out m.rg --set early_stopping=5", "needs validation data"),
@@ -305,7 +315,8 @@ def test_params():
         ("compare test.txt -s a=feature:1 -s a=feature:2", "Two systems are named 'a'"),
         ("compare -s a=feature:1 -s b=feature:2", "either the judged data or --qrels"),
         ("generate domains --out a.txt", "--target-out"),
-        ("generate artificial --out no/where.txt", "where.txt"),
+        ("generate artificial --out no/where.txt", "the folder no does not exist; make it first"),
+        ("evaluate test.txt -s feature:1 --per-query a/b/c.csv", "the folder a/b does not"),
         ("generate artificial --labels odd --out a.txt", "labels"),
     ],
 )

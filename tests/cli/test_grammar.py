@@ -98,3 +98,18 @@ def test_flags_have_no_type_in_help(command):
     out, _ = run(*([command] if command else []), "--help")
     assert "<bool>" not in out
     assert "BOOLEAN" not in out
+
+
+@pytest.mark.parametrize("option", [["--normalize", "zscore"], ["--normalize=zscore"]])
+def test_the_other_spelling_of_normalise(folder, option):
+    _, told = run("train", "train.txt", *QUICK, *option, "--out", "z.rg", cwd=folder)
+    assert "hint" not in told
+    assert rg.load(folder / "z.rg").normalise == "zscore"
+    assert "normalize" not in run("train", "--help")[0]
+    assert "No such option" in run("rank", "vali.txt", "--normalize", "sum", status=2)[1]
+
+
+def test_options_of_ranklib(folder):
+    _, told = run("-train", "train.txt", "-ranker", "6", "-save", "m.txt", cwd=folder, status=2)
+    assert told.startswith("error: -train is an option of RankLib. Here a command comes first")
+    assert "docs/howto/ranklib.md" in told

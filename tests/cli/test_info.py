@@ -37,6 +37,11 @@ def test_every_ranker(kind, parts, tmp_path):
     assert "features: 4, without names" in out
     assert "parameters: " in out
     found = described(tmp_path / "m.rg")
+    of_trees = {"lambdamart", "mart", "gbrank", "rankboost", "frank", "randomforest"}
+    units = {"coordinate-ascent": "passes", "crr": "epochs", "mcrank": "rounds"}
+    for one in found["training record"]:
+        assert (one["unit"] == "trees") == (kind in of_trees)
+        assert one["unit"] == units.get(kind, one["unit"])
     if found["training record"]:
         (one, *_) = found["training record"]
         assert f"valid {one['measure']}" in out

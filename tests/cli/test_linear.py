@@ -60,7 +60,7 @@ def test_params_is_a_file_that_train_takes(folder, name):
         ("--ranker smoothrank --measure map", "map is none of them"),
         ("--ranker coordinate-ascent --set search=stepps", "did you mean 'steps'"),
         ("--ranker crr --set early_stopping=3", "early_stopping needs validation data"),
-        ("--ranker rank-svm", "did you mean 'ranksvm'"),
+        ("--ranker ranksvmm", "did you mean 'ranksvm'"),
     ],
 )
 def test_mistakes_are_said_in_one_line(folder, words, message):

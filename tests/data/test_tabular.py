@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import rankgrove as rg
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.tabular import dataset_from_frame, read_table
 from rankgrove.errors import DataError, MissingExtraError, ParseError
@@ -49,6 +50,21 @@ FRAMES = {
 @pytest.fixture(params=list(FRAMES))
 def make(request):
     return FRAMES[request.param]
+
+
+def test_a_text_column_of_a_table_that_is_fitted_on():
+    """The class is a public one, and the advice one that `fit` can follow."""
+    frame = pandas.DataFrame({"bm25": [1.0, 2.0], "title": ["rain", "sun"]})
+    with pytest.raises(
+        rg.DataError, match=r"'title' holds .*, such as 'rain' in row 0: drop it"
+    ) as e:
+        rg.LambdaMART(n_trees=1).fit(frame, [0, 1], qid=[1, 1])
+    assert type(e.value) is rg.DataError
+    assert e.value.row == 0
+    assert "--features" not in str(e.value)
+    model = rg.LambdaMART(n_trees=1).fit(frame[["bm25"]], [0, 1], qid=[1, 1])
+    with pytest.raises(rg.DataError, match=r"'title' holds .*: drop it"):
+        model.predict(frame)
 
 
 def test_frames_of_all_kinds(make):

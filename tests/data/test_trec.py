@@ -71,6 +71,8 @@ GOOD = b"1 Q0 d1 1 2.5 t\n"
         (b"1 Q0 d2 2 inf t\n", 1, "a finite number"),
         (b"1 Q0 d2 2 1_0 t\n", 1, "a finite number"),
         (GOOD + GOOD, 2, "'d1' stands twice in query '1'"),
+        (b"1 Q0 d1 1 2.5 t\r1 Q0 d2 2 1.5 t\r", 1, "carriage return without a line feed"),
+        (GOOD + b"# made today\r1 Q0 d2 2 1.5 t\n", 2, "carriage return without a line feed"),
         (b"", None, "no lines"),
         (b" \n\n", None, "no lines"),
         (GOOD + b"1 Q0 d\xff 1 2.5 t\n", 2, "not a text file.*0xff"),
@@ -95,10 +97,11 @@ def test_bad_runs(tmp_path, content, line, message):
         ("1 0 d1\n", ":1: a line must have 4 fields, 'qid iteration docid grade'"),
         ("1 0 d1 1\n1 0 d2 1.5\n", ":2: a grade must be a whole number. Got '1.5'"),
         ("1 0 d1 1\n1 0 d1 1\n", ":2: the document 'd1' stands twice"),
+        ("1 0 d1 1\r1 0 d2 1\r", ":1: lines end in a carriage return without a line feed"),
     ],
 )
 def test_bad_qrels(tmp_path, content, message):
-    (tmp_path / "q").write_text(content)
+    (tmp_path / "q").write_bytes(content.encode())
     with pytest.raises(ParseError, match=message):
         read_qrels(tmp_path / "q")
 

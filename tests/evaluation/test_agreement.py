@@ -31,6 +31,19 @@ def test_two_runs():
         rg.agreement(first, {"9": {"a": 1.0}})
 
 
+def test_nothing_is_said_of_labels_and_conventions():
+    data = rg.QueryDataset(None, np.zeros(6), qid=[1, 1, 1, 2, 2, 2])
+    found = rg.agreement([3, 2, 1, 3, 2, 1], [3, 1, 2, 5, 5, 5], data)
+    for text in (str(found), found._repr_html_()):
+        assert "label" not in text
+        assert "convention" not in text
+        assert "left out of 2 queries: 1 with equal scores by the second" in text
+    found = rg.agreement([3, 2, 1, 3, 2, 1], [3, 1, 2, 5, 4, 3], data)
+    assert len(str(found).splitlines()) == 3
+    nothing = str(rg.agreement([3, 2, 1, 3, 2, 1], [1] * 6, data)).splitlines()[-1]
+    assert nothing == "No value of kendall, spearman: every query is left out."
+
+
 def test_measures_that_need_judgements():
     with pytest.raises(rg.ParameterError, match=r"others need judgements. Got 'map'"):
         rg.agreement({}, {}, measures="map")

@@ -137,6 +137,17 @@ def test_all_pairs_and_output(systems, tmp_path):
     assert result.to_pandas().shape[0] == 3
 
 
+def test_queries_that_the_measure_leaves_out():
+    data = rg.QueryDataset(None, [1, 0, 0, 0, 2, 1], qid=[1, 1, 2, 2, 3, 3])
+    scores = {"a": [1.0, 2, 3, 4, 5, 6], "b": [2.0, 1, 3, 4, 6, 5]}
+    result = rg.compare(scores, data, "map")
+    assert result.dropped == {2: "all labels equal"}
+    assert "2 queries; convention: papers; left out of 3 queries: 1 with all" in str(result)
+    assert "left out of 3 queries: 1 with all labels equal" in result._repr_html_()
+    assert result.to_dict()["dropped"] == {"2": "all labels equal"}
+    assert "left out" not in str(rg.compare(scores, data, "map", "letor"))
+
+
 def test_runs(tmp_path):
     qrels = rg.Qrels({"1": {"a": 1, "b": 0}, "2": {"a": 1, "b": 0}, "3": {"a": 1}})
     good = rg.Run({"1": {"a": 2.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}}, name="good")

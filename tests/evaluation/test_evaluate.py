@@ -134,6 +134,7 @@ def test_all_queries_left_out():
     assert math.isnan(result.mean["ndcg@10"])
     assert "nan" in str(result)
     assert "1 with all labels equal" in str(result)
+    assert "No value of ndcg@10: every query is left out. Check the labels" in str(result)
     assert repr(result) == str(result)
     assert json.loads(result.to_json())["measures"][0]["mean"] is None
     only_relevant = rg.QueryDataset(None, [1, 1], qid=[1, 1])
@@ -161,6 +162,66 @@ def test_bad_input(scored):
         rg.evaluate(rg.Run({"1": {"a": 1.0}}, name="r"), data, "map")
 
 
+def test_one_query_has_no_interval():
+    data = rg.QueryDataset(None, [1, 0], qid=[1, 1])
+    found = rg.evaluate([2.0, 1.0], data, "map")
+    assert str(found).splitlines()[1] == "map      1.0000                -         1"
+    assert "<td" in found._repr_html_()
+    assert "nan" not in found._repr_html_()
+    both = rg.compare({"a": [2.0, 1.0], "b": [1.0, 2.0]}, data, "map")
+    assert "nan" not in str(both) + both._repr_html_()
+
+
+def test_a_bad_convention_names_the_function_that_was_called():
+    data = rg.QueryDataset(None, [1, 0], qid=[1, 1])
+    for call, name in (
+        (lambda: rg.evaluate([2.0, 1.0], data, "map", convention="trex"), "evaluate"),
+        (lambda: rg.compare({"a": [1, 2], "b": [2, 1]}, data, "map", convention="trex"), "compare"),
+        (lambda: rg.report([2.0, 1.0], data, "map", convention="trex"), "report"),
+        (lambda: rg.measure("map", convention="trex"), "measure"),
+    ):
+        with pytest.raises(rg.ParameterError, match=f"'convention' parameter of {name} must be"):
+            call()
+
+
+def test_ids_of_other_types_are_told():
+    run, qrels = {1: {"a": 1.0}, 2: {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}}
+    for missing_queries in ("zero", "drop"):
+        with pytest.raises(
+            rg.DataError, match=r"no query in common: an id is 1 \(int\) in the run"
+        ):
+            rg.evaluate(run, qrels, "map", missing_queries=missing_queries)
+    with pytest.raises(rg.DataError, match=r"'9'\) and the qrels .* in common\.$"):
+        rg.evaluate({"9": {"a": 1.0}}, qrels, "map")
+
+
+def test_data_of_a_model():
+    """A data set, or (X, y, qid) as `valid` has it; a bare table is no qrels to a model."""
+    import pandas as pd
+
+    data = rg.make_artificial(20, seed=1)
+    X, y, qid = np.asarray(data.X), data.y, data.qid
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    model = rg.LambdaMART(n_trees=2).fit(table, y, qid=qid)
+    found = rg.evaluate(model, (table, y, qid), "ndcg@10")
+    assert found.mean == rg.evaluate(model, data, "ndcg@10").mean
+    assert found.convention == "papers"
+    assert rg.evaluate(X[:, 0], (X, y, qid), "map").convention == "papers"
+    both = rg.compare({"model": model, "x0": X[:, 0]}, (X, y, qid), "ndcg@10")
+    assert both.mean["model"] == found.mean["ndcg@10"]
+    with pytest.raises(rg.DataError, match="the names of the training data"):
+        rg.evaluate(model, (table[table.columns[::-1]], y, qid), "ndcg@10")
+    table = table.assign(qid=qid, label=y)
+    for call in (
+        lambda: rg.evaluate(model, table, "map"),
+        lambda: rg.compare({"a": model, "b": model}, table, "map"),
+    ):
+        with pytest.raises(
+            rg.DataError, match=r"a model ranks a QueryDataset.*from_frame.*Got Dat"
+        ):
+            call()
+
+
 def test_queries_that_a_run_lacks(recwarn):
     run, qrels = {"q1": {"a": 1.0}}, {"q1": {"a": 1, "b": 0}, "q2": {"c": 1, "d": 0}}
     names = ["map", "auc", "ndcg@10"]
@@ -182,9 +243,67 @@ def test_a_lacking_query_with_nothing_relevant_stays_left_out():
     run = {"q1": {"a": 1.0, "b": 0.0}}
     qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}}
     with pytest.warns(UserWarning, match="The run lacks 1 of 2"):
-        found = rg.evaluate(run, qrels, "map")
+        found = rg.evaluate(run, qrels, "map", "papers")
     assert found.mean == {"map": 1.0}
     assert found.dropped["map"] == {"q2": "all labels equal"}
+
+
+CONVENTIONS = ["papers", "letor", "trec", "yahoo", "lightgbm", "sklearn", "ranklib"]
+
+
+@pytest.mark.filterwarnings("ignore:.* lacks 95")
+@pytest.mark.parametrize("convention", [None, *CONVENTIONS])
+def test_lacking_queries_count_0_by_every_convention(convention):
+    qrels = {f"q{i}": {f"rel{i}": 1} for i in range(100)}
+    part = {f"q{i}": {f"rel{i}": 1.0, "y": 0.5} for i in range(5)}
+    names = ["mrr", "ndcg@1", "map", "auc", "pairs", "kendall", "accuracy", "bpref"]
+    found = rg.evaluate(part, qrels, names, convention)
+    assert found.mean == pytest.approx(dict.fromkeys(names, 0.05))
+    assert not any(found.dropped.values())
+    full = {f"q{i}": {"y": 1.0, f"rel{i}": 0.5} for i in range(100)}
+    both = rg.compare({"part": part, "full": full}, qrels, "mrr", convention)
+    assert both.mean == pytest.approx({"part": 0.05, "full": 0.5})
+    assert both.query_ids.size == 100
+
+
+@pytest.mark.parametrize("convention", [None, *CONVENTIONS])
+def test_a_query_whose_only_judged_document_is_relevant_and_found_alone(convention):
+    names = ["mrr", "ndcg@1", "map", "auc", "pairs", "kendall", "spearman", "accuracy"]
+    found = rg.evaluate({"q1": {"d1": 1.0}}, {"q1": {"d1": 1}}, names, convention)
+    assert found.mean == pytest.approx(dict.fromkeys(names, 1.0))
+
+
+@pytest.mark.filterwarnings("ignore:The run lacks")
+def test_which_queries_count_depends_on_the_judgements_alone():
+    """Whatever is retrieved, one query counts, and the one with nothing relevant never does."""
+    qrels = {"q": {"a": 2, "b": 1}, "none": {"c": 0}}
+    names = ["map", "ndcg@10", "auc", "pairs", "spearman", "accuracy"]
+    for retrieved in ([], ["a"], ["a", "b"], ["x"], ["a", "x"]):
+        documents = {docid: -float(i) for i, docid in enumerate(retrieved)}
+        run = {"q": documents, "none": {"x": 1.0}} if documents else {"none": {"x": 1.0}}
+        found = rg.evaluate(run, qrels, names, "papers")
+        for name in names:
+            assert list(found.dropped[name]) == ["none"], (retrieved, name)
+
+
+def test_the_convention_of_runs_is_trec_unless_said_otherwise():
+    run, qrels = {"1": {"a": 2.0, "b": 1.0}}, {"1": {"a": 1, "b": 2}}
+    found = rg.evaluate(run, qrels, "ndcg@10")
+    assert found.convention == "trec"
+    assert found.mean == rg.evaluate(run, qrels, "ndcg@10", "trec").mean
+    assert found.mean != rg.evaluate(run, qrels, "ndcg@10", "papers").mean
+    assert rg.compare({"a": run, "b": run}, qrels, "map").convention == "trec"
+    data = rg.QueryDataset(None, [1, 0], qid=[1, 1])
+    assert rg.evaluate([2, 1], data, "map").convention == "papers"
+    assert rg.compare({"a": [2, 1], "b": [1, 2]}, data, "map").convention == "papers"
+
+
+def test_lacking_queries_without_relevant_documents_are_not_said_to_count():
+    qrels = {"1": {"a": 1, "b": 0}, "2": {"c": 1}, "3": {"d": 0}}
+    with pytest.warns(UserWarning, match="which count 0, but for 1 without a relevant document"):
+        rg.evaluate({"1": {"a": 1.0}}, qrels, "map", "papers")
+    with pytest.warns(UserWarning, match="1 of 3 .*, which is left out: no document is relevant"):
+        rg.evaluate({"1": {"a": 1.0}, "2": {"c": 1.0}}, qrels, "map", "papers")
 
 
 RUN = {"1": {"a": 0.5, "b": 2.0}, "2": {"a": 1.5, "c": 1.0}}
@@ -264,6 +383,44 @@ def test_output_forms(scored, tmp_path):
         result.to_json(tmp_path / "no" / "folder.json")
     with pytest.raises(rg.DataError, match="is a folder"):
         result.to_json(tmp_path)
+
+
+def test_the_interval_of_dcg_is_not_below_0():
+    data = rg.QueryDataset(None, [4, 0, 0, 1, 0, 1], qid=[1, 1, 2, 2, 3, 3])
+    low, high = rg.evaluate([2.0, 1, 2, 1, 2, 1], data, "dcg@2").interval["dcg@2"]
+    assert low == 0.0
+    assert high > 15.0
+
+
+def test_ties_that_trec_eval_orders_otherwise():
+    data = rg.QueryDataset(None, [1, 0, 1, 0, 0, 1], qid=[1, 1, 2, 2, 3, 3])
+    scores = np.array([1.0, 1.0, 2.0, 1.0, -np.inf, -np.inf])
+    found = rg.evaluate(scores, data, "map", "trec")
+    line = "Equal scores in 1 query were ranked in the order of the rows; trec_eval ranks them by"
+    assert found.tied_queries == 1
+    assert line in str(found)
+    assert "Equal scores" not in str(rg.evaluate(scores, data, "map"))
+    assert "Equal scores" not in str(rg.evaluate(np.arange(6.0), data, "map", "trec"))
+    both = rg.compare({"a": scores, "b": np.arange(6.0)}, data, "map", "trec")
+    assert f"a: {line[0].lower()}{line[1:]}" in str(both)
+    assert "b: equal" not in str(both)
+    run, qrels = {"1": {"a": 1.0, "b": 1.0}}, {"1": {"a": 1, "b": 0}}
+    assert rg.evaluate(run, qrels, "map", "trec").tied_queries == 0
+
+
+def test_csv_has_no_noise_of_fractions():
+    data = rg.QueryDataset(None, [1, 1, 1, 0, 1, 0], qid=[1] * 6)
+    scores = -np.arange(6.0)
+    found = rg.evaluate(scores, data, ["f1@4", "ndcg@10"])
+    found.per_query["f1@4"][0] = 0.7999999999999999  # as some sums of fractions are rounded
+    ndcg = found.per_query["ndcg@10"][0]
+    cells = found.to_csv().splitlines()[1].split(",")
+    assert cells[:2] == ["1", "0.8"]
+    assert float(cells[2]) == pytest.approx(ndcg, rel=1e-12)
+    assert found.to_dict()["per_query"]["ndcg@10"] == [ndcg]
+    both = rg.compare({"a": scores, "b": -scores}, data, "ndcg@10")
+    both.per_query["a"][0] = 0.7999999999999999
+    assert both.to_csv().splitlines()[1].split(",")[1] == "0.8"
 
 
 def test_counts_and_figures_of_mq2008(data_dir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import lightgbm
@@ -107,6 +108,47 @@ def test_lightgbm_has_the_same_numbers(tmp_path):
         found = rg.explain(own, data, n_threads=n_threads)
         np.testing.assert_allclose(found.contributions, wanted[:, :-1], rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(found.base, wanted[:, -1], rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.parametrize("objective", ["regression", "lambdarank"])
+@pytest.mark.parametrize("form", ["txt", "json"])
+def test_lightgbm_has_the_same_numbers_where_zero_is_missing(tmp_path, objective, form):
+    """Splits that become several in a row keep the shares of rows on either side."""
+    x, y, data = some_data()
+    x = np.where(np.isnan(x), 0.0, x).astype(float) + 0.3 * (x > 1.0)
+    data = rg.QueryDataset(x, data.y, data.qid)
+    settings = {"objective": objective, "num_leaves": 12, "zero_as_missing": True, "verbose": -1}
+    labels = y if objective == "regression" else data.y
+    given = lightgbm.Dataset(x, labels, group=[30] * 50)
+    model = lightgbm.train({**settings, "num_threads": 1}, given, 20)
+    path = tmp_path / "m"
+    if form == "txt":
+        model.save_model(path)
+    else:
+        path.write_text(json.dumps(model.dump_model()))
+    own = rg.load(path)
+    assert own.ensemble_.n_leaves > 240  # some became larger
+    found = rg.explain(own, data)
+    wanted = model.predict(np.asarray(data.X, float), pred_contrib=True)
+    np.testing.assert_allclose(found.contributions, wanted[:, :-1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.base, wanted[:, -1], rtol=1e-9, atol=1e-12)
+    gain = model.feature_importance("gain")
+    np.testing.assert_allclose(own.feature_importance("gain"), gain / gain.sum(), rtol=1e-5)
+
+
+def test_of_a_random_forest_they_sum_to_the_mean_of_its_trees(tmp_path):
+    """LightGBM's sum to the sum of the trees, which its `predict` divides by their number."""
+    x, y, data = some_data()
+    settings = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.7, "verbose": -1}
+    model = lightgbm.train(settings, lightgbm.Dataset(x.astype(float), y), 8)
+    model.save_model(tmp_path / "forest.txt")
+    own = rg.load(tmp_path / "forest.txt")
+    found = rg.explain(own, data)
+    theirs = model.predict(x.astype(float), pred_contrib=True)
+    np.testing.assert_allclose(8 * found.contributions, theirs[:, :-1], rtol=1e-9, atol=1e-12)
+    total = found.contributions.sum(axis=1) + found.base
+    np.testing.assert_allclose(total, model.predict(x.astype(float)), rtol=1e-9)
+    np.testing.assert_allclose(total, own.predict(data), rtol=1e-9)
 
 
 @pytest.mark.parametrize("objective", ["reg:squarederror", "rank:ndcg"])

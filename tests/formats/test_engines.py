@@ -14,6 +14,7 @@ import rankgrove as rg
 from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.formats import ranklib, solr
 from rankgrove.formats.write import Labels, encode
+from tests.command import run_here as run
 from tests.formats.made import random_ensemble, rows_for, same_trees, walked
 from tests.reference import formats as mirrored
 
@@ -181,6 +182,40 @@ def test_a_solr_model_that_others_wrote(tmp_path, caplog):
     path.write_text(json.dumps(document))
     with pytest.raises(ModelFileError, match=r"it is Solr's LinearModel; of Solr's models"):
         rg.load(path)
+
+
+def test_solrs_features_without_names_are_taken_by_number(tmp_path, caplog):
+    """The file lists used features alone; text has all columns."""
+    X = np.random.default_rng(1).normal(size=(60, 12)).astype(np.float32)
+    y = (X[:, 4] > 0).astype(int) + (X[:, 10] > 0.3)
+    rg.write_letor(rg.QueryDataset(X, y, qid=np.repeat(np.arange(6), 10)), tmp_path / "d.txt")
+    data = rg.read_letor(tmp_path / "d.txt")
+    model = rg.LambdaMART(n_trees=4, n_leaves=3, min_leaf=2).fit(data)
+    path = tmp_path / "m.json"
+    rg.convert(model, path, to="solr")
+    names = [one["name"] for one in json.loads(path.read_text())["features"]]
+    assert names != [f"f{j + 1}" for j in range(len(names))]
+    caplog.clear()
+    again = rg.load(path)
+    assert not caplog.text
+    np.testing.assert_allclose(again.predict(data), model.predict(data), rtol=1e-6)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-6)
+    again.save(tmp_path / "m.rg")
+    np.testing.assert_array_equal(rg.load(tmp_path / "m.rg").predict(data), again.predict(data))
+
+    names = [f"name{j}" for j in range(12)]
+    rg.convert(model, path, to="solr", features=names)
+    listed = [one["name"] for one in json.loads(path.read_text())["features"]]
+    caplog.clear()
+    again = rg.load(path)
+    assert f"({listed[0]} is column 1, {listed[1]} is column 2" in caplog.text
+    with pytest.raises(rg.DataError, match=rf"names .* features \({listed[0]}, .* text has 12"):
+        again.predict(data)
+    _, said = run("evaluate", "d.txt", "-s", "m.json", cwd=tmp_path, status=2)
+    assert "which is which is not known" in said
+    columns = [names.index(name) for name in listed]
+    named = rg.QueryDataset(X[:, columns], y, data.qid, feature_names=listed)
+    np.testing.assert_allclose(again.predict(named), model.predict(data), rtol=1e-6)
 
 
 def test_solrs_thresholds_are_ours_wherever_they_can_be():

@@ -401,3 +401,32 @@ def test_rankings_of_long_queries_are_sorted(n):
     for scores in (rng.normal(size=n), rng.integers(0, 5, n) * 1.0, np.arange(n) * 1.0):
         ranking = rank(scores, np.array([0, n]), 1)
         np.testing.assert_array_equal(ranking.order, np.argsort(-scores, kind="stable"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("P_10", "p@10"),
+        ("P.5", "p@5"),
+        ("ndcg_cut_10", "ndcg@10"),
+        ("ndcg_cut.20", "ndcg@20"),
+        ("map_cut_10", "map@10"),
+        ("recall_100", "recall@100"),
+        ("success_1", "success@1"),
+        ("recip_rank", "mrr"),
+        ("Rprec", "rprec"),
+        ("infAP", "infap"),
+        ("bpref", "bpref"),
+        ("gm_map", "gmap"),
+        ("P_10[relevant=2]", "p@10[relevant=2]"),
+    ],
+)
+def test_names_of_trec_eval(theirs, ours):
+    assert rg.measure(theirs) == rg.measure(ours)
+    assert rg.measure(theirs, "trec") == rg.measure(ours, "trec")
+
+
+@pytest.mark.parametrize("name", ["iprec_at_recall_0.10", "P_0", "ndcg_cut", "P_x", "set_P"])
+def test_names_of_trec_eval_that_there_are_not(name):
+    with pytest.raises(rg.ParameterError):
+        rg.measure(name)

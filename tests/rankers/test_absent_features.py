@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 
+import lightgbm as lgb
 import numpy as np
 import pytest
 import scipy.sparse
+import xgboost as xgb
 
 import rankgrove as rg
 from rankgrove.model.store import read_model, write_model
@@ -71,20 +73,14 @@ def test_the_service_scores_a_document_as_a_file_does(folder, absent):
     assert model.absent_ == absent
     expected = run("rank", "of4.txt", "--model", f"{absent}.rg", cwd=folder)[0]
     expected = np.array(expected.split(), float)
-    rows = [
-        line.split(" #")[0].split()[2:] for line in (folder / "of4.txt").read_text().splitlines()
-    ]
-    documents = [
-        {"features": {f"f{pair.split(':')[0]}": float(pair.split(":")[1]) for pair in row}}
-        for row in rows
-    ]
+    documents = documents_of(folder)
     files = {"m": folder / f"{absent}.rg"}
 
     def asked(**options):
         with Client(Service(files, watch=0, **options).app()) as client:
             assert client.get("/models/m").json()["absent"] == options.get("absent", absent)
             answer = client.post("/rank", json.dumps({"documents": documents}).encode()).json()
-        scores = np.empty(len(rows))
+        scores = np.empty(len(documents))
         scores[answer["ids"]] = answer["scores"]
         return scores
 
@@ -93,6 +89,17 @@ def test_the_service_scores_a_document_as_a_file_does(folder, absent):
     assert np.array_equal(asked(absent=other), model.predict(other_reading(folder, other)))
     if absent == "missing":  # without missing values in training, they go where zeros go
         assert not np.array_equal(asked(absent=other), expected)
+
+
+def documents_of(folder):
+    """Return the rows of the text as documents that leave out what a row does not mention."""
+    rows = [
+        line.split(" #")[0].split()[2:] for line in (folder / "of4.txt").read_text().splitlines()
+    ]
+    return [
+        {"features": {f"f{pair.split(':')[0]}": float(pair.split(":")[1]) for pair in row}}
+        for row in rows
+    ]
 
 
 def other_reading(folder, absent):
@@ -158,6 +165,81 @@ def test_every_kind_keeps_it(folder, tmp_path, ranker):
     model = ranker.fit(rg.read_letor(folder / "of4.txt", absent="missing"))
     model.save(tmp_path / "m.rg")
     assert rg.load(tmp_path / "m.rg").absent_ == "missing"
+
+
+def foreign_file(kind, folder, path):
+    """Write another library's model of the text's features, zeros or NaN where it names none."""
+    library, _, absent = kind.partition(" ")
+    data = rg.read_letor(folder / "of4.txt", absent=absent or "zero")
+    X, group = np.array(data.X), np.diff(data.query_ptr)
+    if library.startswith("lightgbm"):
+        params = {"objective": "lambdarank", "verbose": -1, "num_leaves": 4, "min_data_in_leaf": 3}
+        params["zero_as_missing"] = library.endswith("0")
+        lgb.train(params, lgb.Dataset(X, data.y, group=group), 5).save_model(path)
+    elif library in ("xgboost", "exact", "dump"):
+        matrix = xgb.DMatrix(X, data.y)
+        matrix.set_group(group)
+        method = "exact" if library == "exact" else "hist"
+        booster = xgb.train({"max_depth": 3, "tree_method": method}, matrix, 5)
+        if library == "dump":
+            booster.dump_model(path, dump_format="json")
+        else:
+            booster.save_model(path)
+    else:
+        rg.convert(quick().fit(data), path, to=library)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("lightgbm zero", "lightgbm missing", "lightgbm0 zero"),
+        *("xgboost zero", "xgboost missing", "exact zero", "exact missing"),
+        *("dump zero", "dump missing", "ranklib zero", "solr zero"),
+    ],
+)
+def test_other_libraries_models_have_one_rule(folder, tmp_path, kind):
+    """As their files tell: the same in a file, the service and Python, and overridable."""
+    own = kind.startswith(("ranklib", "solr"))
+    path = tmp_path / f"m.{'txt' if 'lightgbm' in kind or 'ranklib' in kind else 'json'}"
+    foreign_file(kind, folder, path)
+    model, absent = rg.load(path), kind.split()[1]
+    assert model.absent_ == absent
+    model.save(tmp_path / "m.rg")
+    assert rg.load(tmp_path / "m.rg").absent_ == absent
+    in_python = model.predict(rg.read_letor(folder / "of4.txt", absent=absent))
+    for reading in ([], ["--absent", "zero"], ["--absent", "missing"]):
+        out = run("rank", folder / "of4.txt", "--model", path, *reading)[0]
+        meant = (reading or [absent])[-1]
+        wanted = model.predict(other_reading(folder, meant)[:, : model.n_features_in_])
+        assert np.array_equal(np.array(out.split(), float), wanted)
+        if not reading:
+            assert np.array_equal(wanted, in_python)
+    documents = documents_of(folder)
+    if own and model.n_features_in_ < 4:
+        documents = [{"features": {n: v for n, v in d["features"].items() if n < "f4"}}
+                     for d in documents]  # fmt: skip
+    with Client(Service({"m": path}, watch=0).app()) as client:
+        assert client.get("/models/m").json()["absent"] == absent
+        answer = client.post("/rank", json.dumps({"documents": documents}).encode()).json()
+    scores = np.empty(len(documents))
+    scores[answer["ids"]] = answer["scores"]
+    assert np.array_equal(scores, in_python)
+
+
+@pytest.mark.parametrize("to", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("absent", ["zero", "missing"])
+def test_it_is_kept_in_other_libraries_files(folder, tmp_path, to, absent):
+    path = tmp_path / ("m.txt" if to == "lightgbm" else "m.json")
+    rg.convert(rg.load(folder / f"{absent}.rg"), path, to=to)
+    again = rg.load(path)
+    assert again.absent_ == absent
+    X = other_reading(folder, absent)
+    if to == "lightgbm":
+        theirs = lgb.Booster(model_file=path).predict(X)
+    else:
+        booster = xgb.Booster(model_file=path)
+        theirs = booster.predict(xgb.DMatrix(X), output_margin=True)
+    assert np.array_equal(again.predict(X).astype(theirs.dtype), theirs)
 
 
 # -- how many features there are ------------------------------------------------------------------

@@ -69,6 +69,65 @@ def test_it_is_a_ranker_like_others(name, models, sets, tmp_path):
         rg.TreeRanker().predict(test)
 
 
+def fitted_objects(train, valid):
+    """Return models of other libraries as they are after training, some stopped early."""
+    X, y, sizes = np.asarray(train.X), train.y.astype(int), np.diff(train.query_ptr)
+    params = {"objective": "lambdarank", "verbose": -1, "num_leaves": 8, "min_data_in_leaf": 5}
+    matrix = xgb.DMatrix(X, y)
+    matrix.set_group(sizes)
+    held = [(np.asarray(valid.X), valid.y.astype(int))]
+    more = np.diff(valid.query_ptr)
+    own = {"min_child_samples": 5, "verbose": -1, "n_estimators": 60, "learning_rate": 0.5}
+    stop = [lgb.early_stopping(2, verbose=False)]
+    qids = [np.repeat(np.arange(more.size), more)]
+    yield "Booster", lgb.train(params, lgb.Dataset(X, y, group=sizes), 10)
+    yield (
+        "LGBMRanker",
+        lgb.LGBMRanker(**own).fit(
+            X, y, group=sizes, eval_set=held, eval_group=[more], callbacks=stop
+        ),
+    )
+    yield "xgb.Booster", xgb.train({"objective": "rank:ndcg", "max_depth": 3}, matrix, 10)
+    yield (
+        "XGBRanker",
+        xgb.XGBRanker(n_estimators=60, learning_rate=0.9, early_stopping_rounds=2).fit(
+            X,
+            y,
+            qid=np.repeat(np.arange(sizes.size), sizes),
+            eval_set=held,
+            eval_qid=qids,
+            verbose=False,
+        ),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+@pytest.mark.filterwarnings("ignore:categorical_feature")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_models_in_memory_are_taken(sets, tmp_path):
+    """As their `predict` has them: by the best round, where training stopped early."""
+    train, valid, test = sets
+    X = np.asarray(test.X)
+    for name, model in fitted_objects(train, valid):
+        theirs = model.predict(xgb.DMatrix(X) if name == "xgb.Booster" else X)
+        found = rg.explain(model, test, query=test.query_ids[0])
+        np.testing.assert_array_equal(
+            found.scores.astype(theirs.dtype), theirs[: len(found.scores)]
+        )
+        rg.convert(model, tmp_path / "m.rg")
+        again = rg.load(tmp_path / "m.rg").predict(test)
+        np.testing.assert_array_equal(again.astype(theirs.dtype), theirs, err_msg=name)
+        shape = rg.partial_dependence(model, test, 1, grid=3)
+        assert np.isfinite(shape.mean).all()
+    kinds = np.arange(600) % 5
+    given = lgb.Dataset(kinds[:, None].astype(float), kinds % 2, categorical_feature=[0])
+    categorical = lgb.train({"verbose": -1, "min_data_in_leaf": 2, "cat_smooth": 1}, given, 2)
+    with pytest.raises(rg.ModelFileError, match="This lightgbm Booster: tree 0 has a categorical"):
+        rg.convert(categorical, tmp_path / "m.rg")
+    with pytest.raises(rg.ParameterError, match="'model' parameter of explain"):
+        rg.explain(object(), test)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lambdamart_goes_on_from_it(name, models, sets, tmp_path):
     train, _, test = sets
@@ -146,3 +205,15 @@ def test_names_of_features_are_checked(sets, tmp_path):
     with pytest.raises(rg.DataError, match="in another order"):
         model.predict(named)
     np.testing.assert_array_equal(model.predict(train), model.predict(np.asarray(train.X)))
+
+
+def test_a_model_in_memory_is_loaded():
+    """A Booster is taken as its file would be; anything else is refused with the rule."""
+    lightgbm = pytest.importorskip("lightgbm")
+    data = rg.make_web(15, n_docs=10, n_features=5, seed=1)
+    sizes = np.bincount(data.query_of_row)
+    params = {"objective": "lambdarank", "num_leaves": 4, "min_data_in_leaf": 2, "verbose": -1}
+    booster = lightgbm.train(params, lightgbm.Dataset(data.X, data.y, group=sizes), 3)
+    np.testing.assert_array_equal(rg.load(booster).predict(data), booster.predict(data.X))
+    with pytest.raises(rg.ParameterError, match="'path' parameter of load must be the path"):
+        rg.load(3)

@@ -44,6 +44,9 @@ def test_sizes(model):
 def test_partial_dependence(model, tmp_path):
     one = rg.partial_dependence(model, DATA, 1, [0.0, 1.0, 2.0, np.nan])
     figure = rg.plot.partial_dependence(one)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1  # beside it
     (axes,) = figure.axes
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), one.mean[:3])
     figure.savefig(tmp_path / "one.png")

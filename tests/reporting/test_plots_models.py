@@ -32,7 +32,7 @@ def test_learning_curve(made, tmp_path):
     figure = rg.plot.learning_curve(models)
     by_trees, by_epochs = figure.axes
     assert (by_trees.get_xlabel(), by_epochs.get_xlabel()) == ("trees", "epochs")
-    assert (by_trees.get_ylabel(), texts(by_trees)) == ("mean map", ["trees"])
+    assert (by_trees.get_ylabel(), texts(by_trees)) == ("mean map", ["trees", "kept"])
     line = by_trees.get_lines()[0]
     assert line.get_ydata().tolist() == models["trees"].history_["valid"]["map"]
     (axes,) = rg.plot.learning_curve(models["trees"], "mrr").axes
@@ -44,6 +44,45 @@ def test_learning_curve(made, tmp_path):
         rg.plot.learning_curve(models["weights"])
 
 
+def test_plots_with_one_panel_draw_on_given_axes(made):
+    from matplotlib.figure import Figure
+
+    models, test = made
+    compared = rg.compare({"net": models["net"], "trees": models["trees"]}, test, "map")
+    why = rg.explain(models["trees"], test, test.query_ids[0])
+    best = rg.optimal_combination(models["trees"], models["net"], test, "map")
+    tree, shape = models["trees"], rg.partial_dependence(models["trees"], test, 1, grid=5)
+    draw = [
+        lambda ax: rg.plot.learning_curve(tree, ax=ax),
+        lambda ax: rg.plot.importance(tree, ax=ax),
+        lambda ax: rg.plot.wins_and_losses(compared, ax=ax),
+        lambda ax: rg.plot.score_distribution(tree, test, ax=ax),
+        lambda ax: rg.plot.comparison(models, test, "map", ax=ax),
+        lambda ax: rg.plot.explanation(why, ax=ax),
+        lambda ax: rg.plot.explanation(why.table(0), ax=ax),
+        lambda ax: rg.plot.partial_dependence(shape, ax=ax),
+        lambda ax: rg.plot.combination_curve(best, ax=ax),
+        lambda ax: rg.plot.pruning(rg.prune(tree, test, "map"), ax=ax),
+        lambda ax: rg.plot.curves({"a": (np.arange(2), np.arange(2))}, "x", "y", "t", ax=ax),
+    ]
+    for one in draw:
+        figure = Figure()
+        left, right = figure.subplots(1, 2)
+        assert one(right) is figure
+        assert right.has_data()
+        assert not left.has_data()
+        assert right.get_xlabel()
+        figure.draw_without_rendering()
+    both = rg.partial_dependence(models["trees"], test, (1, 2), grid=3)
+    figure = Figure()
+    rg.plot.partial_dependence(both, ax=figure.add_subplot())
+    assert len(figure.axes) == 2  # and the colours' scale
+    with pytest.raises(rg.ParameterError, match="None here: there are 2 panels"):
+        rg.plot.learning_curve(models, ax=right)
+    with pytest.raises(rg.ParameterError, match="axes of Matplotlib"):
+        rg.plot.importance(models["trees"], ax="left")
+
+
 def test_learning_curve_of_a_bag_and_a_combination(made):
     models, test = made
     base = rg.LambdaMART("map", n_trees=6)
@@ -52,7 +91,7 @@ def test_learning_curve_of_a_bag_and_a_combination(made):
     (axes,) = rg.plot.learning_curve({"bag": bag, "both": both}).axes
     a, b = (f"{weight:.3g}" for weight in both.weights_)
     assert texts(axes) == [
-        "bag, mean of 3", f"both: LambdaMART × {a}", f"both: BaggedRanker × {b}, mean of 3",
+        "bag, mean of 3", f"both: LambdaMART × {a}", f"both: BaggedRanker × {b}, mean of 3", "kept",
     ]  # fmt: skip
     drawn = [line.get_ydata().tolist() for line in axes.get_lines()]
     assert models["trees"].history_["valid"]["map"] in drawn

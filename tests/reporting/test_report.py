@@ -257,6 +257,14 @@ def test_verdicts():
         "c, the best of 3, is ahead of a, but not significantly."
     )
     assert sentence(a=good, b=good) == "a and b have the same mrr on every query."
+    assert sentence(a=good, b=good, c=bad) == (
+        "a and b have the same mrr on every query, and are significantly better than c."
+    )
+    assert sentence(a=good, b=nearly, c=good, d=bad) == (
+        "a and c have the same mrr on every query, and are ahead of b, the best of the other 2, "
+        "but not significantly."
+    )
+    assert sentence(a=good, b=good, c=good) == "a, b and c have the same mrr on every query."
 
 
 def test_one_query_and_equal_systems(made):

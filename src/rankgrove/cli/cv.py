@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.evaluate import Evaluation
 
 
-@reads_data("weight")
+@reads_data("weight", chooses_features=True)
 def cv(
     data: Annotated[
         list[Path],
@@ -74,18 +74,19 @@ def cv(
     from rankgrove.cli.outputs import check_writable, say_written, score_lines
     from rankgrove.cli.parameters import new_ranker, parameters, prepared
     from rankgrove.files import write_atomically
+    from rankgrove.tuning.cross_validation import check_valid_fold
 
     for path in data:
         check_exists(path)
     check_writable("cv", {"--out": out, "--scores-out": scores_out}, [*data, config])
     check_measures(measure or [], convention)
-    base = new_ranker(ranker)
+    base = new_ranker(ranker, "cv")
     own = base.get_params(deep=False)
     chosen = {"measure": measure[0]} if measure and "measure" in own else {}
     base.set_params(**(chosen | parameters(config, settings or [])))
     base, reading = prepared(base, reading, normalise)
     base.check_parameters()
-    base.check_valid(valid_fold)
+    check_valid_fold(base, valid_fold, "give --valid-fold")
     judged = reading.load(data)
 
     def tell(k: int, found: Evaluation) -> None:

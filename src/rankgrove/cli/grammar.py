@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+
+from rankgrove.errors import ParameterError
 
 # Per command: old and new names of options; "" makes an option's value an argument. A command line
 # is read in the old spelling if it has an old name that is no longer an option.
@@ -19,6 +22,11 @@ OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {
     "combine": {"--model": "--out", "--out": "--scores-out", "-o": "--scores-out"},
     "report": {"--against": "--system", "-a": "--system", "--data": "", "-d": ""},
 }
+
+# Other spellings of options that are accepted without a note, and are not in the help.
+ALIASES = {"--normalize": "--normalise"}
+# RankLib's options, which have no command before them.
+RANKLIB_OPTIONS = ("-train", "-load", "-rank", "-ranker", "-test", "-validate", "-metric2t")
 
 
 class _FlagsInHelp:
@@ -38,11 +46,37 @@ class Command(_FlagsInHelp, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments after replacing old spellings."""
         known = {name for param in self.get_params(ctx) for name in param.opts}
-        return super().parse_args(ctx, in_new_spelling(self.name or "", args, known))
+        usual = [_without_alias(arg, known) for arg in args]
+        return super().parse_args(ctx, in_new_spelling(self.name or "", usual, known))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; if Ctrl-C ends it before anything was kept, say so."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("interrupted: nothing was kept.", err=True)
+            raise typer.Exit(130) from None
 
 
 class Group(_FlagsInHelp, TyperGroup):
     """The commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; for those of RankLib, the error shows how to write them."""
+        if args and args[0] in RANKLIB_OPTIONS:
+            raise ParameterError(
+                f"{args[0]} is an option of RankLib. Here a command comes first, as in 'rankgrove "
+                "train train.txt --valid vali.txt --ranker lambdamart --measure ndcg@10 --out "
+                "web.rg'; docs/howto/ranklib.md has every option of RankLib's with ours."
+            )
+        return super().parse_args(ctx, args)
+
+
+def _without_alias(arg: str, known: set[str]) -> str:
+    """Return an argument with the usual spelling of its option, if the command has that."""
+    name, equals, value = arg.partition("=")
+    usual = ALIASES.get(name, name)
+    return usual + equals + value if usual in known else arg
 
 
 def in_new_spelling(command: str, args: list[str], known: set[str]) -> list[str]:

@@ -19,8 +19,8 @@ def info(
         list[Path],
         typer.Argument(
             metavar="MODEL...",
-            help="Model files: rankgrove's, LightGBM's (text, dumped JSON), XGBoost's (JSON, UBJ) "
-            "or RankLib's.",
+            help="Model files: rankgrove's, LightGBM's (text, dumped JSON), XGBoost's (JSON, UBJ, "
+            "dumped JSON), RankLib's, QuickRank's or Solr's.",
         ),
     ],
     out: Annotated[

@@ -119,6 +119,9 @@ def _as_wide(
     """
     from rankgrove.rankers.given import is_other_width, width_text
 
+    for name, model in models.items():
+        if hasattr(model, "check_numbered"):
+            model.check_numbered(data.n_features, f"the model {name}")
     widths = {
         f"the model {name}": model.n_features_in_
         for name, model in models.items()
@@ -148,12 +151,21 @@ def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
 def refuse_table_options(file: str | Path, columns: Mapping[str, object]) -> None:
     """Refuse names of columns for a file without named columns."""
     for name in ("docid", "features", "weight"):
-        if columns[name] is not None:
-            raise ParameterError(
-                f"--{name} {columns[name]} names columns of CSV and parquet files, and {file} is "
-                f"read as LETOR text, which has none. Leave --{name} out"
-                + ("; of train and cv, or give a file." if name == "features" else ".")
-            )
+        if columns[name] is None:
+            continue
+        begin = (
+            f"--{name} {columns[name]} names columns of CSV and parquet files, and {file} is read "
+            "as LETOR text, which has none. "
+        )
+        if name != "features":
+            raise ParameterError(f"{begin}Leave --{name} out.")
+        chosen = Path(str(columns[name]))
+        if not chosen.exists() and (chosen.suffix or chosen.parent != Path()):
+            raise MissingFileError(chosen, f"there is no such file (--features {chosen}).")
+        raise ParameterError(
+            f"{begin}Features of LETOR text are chosen when a model is trained: train and cv take "
+            "--features FILE, a file with the number of one feature a line."
+        )
 
 
 def named_sets(texts: Sequence[str]) -> dict[str, list[Path]]:

@@ -53,13 +53,21 @@ DocidColumn = Annotated[
         show_default="docid, where there is one",
     ),
 ]
+_FEATURES = "Columns to use as features, as in A,B,C, in CSV and parquet files."
 FeatureColumns = Annotated[
     str | None,
     typer.Option(
         "--features",
-        help="Columns to use as features, as in A,B,C, in CSV and parquet files. In train and cv "
-        "also a file with the number or name of one feature per line, for data of any format: "
-        "the model then selects these features whenever it scores.",
+        help=_FEATURES,
+        show_default="all columns without another role",
+    ),
+]
+ChosenFeatures = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        help=_FEATURES + " Or a file with the number or name of one feature per line, for data of "
+        "any format: the model then selects these features whenever it scores.",
         show_default="all columns without another role",
     ),
 ]
@@ -104,16 +112,23 @@ Strict = Annotated[
 Qrels = Annotated[
     Path | None, typer.Option(help="TREC judgements (qrels), to evaluate runs as trec_eval does.")
 ]
+_FILES = "a model file, a file with one score per line"
+_FEATURE = "feature:N (number or name; documents where it is missing come last)"
+_SYSTEM = (
+    "SOURCE or NAME=SOURCE; repeat for several. SOURCE is {}. The kind of a file is detected from "
+    "its content; model:FILE and scores:FILE set it."
+)
 Systems = Annotated[
     list[str] | None,
     typer.Option(
         "--system",
         "-s",
-        help="SOURCE or NAME=SOURCE; repeat for several. SOURCE is a model file, a file with one "
-        "score per line, feature:N (number or name; documents where it is missing come last), or "
-        "with --qrels a TREC run. The kind of a file is detected from its content; model:FILE and "
-        "scores:FILE set it.",
+        help=_SYSTEM.format(f"{_FILES}, {_FEATURE}, or with --qrels a TREC run"),
     ),
+]
+ScoredSystems = Annotated[
+    list[str] | None,
+    typer.Option("--system", "-s", help=_SYSTEM.format(f"{_FILES}, or {_FEATURE}")),
 ]
 MissingQueries = Annotated[
     str,
@@ -198,12 +213,17 @@ class Reading:
 _SOME = ("weight", "base_score", "strict")
 
 
-def reads_data(*also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads_data(
+    *also: str, chooses_features: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace a command's parameter `reading` by the options that make up a `Reading`.
 
     Many commands have no use for the options in `_SOME`; a command has those listed in `also`.
+    With `chooses_features`, ``--features`` may also be a file.
     """
     hints = get_type_hints(Reading, include_extras=True)
+    if chooses_features:
+        hints["features"] = ChosenFeatures
     taken = [
         inspect.Parameter(
             field.name,

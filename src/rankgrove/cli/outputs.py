@@ -67,10 +67,19 @@ def says_what_is_kept(what: str, kept: Path | None, option: str) -> Iterator[Non
         yield
     except KeyboardInterrupt:
         message = f"nothing was kept; with {option} the next run would go on from here."
-        if kept is not None:
+        if kept is not None and not _holds_anything(kept):
+            message = f"nothing was kept: none of the {what} was done."
+        elif kept is not None:
             message = f"the {what} done so far are in {kept}; the same command goes on from there."
         typer.echo(f"interrupted: {message}", err=True)
         raise typer.Exit(130) from None
+
+
+def _holds_anything(kept: Path) -> bool:
+    """Return whether a folder holds any file, or a file more than its first line."""
+    if kept.is_dir():
+        return any(kept.iterdir())
+    return kept.exists() and len(kept.read_bytes().splitlines()) > 1
 
 
 @contextmanager

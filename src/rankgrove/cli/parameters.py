@@ -45,7 +45,7 @@ def params(
     ] = "lambdamart",
 ) -> None:
     """Print the parameters of a ranker with defaults and descriptions, as a TOML file."""
-    default_ranker = new_ranker(ranker)
+    default_ranker = new_ranker(ranker, "params")
     described: dict[str, str] = {}
     for base in type(default_ranker).__mro__:  # base classes describe shared parameters
         described = _descriptions(base.__doc__ or "") | described
@@ -55,19 +55,18 @@ def params(
         typer.echo(f"{name} = {_toml(value)}")
 
 
-def new_ranker(name: str) -> Ranker:
-    """Return an untrained ranker by its name; the error for other names has a hint."""
+def new_ranker(name: str, command: str = "train") -> Ranker:
+    """Return an untrained ranker by its name, in any case; errors have a hint, and the command."""
     from rankgrove.rankers.load import trainable
     from rankgrove.validation import check_choice, refuse
 
     rankers = trainable()
     plain = name.lower().replace("-", "").replace("_", "")
     if name not in rankers and plain in ELSEWHERE:
-        refuse("ranker", "train", f"a ranker that train knows ({ELSEWHERE[plain]})", name)
+        refuse("ranker", command, f"a ranker that train knows ({ELSEWHERE[plain]})", name)
     alike = {kind.replace("-", ""): kind for kind in rankers}
-    if name not in rankers and plain in alike:
-        refuse("ranker", "train", f"a ranker's name (did you mean {alike[plain]!r}?)", name)
-    return rankers[check_choice("ranker", "train", name, rankers)]()
+    name = name if name in rankers else alike.get(plain, name)
+    return rankers[check_choice("ranker", command, name, rankers)]()
 
 
 def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rankgrove.cli.options import Convention, Reading, Systems, Threads, reads_data
+from rankgrove.cli.options import Convention, Reading, ScoredSystems, Threads, reads_data
 from rankgrove.errors import ParameterError
 from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
 
@@ -60,7 +60,7 @@ Title = Annotated[
 @reads_data("base_score", "strict")
 def report(
     data: Data,
-    system: Systems = None,
+    system: ScoredSystems = None,
     out: Out = Path("report.html"),
     valid: Valid = None,
     measure: Measures = None,

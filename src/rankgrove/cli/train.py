@@ -118,7 +118,7 @@ ValidBaseScores = Annotated[
 ]
 
 
-@reads_data("weight", "base_score")
+@reads_data("weight", "base_score", chooses_features=True)
 def train(
     data: Data,
     out: Out,

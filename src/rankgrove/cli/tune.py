@@ -192,6 +192,8 @@ def tune(
         raise ParameterError("--plot shows validation and test: give --test, or --letor-folds.")
     if letor_folds and not (valid is None and test is None):
         raise ParameterError("--letor-folds makes its own validation and test data.")
+    if valid is None and not letor_folds:
+        raise ParameterError("Tuning needs validation data: give --valid, or --letor-folds.")
     if patience is not None and not second:
         raise ParameterError("--patience looks at the queries set apart: give --second too.")
     check_measures(measure or [], convention)
@@ -310,7 +312,7 @@ def _tuned(
     from rankgrove.tuning.search_space import BY_DATA, PRESETS
 
     given = parameters(None, settings)
-    base = new_ranker(ranker)
+    base = new_ranker(ranker, "tune")
     if measures and "measure" in base.get_params(deep=False):
         base.set_params(measure=measures[0])
     base.set_params(**given)
@@ -353,8 +355,6 @@ def _parts(
     data: list[Path], valid: Path | None, test: Path | None, reading: Reading
 ) -> list[QueryDataset]:
     """Return training, validation and, where it is given, test data."""
-    if valid is None:
-        raise ParameterError("Tuning needs validation data: give --valid, or --letor-folds.")
     train = reading.load(data)
     others = [path for path in (valid, test) if path is not None]
     return [train, *(reading.load_like(train, [path]) for path in others)]

@@ -76,7 +76,11 @@ def _plain_array(X: object, n_rows: int) -> np.ndarray:
         return array
     from rankgrove.data.tabular import column_names, table_matrix
 
-    return table_matrix(X, column_names(X), n_rows, np.float64)
+    remedy = (
+        "drop it from the table, or convert it to numbers (codes or one column a category); of a "
+        "whole table with labels and query ids, rg.QueryDataset.from_frame takes the columns named."
+    )
+    return table_matrix(X, column_names(X), n_rows, np.float64, remedy)
 
 
 def _kept_type(array: np.ndarray, double: bool) -> type[np.floating[Any]]:

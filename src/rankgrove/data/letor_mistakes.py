@@ -114,7 +114,8 @@ def no_qid(line: bytes, others: str | None) -> str:
         )
     return (
         f"the row has no query id ({excerpt(line)}). Write qid:ID after the label of every row, "
-        "or name the file with the sizes of the queries: query_file=."
+        "or the sizes of the queries, one a line, to a file of the same name with .query after it "
+        "(in Python also query_file=)."
     )
 
 

@@ -35,12 +35,18 @@ _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
 _DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
 
 
-class _CellError(DataError):
-    """A cell that cannot be used; `row` counts from 0, without the header."""
+# The remedy for a feature column that holds no numbers.
+_REMEDY = (
+    "convert it to numbers (codes or one column a category), or leave it out by naming the feature "
+    "columns in 'features' (--features)."
+)
 
-    def __init__(self, row: int, message: str) -> None:
-        super().__init__(message)
-        self.row = row
+
+def _cell_error(row: int, message: str) -> DataError:
+    """Return an error about a cell; `row` counts from 0, without the header."""
+    error = DataError(message)
+    error.row = row
+    return error
 
 
 def dataset_from_frame(
@@ -97,7 +103,7 @@ def dataset_from_frame(
     labels = _numbers(frame, label, "Labels")
     bad = np.flatnonzero(~np.isfinite(labels))
     if bad.size:
-        raise _CellError(
+        raise _cell_error(
             int(bad[0]),
             f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]} of the column "
             f"{label!r}: leave unjudged documents out, or give them the label 0.",
@@ -157,7 +163,7 @@ def read_table(
             base_score=base_score,
         )
     except DataError as error:
-        line = _line_of_row(path, error.row) if isinstance(error, _CellError) else None
+        line = None if error.row is None else _line_of_row(path, error.row)
         raise ParseError(path, line, str(error)) from error
     except Exception as error:
         import pyarrow
@@ -257,7 +263,7 @@ def _with_plain_ids(table: Any, qid: str) -> Any:
     which = encoded.indices.to_numpy()
     if "" in tokens:
         row = int(np.flatnonzero(which == tokens.index(""))[0])
-        raise _CellError(row, _no_query_id(qid, row))
+        raise _cell_error(row, _no_query_id(qid, row))
     ids = pyarrow.array(plain_ids(tokens)[which])
     return table.set_column(table.column_names.index(qid), qid, ids)
 
@@ -326,12 +332,19 @@ def _column(frame: Any, name: Any) -> Any:
 
 
 def table_matrix(
-    frame: Any, names: list[Any], n_rows: int, kind: type[np.floating[Any]] = np.float32
+    frame: Any,
+    names: list[Any],
+    n_rows: int,
+    kind: type[np.floating[Any]] = np.float32,
+    remedy: str = _REMEDY,
 ) -> np.ndarray:
-    """Return columns as a matrix of one type, nulls as NaN; refuse columns that hold no numbers."""
+    """Return columns as a matrix of one type, nulls as NaN; refuse columns that hold no numbers.
+
+    `remedy` says what can be done about such a column.
+    """
     matrix = np.empty((n_rows, len(names)), kind)
     for j, name in enumerate(names):
-        values = _numbers(frame, name, "Features")
+        values = _numbers(frame, name, "Features", remedy)
         if values.size != n_rows:
             raise DataError(
                 f"The column {name!r} has {counted(values.size, 'row')}, the label {n_rows:,}."
@@ -342,7 +355,7 @@ def table_matrix(
         matrix[:, j] = kept
         if lost.any():
             row = int(np.flatnonzero(lost)[0])
-            raise _CellError(
+            raise _cell_error(
                 row,
                 f"Features are kept as float32, which ends at 3.4e38. The column {name!r} has "
                 f"{values[row]:g} in row {row}: scale it.",
@@ -350,7 +363,12 @@ def table_matrix(
     return matrix
 
 
-def _numbers(frame: Any, name: Any, what: str) -> np.ndarray:
+def _numbers(
+    frame: Any,
+    name: Any,
+    what: str,
+    remedy: str = "write numbers there, or name another column.",
+) -> np.ndarray:
     """Return a column of numbers, nulls as NaN; the error for others says how to convert them."""
     column = _column(frame, name)
     kind = getattr(column, "type", getattr(column, "dtype", None))
@@ -362,17 +380,11 @@ def _numbers(frame: Any, name: Any, what: str) -> np.ndarray:
         if numbers is not None:
             return numbers
     shown = kind if kind is not None else values.dtype
-    remedy = (
-        "convert it to numbers (codes or one column a category), or leave it out by naming the "
-        "feature columns in 'features' (--features)."
-        if what == "Features"
-        else "write numbers there, or name another column."
-    )
     begin = f"{what} must be numbers. The column {name!r} holds {shown}"
     bad = _first_word(values)
     if bad is None:
         raise DataError(f"{begin}: {remedy}")
-    raise _CellError(bad[0], f"{begin}, such as {_shown(bad[1])} in row {bad[0]}: {remedy}")
+    raise _cell_error(bad[0], f"{begin}, such as {_shown(bad[1])} in row {bad[0]}: {remedy}")
 
 
 def _first_word(values: np.ndarray) -> tuple[int, str | bytes] | None:
@@ -428,7 +440,7 @@ def _tokens(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
     if values.dtype.kind in "fO":
         missing = [row for row, value in enumerate(values.tolist()) if is_null(value)]
         if missing:
-            raise _CellError(missing[0], _no_query_id(name, missing[0]))
+            raise _cell_error(missing[0], _no_query_id(name, missing[0]))
     return values
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "run_of_scores",
+    "with_irrelevant_document",
     "write_run",
 ]
 
@@ -80,6 +81,11 @@ def pool(
     """
     check_run(run)
     check_qrels(qrels)
+    if not any(qid in run for qid in qrels):
+        raise DataError(
+            f"The run ({_some(run)}) and the qrels ({_some(qrels)}) have no query in common"
+            f"{_other_types(run, qrels)}."
+        )
     qids: list[str] = []
     docids: list[str] = []
     labels: list[int] = []
@@ -93,10 +99,6 @@ def pool(
         docids += documents
         labels += [judged.get(document, 0) for document in documents]
         scores += [retrieved.get(document, -math.inf) for document in documents]
-    if not qids:
-        raise DataError(
-            f"The run ({_some(run)}) and the qrels ({_some(qrels)}) have no query in common."
-        )
     dataset = QueryDataset(None, labels, qid=qids, docid=docids)
     return dataset, _as_float32(np.array(scores))
 
@@ -107,6 +109,30 @@ def judged_rows(pooled: QueryDataset, qrels: Mapping[str, Mapping[str, object]])
     assert pooled.docid is not None
     rows = zip(pooled.qid.tolist(), pooled.docid.tolist(), strict=True)
     return np.array([docid in entries[qid] for qid, docid in rows])
+
+
+def with_irrelevant_document(
+    pooled: QueryDataset, scores: np.ndarray
+) -> tuple[QueryDataset, np.ndarray]:
+    """Add a document that is neither retrieved nor relevant to queries whose pool has none.
+
+    The collection always has one. Measures of pairs need it: a relevant document that was
+    retrieved is ranked above it.
+
+    Examples
+    --------
+    >>> dataset, scores = pool({"7": {"a": 1.0}}, {"7": {"a": 1}})
+    >>> dataset, scores = with_irrelevant_document(dataset, scores)
+    >>> dataset.y.tolist(), scores.tolist()
+    ([1.0, 0.0], [1.0, -inf])
+    """
+    ends = pooled.query_ptr[1:]
+    lacking = np.minimum.reduceat(pooled.y, pooled.query_ptr[:-1]) > 0.0
+    if not lacking.any():
+        return pooled, scores
+    labels = np.insert(pooled.y, ends[lacking], 0.0)
+    qid = np.insert(pooled.qid, ends[lacking], pooled.query_ids[lacking])
+    return QueryDataset(None, labels, qid=qid), np.insert(scores, ends[lacking], -np.inf)
 
 
 def _as_float32(scores: np.ndarray) -> np.ndarray:
@@ -120,6 +146,20 @@ def _as_float32(scores: np.ndarray) -> np.ndarray:
 
 def _descending(documents: Iterable[str]) -> list[str]:
     return sorted(documents, key=lambda document: str(document).encode(), reverse=True)
+
+
+def _other_types(run: Mapping[str, object], qrels: Mapping[str, object]) -> str:
+    """Return a text about ids that differ only in type, or "" if there are none."""
+    texts = {str(qid): qid for qid in run}
+    for qid in qrels:
+        if str(qid) in texts:
+            in_run = texts[str(qid)]
+            return (
+                f": an id is {in_run!r} ({type(in_run).__name__}) in the run and {qid!r} "
+                f"({type(qid).__name__}) in the qrels, which are not equal. Give both as texts: "
+                "{str(qid): ... for qid ...}"
+            )
+    return ""
 
 
 def _some(table: Mapping[str, object]) -> str:

@@ -233,6 +233,13 @@ def _fields(
     """
     for number, line in enumerate(read_text_bytes(path).split(b"\n"), start=1):
         fields = line.split()
+        if b"\r" in line.rstrip():
+            raise ParseError(
+                path,
+                number,
+                "lines end in a carriage return without a line feed. Expected a line feed after "
+                "every line: convert the line ends of the file.",
+            )
         if not fields or fields[0].startswith(b"#"):
             continue
         if len(fields) == count or (long_tags and len(fields) > count and fields[3].isdigit()):

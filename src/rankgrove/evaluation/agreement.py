@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +65,10 @@ def agreement(
         judged, order = scores_of(second, dataset, "agreement")
         scores = scores_of(first, dataset, "agreement")[1]
         data = QueryDataset(None, order, qid=judged.qid)
-    return evaluate(scores, data, measures, n_threads=n_threads)
+    evaluation = evaluate(scores, data, measures, n_threads=n_threads)
+    why = "equal scores by the second, or one document"
+    dropped = {name: dict.fromkeys(queries, why) for name, queries in evaluation.dropped.items()}
+    return replace(evaluation, dropped=dropped, convention="")
 
 
 def _common(first: Table, second: Table) -> tuple[QueryDataset, np.ndarray]:

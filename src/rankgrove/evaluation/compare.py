@@ -9,7 +9,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
@@ -25,11 +25,17 @@ from rankgrove.evaluation.evaluate import (
     System,
     confidence_interval,
     evaluation_of,
+    judged_data,
     named_measures,
+    reasons_text,
+    short,
+    tied_text,
+    usual_convention,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, exact_mean
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_integer, counted
 
@@ -73,6 +79,8 @@ class Comparison:
     convention : the convention from which parameters of the measure come that its name lacks
     missing : for runs, the judged queries that each lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
+    dropped : a dict from the id of a query that the measure leaves out to the reason
+    tied_queries : for every system, as in :class:`Evaluation`
     """
 
     measure: Measure
@@ -84,6 +92,8 @@ class Comparison:
     convention: str
     missing: dict[str, tuple[QueryId, ...]]
     missing_queries: str
+    dropped: dict[QueryId, str] = field(default_factory=dict)
+    tied_queries: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return str(self)
@@ -104,7 +114,7 @@ class Comparison:
         ]
         for c in self.contrasts:
             pair = f"{c.system} - {c.against}"
-            interval = f"{c.low:+.4f} to {c.high:+.4f}"
+            interval = _signed_interval(c.low, c.high)
             counts = f"{c.wins}/{c.losses}/{c.ties}"
             p_values = (
                 (c.holm_t, c.holm_wilcoxon, c.holm_randomisation)
@@ -116,8 +126,9 @@ class Comparison:
                 f"{pair:<{pair_width}}  {c.difference:>+10.4f}  {interval:>20}  {counts:>15}  "
                 f"{t:>8}  {w:>8}  {r:>12}"
             )
-        n = self.query_ids.size
-        lines.append(f"{counted(n, 'query', 'queries')}; convention: {self.convention}")
+        lines.append(self._footer())
+        ties = {name: n for name, n in self.tied_queries.items() if n}
+        lines += [f"{name}: equal scores {tied_text(n)}." for name, n in ties.items()]
         return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
 
     def _repr_html_(self) -> str:
@@ -127,7 +138,7 @@ class Comparison:
             [
                 f"{c.system} - {c.against}",
                 f"{c.difference:+.4f}",
-                f"{c.low:+.4f} to {c.high:+.4f}",
+                _signed_interval(c.low, c.high),
                 f"{c.wins}/{c.losses}/{c.ties}",
                 _p_text(c.holm_t if several else c.p_t),
                 _p_text(c.holm_wilcoxon if several else c.p_wilcoxon),
@@ -137,11 +148,19 @@ class Comparison:
         ]
         header = ["comparison", "difference", "95 % interval", "win/loss/tie"]
         header += ["p: t-test", "Wilcoxon", "randomisation"]
-        note = f"{counted(self.query_ids.size, 'query', 'queries')}; convention: {self.convention}"
+        note = self._footer()
         note += "; p corrected by Holm" if several else ""
         return html_table("Comparison", ["system", self.measure_name], means) + html_table(
             "", header, rows, note
         )
+
+    def _footer(self) -> str:
+        n = self.query_ids.size
+        text = f"{counted(n, 'query', 'queries')}; convention: {self.convention}"
+        if self.dropped:
+            total = counted(n + len(self.dropped), "query", "queries")
+            text += f"; left out of {total}: {reasons_text(self.dropped)}"
+        return text
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per contrast."""
@@ -165,14 +184,18 @@ class Comparison:
             "per_query": {name: values.tolist() for name, values in self.per_query.items()},
             "missing": {name: list(queries) for name, queries in self.missing.items()},
             "missing_queries": self.missing_queries,
+            "dropped": {str(qid): why for qid, why in self.dropped.items()},
         }
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the values of all queries and systems as CSV text, and write it to `path`."""
+        """Return the values of all queries and systems as CSV text, and write it to `path`.
+
+        Values are rounded to 12 significant digits.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
-        columns = [values.tolist() for values in self.per_query.values()]
+        columns = [[short(value) for value in values] for values in self.per_query.values()]
         writer.writerows(zip(self.query_ids.tolist(), *columns, strict=True))
         if path is not None:
             write_atomically(path, out.getvalue())
@@ -195,6 +218,20 @@ class Comparisons(dict[str, Comparison]):
     def __str__(self) -> str:
         return "\n\n".join(str(comparison) for comparison in self.values())
 
+    def _repr_html_(self) -> str:
+        return "".join(comparison._repr_html_() for comparison in self.values())
+
+    def to_pandas(self) -> Any:
+        """Return the contrasts by all measures as one pandas frame, with a column ``measure``."""
+        import pandas as pd
+
+        rows = [
+            {"measure": name, **row}
+            for name, comparison in self.items()
+            for row in comparison.rows()
+        ]
+        return pd.DataFrame(rows)
+
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, by measure, and write it to `path` if one is given."""
         text = json.dumps({name: comparison.to_dict() for name, comparison in self.items()})
@@ -208,7 +245,7 @@ def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
     systems: Mapping[str, System],
     dataset: Judged,
     measure: str | Measure,
-    convention: str = ...,
+    convention: str | None = ...,
     *,
     missing_queries: str = ...,
     against: str = ...,
@@ -223,7 +260,7 @@ def compare(
     systems: Mapping[str, System],
     dataset: Judged,
     measure: Iterable[str | Measure],
-    convention: str = ...,
+    convention: str | None = ...,
     *,
     missing_queries: str = ...,
     against: str = ...,
@@ -237,7 +274,7 @@ def compare(
     systems: Mapping[str, System],
     dataset: Judged,
     measure: str | Measure | Iterable[str | Measure],
-    convention: str = "papers",
+    convention: str | None = None,
     *,
     missing_queries: str = "zero",
     against: str = "first",
@@ -251,9 +288,10 @@ def compare(
     ----------
     systems : mapping from name to model, scores or (with qrels) run, in the forms that
         :func:`evaluate` takes
-    dataset : the judged data, or qrels
+    dataset : the judged data, as a data set or (X, y, qid); or qrels
     measure : the measure by which systems are compared, or several
-    convention : the source of parameters that the name of the measure does not give
+    convention : the source of parameters that the name of the measure does not give; None:
+        ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``), or are left out for all
         systems (``"drop"``)
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
@@ -284,6 +322,9 @@ def compare(
     check_integer("n_samples", "compare", n_samples, low=100)
     check_integer("seed", "compare", seed, low=0)
     check_choice("missing_queries", "compare", missing_queries, ["zero", "drop"])
+    dataset = judged_data(dataset, next(iter(systems.values())), "compare")
+    convention = convention or usual_convention(dataset)
+    check_choice("convention", "compare", convention, CONVENTIONS)
     named = named_measures(measure, convention)
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
     evaluations = {}
@@ -347,6 +388,8 @@ def _comparison(
         first.convention,
         {name: evaluation.missing for name, evaluation in evaluations.items()},
         first.missing_queries,
+        {qid: why for each in evaluations.values() for qid, why in each.dropped[measure].items()},
+        {name: evaluation.tied_queries for name, evaluation in evaluations.items()},
     )
 
 
@@ -412,4 +455,11 @@ def _with_holm(contrasts: list[Contrast]) -> list[Contrast]:
 
 
 def _p_text(p: float) -> str:
+    if math.isnan(p):
+        return "-"
     return "<.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def _signed_interval(low: float, high: float) -> str:
+    """Return an interval as ``-0.1000 to +0.3000``; for a single query, which has none, ``-``."""
+    return "-" if math.isnan(low) else f"{low:+.4f} to {high:+.4f}"

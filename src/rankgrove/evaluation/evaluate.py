@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool
+from rankgrove.data.tabular import column_names
+from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool, with_irrelevant_document
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.showing import html_table
 from rankgrove.validation import check_choice, check_scores, counted
@@ -27,6 +29,7 @@ from rankgrove.validation import check_choice, check_scores, counted
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from rankgrove.data.arrays import Features
     from rankgrove.data.trec_tables import RunLike
 
 QueryId = int | str
@@ -39,9 +42,10 @@ class Predictor(Protocol):
         """Return one score per row."""
 
 
-# A model, the scores of all rows, or a run; and the judged data, or qrels.
+# A model, the scores of all rows, or a run; and the judged data, as a data set or (X, y, qid), or
+# qrels.
 System: TypeAlias = "Predictor | ArrayLike | RunLike"
-Judged: TypeAlias = "QueryDataset | RunLike"
+Judged: TypeAlias = "QueryDataset | RunLike | tuple[Features, ArrayLike, ArrayLike]"
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,12 @@ class Evaluation:
     mean : for every measure its mean over the queries that were not left out
     interval : for every measure the 95 % confidence interval of the mean (Student's t)
     dropped : for every measure a dict from the id of a query that was left out to the reason
-    convention : the convention from which parameters of measures come that the names lack
+    convention : the convention from which parameters of measures come that the names lack; "" if
+        labels play no part (:func:`agreement`)
     missing : for a run, the judged queries that it lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
+    tied_queries : by trec_eval's convention, the number of queries of a data set with equal scores,
+        which are ranked in the order of the rows and not by document id; 0 for a run
     """
 
     measures: dict[str, Measure]
@@ -70,6 +77,7 @@ class Evaluation:
     convention: str
     missing: tuple[QueryId, ...] = ()
     missing_queries: str = "zero"
+    tied_queries: int = 0
 
     def __repr__(self) -> str:
         return str(self)
@@ -79,10 +87,13 @@ class Evaluation:
         width = max(7, *(len(name) for name in self.mean))
         lines = [f"{'measure':<{width}}    mean   95 % interval   queries"]
         for name, mean in self.mean.items():
-            low, high = self.interval[name]
+            interval = interval_text(self.interval[name])
             used = total - len(self.dropped[name])
-            lines.append(f"{name:<{width}}  {mean:6.4f}  {low:6.4f} - {high:6.4f}  {used:>8,}")
-        lines.append(f"convention: {self.convention}" + self._left_out())
+            lines.append(f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}")
+        lines += [self._note()] if self._note() else []
+        lines += self._without_value()
+        if self.tied_queries:
+            lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
         return "\n".join(lines)
@@ -92,28 +103,39 @@ class Evaluation:
             [
                 name,
                 f"{mean:.4f}",
-                "{:.4f} - {:.4f}".format(*self.interval[name]),
+                interval_text(self.interval[name]),
                 f"{self.query_ids.size - len(self.dropped[name]):,}",
             ]
             for name, mean in self.mean.items()
         ]
-        note = f"convention: {self.convention}" + self._left_out()
-        return html_table("Evaluation", ["measure", "mean", "95 % interval", "queries"], rows, note)
+        header = ["measure", "mean", "95 % interval", "queries"]
+        return html_table("Evaluation", header, rows, self._note())
+
+    def _note(self) -> str:
+        """Return a text: the convention, and which queries were left out."""
+        begin = f"convention: {self.convention}" if self.convention else ""
+        return (begin + self._left_out()).removeprefix("; ")
 
     def _left_out(self) -> str:
         """Return a text about the queries left out, once if they are the same for all measures."""
         notes: dict[str, list[str]] = {}
         for name, dropped in self.dropped.items():
-            counts = Counter(dropped.values())
-            text = ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
-            if text:
-                notes.setdefault(text, []).append(name)
+            if dropped:
+                notes.setdefault(reasons_text(dropped), []).append(name)
         parts = []
         for text, names in notes.items():
             whom = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
             total = counted(self.query_ids.size, "query", "queries")
             parts.append(f"; left out of {total}: {text}{whom}")
         return "".join(parts)
+
+    def _without_value(self) -> list[str]:
+        """Return a line about measures without a mean, because they leave out every query."""
+        empty = [name for name, mean in self.mean.items() if math.isnan(mean)]
+        if not empty:
+            return []
+        remedy = " Check the labels, or give another convention." if self.convention else ""
+        return [f"No value of {', '.join(empty)}: every query is left out.{remedy}"]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per measure: name, definition, mean, interval, numbers of queries."""
@@ -162,17 +184,38 @@ class Evaluation:
         return text
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the per-query values as CSV text (empty cell: left out); write it to `path`."""
+        """Return the per-query values as CSV text (empty cell: left out); write it to `path`.
+
+        Values are rounded to 12 significant digits, which hides rounding errors of sums;
+        `per_query` and :meth:`to_json` have all digits.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["qid", *self.per_query])
         columns = [values.tolist() for values in self.per_query.values()]
         for i, qid in enumerate(self.query_ids.tolist()):
             cells = [column[i] for column in columns]
-            writer.writerow([qid, *("" if math.isnan(cell) else repr(cell) for cell in cells)])
+            writer.writerow([qid, *("" if math.isnan(cell) else short(cell) for cell in cells)])
         if path is not None:
             write_atomically(path, out.getvalue())
         return out.getvalue()
+
+
+def interval_text(interval: tuple[float, float]) -> str:
+    """Return an interval as ``0.1000 - 0.3000``; for a single query, which has none, ``-``."""
+    low, high = interval
+    return "-" if math.isnan(low) else f"{low:6.4f} - {high:6.4f}"
+
+
+def reasons_text(dropped: Mapping[QueryId, str]) -> str:
+    """Return how many queries were left out, by reason: ``51 with all labels equal``."""
+    counts = Counter(dropped.values())
+    return ", ".join(f"{n:,} with {why}" for why, n in sorted(counts.items()))
+
+
+def short(value: float) -> str:
+    """Return the shortest text of a value rounded to 12 significant digits."""
+    return repr(float(f"{value:.12g}"))
 
 
 def _plain(value: float) -> float | None:
@@ -184,7 +227,7 @@ def evaluate(
     model: object,
     dataset: Judged,
     measures: str | Measure | Iterable[str | Measure],
-    convention: str = "papers",
+    convention: str | None = None,
     *,
     missing_queries: str = "zero",
     n_threads: int | None = None,
@@ -197,10 +240,11 @@ def evaluate(
         per row of the data set. Minus infinity says that a document was not retrieved.
         With qrels, a run: a :class:`Run`, a dict, a ranx Run, a data frame (columns query_id or
         qid, doc_id or docno, score) or named tuples with such fields, as in ir_datasets.
-    dataset : the judged data, or qrels to evaluate a run against as trec_eval does, in the same
-        forms (their value is called relevance, label, rel or grade)
+    dataset : the judged data, as a data set or (X, y, qid); or qrels to evaluate a run against as
+        trec_eval does, in the same forms (their value is called relevance, label, rel or grade)
     measures : names such as ``"ndcg@10"``, or measures
-    convention : the source of parameters that the names do not give (see :func:`rankgrove.measure`)
+    convention : the source of parameters that the names do not give (see
+        :func:`rankgrove.measure`); None: ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
         do not count (``"drop"``)
     n_threads : threads to use, None for all cores; the figures do not depend on it
@@ -220,12 +264,36 @@ def evaluate(
     mrr      0.7500  0.0000 - 1.0000         2
     convention: papers
     """
+    dataset = judged_data(dataset, model, "evaluate")
+    convention = convention or usual_convention(dataset)
+    check_choice("convention", "evaluate", convention, CONVENTIONS)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
     evaluation = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
     if evaluation.missing:
         warnings.warn(f"The run lacks {missing_text(evaluation)}.", stacklevel=2)
     return evaluation
+
+
+def judged_data(dataset: Judged, system: object, owner: str) -> QueryDataset | RunLike:
+    """Return (X, y, qid) as a data set, qrels unchanged; refuse other data for a model."""
+    if isinstance(dataset, tuple) and len(dataset) == 3 and not hasattr(dataset[0], "_fields"):
+        X, y, qid = dataset
+        is_table = not hasattr(X, "tocsr") and (hasattr(X, "columns") or hasattr(X, "column_names"))
+        names = [str(name) for name in column_names(X)] if is_table else None
+        return QueryDataset(X, y, qid, feature_names=names)
+    if hasattr(system, "predict") and not isinstance(dataset, QueryDataset):
+        raise DataError(
+            f"{owner}: a model ranks a QueryDataset, or (X, y, qid): of a table with labels and "
+            "query ids, rg.QueryDataset.from_frame(table, label=..., qid=...) makes one. Got "
+            f"{type(dataset).__name__}."
+        )
+    return dataset
+
+
+def usual_convention(dataset: object) -> str:
+    """Return the convention for a data set, or for qrels, if the caller names none."""
+    return "papers" if isinstance(dataset, QueryDataset) else "trec"
 
 
 def named_measures(
@@ -259,14 +327,20 @@ def evaluation_of(
             judged = data.grouped(judged_rows(data, qrels))
     absent = set(missing)
     lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
-    ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
-    labels = data.grouped(data.y)
+    pooled = not isinstance(dataset, QueryDataset)
+    ranked = _Ranked(data, scores, n_threads)
+    with_pairs = ranked
+    if pooled and any(measure.needs_pairs for measure in named.values()):
+        with_pairs = _Ranked(*with_irrelevant_document(data, scores), n_threads)
     per_query: dict[str, np.ndarray] = {}
     dropped: dict[str, dict[QueryId, str]] = {}
     for name, measure in named.items():
-        prepared = measure.prepare(labels, data.query_ptr, n_threads, judged=judged)
-        values = prepared.values(ranking, n_threads)
-        values[lacking & ~prepared.is_fixed] = measure.finish(np.zeros(1), np.zeros(1))[0]
+        rows = with_pairs if measure.needs_pairs else ranked
+        prepared = measure.prepare(
+            rows.labels, rows.ranking.query_ptr, n_threads, judged=judged, pooled=pooled
+        )
+        values = prepared.values(rows.ranking, n_threads)
+        values[lacking & ~np.isnan(values)] = measure.finish(np.zeros(1), np.zeros(1))[0]
         per_query[name] = values
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
     mean = {name: named[name].shown(exact_mean(values)) for name, values in per_query.items()}
@@ -278,7 +352,34 @@ def evaluation_of(
         *(named, data.query_ids, per_query, mean, interval, dropped, convention),
         missing=missing,
         missing_queries=missing_queries,
+        tied_queries=_tied_queries(dataset, scores) if convention == "trec" else 0,
     )
+
+
+def _tied_queries(dataset: Judged, scores: np.ndarray) -> int:
+    """Return the number of queries of a data set whose retrieved documents have equal scores."""
+    if not isinstance(dataset, QueryDataset):  # a run is ranked as by trec_eval
+        return 0
+    order = np.lexsort((scores, dataset.query_of_row))
+    query, score = dataset.query_of_row[order], scores[order]
+    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1]) & (score[1:] > -math.inf)
+    return int(np.unique(query[1:][tied]).size)
+
+
+def tied_text(n_queries: int) -> str:
+    """Return a text: how documents with equal scores were ranked, unlike by trec_eval."""
+    return (
+        f"in {counted(n_queries, 'query', 'queries')} were ranked in the order of the rows; "
+        "trec_eval ranks them by document id, descending"
+    )
+
+
+class _Ranked:
+    """The labels of a data set in query order, and its documents ranked by scores."""
+
+    def __init__(self, data: QueryDataset, scores: np.ndarray, n_threads: int | None) -> None:
+        self.labels = data.grouped(data.y)
+        self.ranking = rank(data.grouped(scores), data.query_ptr, n_threads)
 
 
 def missing_text(evaluation: Evaluation) -> str:
@@ -289,6 +390,12 @@ def missing_text(evaluation: Evaluation) -> str:
     what = "count 0" if zero else "are left out"
     if lacks == 1:
         what = "counts 0" if zero else "is left out"
+    every = [set(dropped) for dropped in evaluation.dropped.values()]
+    irrelevant = len(set(evaluation.missing).intersection(*every)) if zero else 0
+    if irrelevant == lacks:
+        what = f"{'is' if lacks == 1 else 'are'} left out: no document is relevant"
+    elif irrelevant:
+        what += f", but for {irrelevant:,} without a relevant document"
     return f"{lacks:,} of {counted(total, 'judged query', 'judged queries')}, which {what}"
 
 

@@ -13,6 +13,7 @@ from rankgrove.errors import DataError
 from rankgrove.explaining.explain import checked_data, checked_model
 from rankgrove.explaining.trees import dense_blocks
 from rankgrove.rankers.base import Ranker
+from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
@@ -60,11 +61,34 @@ class PartialDependence:
         }
         return pd.DataFrame({"mean": self.mean.ravel(), **spread}, index=index)
 
+    def _repr_html_(self) -> str:
+        title = f"{self.model} on {' and '.join(self.features)}, {counted(self.n_rows, 'row')}"
+        if isinstance(self.grid, tuple):
+            first, second = self.grid
+            header = [f"{self.features[0]} \\ {self.features[1]}", *map(_value, second.tolist())]
+            rows = [
+                [_value(x), *(f"{mean:.4g}" for mean in means)]
+                for x, means in zip(first.tolist(), self.mean.tolist(), strict=True)
+            ]
+            return html_table(title, header, rows, "mean score")
+        header = [
+            self.features[0],
+            "mean score",
+            *(f"{100 * level:g} % of rows" for level in self.levels),
+        ]
+        columns = zip(self.grid.tolist(), self.mean.tolist(), *self.quantiles.tolist(), strict=True)
+        rows = [[_value(x), *(f"{value:.4g}" for value in values)] for x, *values in columns]
+        return html_table(title, header, rows, "of rows: that many have a score up to this")
+
     def __repr__(self) -> str:
         return (
             f"PartialDependence({self.model} on {' and '.join(self.features)}: "
             f"{counted(self.mean.size, 'point')}, {counted(self.n_rows, 'row')})"
         )
+
+
+def _value(x: float) -> str:
+    return "missing" if math.isnan(x) else f"{x:.5g}"
 
 
 def partial_dependence(

@@ -13,6 +13,7 @@ from rankgrove.explaining.additive import Context, taken_apart
 from rankgrove.explaining.explanation import Explanation, settle
 from rankgrove.explaining.trees import dense
 from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.load import load
 from rankgrove.validation import nearest, refuse
 
@@ -37,7 +38,8 @@ def explain(
 
     Parameters
     ----------
-    model : a trained ranker, or the path of its file
+    model : a trained ranker, a model of LightGBM or XGBoost (a Booster, LGBMRanker, XGBRanker), or
+        the path of a model file
     dataset : documents with features
     query : the id of the query to explain; None: all queries
     background : reference data, for the row counts of tree nodes and the means of features. None:
@@ -91,6 +93,7 @@ def checked_model(model: Any, owner: str) -> Ranker:
         if not Path(model).is_file():
             refuse("model", owner, rule + ", and there is no such file", str(model))
         model = load(model)
+    model = of_object(model)
     inside = getattr(model, "ranker", None)
     if not isinstance(model, Ranker) and isinstance(inside, Ranker):  # the result of a search
         model = inside

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContributionTable:
     """Feature contributions to a number, the largest first; prints as a table.
 
@@ -77,7 +77,7 @@ class ContributionTable:
             rows.append(["rounding", *blank, _signed(self.rounding)])
         return [*rows, [self.total_name, *blank, _signed(self.total)]]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text()
 
     def to_pandas(self) -> pd.DataFrame:

@@ -72,6 +72,7 @@ class Foreign:
     least_features : whether the file lacks the number of features, so that the ensemble has only
         as many as its trees use
     averaged : for a random forest, how its scores are computed; the ensemble is then its ``flat()``
+    absent : the value of a feature that a row does not mention, ``"zero"`` or ``"missing"``
     notes : what differs from the library, or is not known
     """
 
@@ -82,7 +83,26 @@ class Foreign:
     classes: bool = False
     least_features: bool = False
     averaged: Averaged | None = None
+    absent: str = "zero"
     notes: tuple[str, ...] = ()
+
+
+ABSENT = "rankgrove_absent"  # the field for it in files of other libraries' formats written here
+
+
+def absent_of(said: Any, saw_missing: bool) -> str:
+    """Return the value of absent features: as `said` in a file written here, or as in training."""
+    if said in ("zero", "missing"):
+        return str(said)
+    return "missing" if saw_missing else "zero"
+
+
+def learned_directions(ensemble: Ensemble) -> bool:
+    """Return whether missing values go to both sides, as in XGBoost if training data had any.
+
+    Otherwise all go to the same side: right by ``hist`` and ``approx``, left by ``exact``.
+    """
+    return bool(ensemble.missing_left.any() and not ensemble.missing_left.all())
 
 
 # -- fields of a document -------------------------------------------------------------------------

@@ -14,16 +14,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rankgrove.errors import ModelFileError
 from rankgrove.formats.foreign import (
+    ABSENT,
     MOST_FEATURES,
     Averaged,
     Foreign,
     TreeParts,
+    absent_of,
     as_list,
     inside,
     joined,
@@ -95,7 +98,7 @@ def read_json(document: Any) -> Foreign:
 
 
 def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]]) -> Foreign:
-    """Return the model of trees, each with a mask of the splits for which zero is missing."""
+    """Return the model of trees, each with the missing types of its splits, as numbers."""
     n_features = 1 + whole_number(
         inside(about, "max_feature_idx"), "max_feature_idx", 0, MOST_FEATURES
     )
@@ -106,9 +109,16 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
     room = room_for(tree for tree, _ in trees)
     # check before any tree is traversed
     joined([tree for tree, _ in trees], n_features, 0.0, n_columns, single=False)
-    for tree, is_zero in trees:
+    for tree, kinds in trees:
+        is_zero = kinds == MISSING.index("Zero")
         plain.append(without_zero_rule(tree, is_zero, room))
         room -= plain[-1].n_leaves if is_zero.any() else 0
+    if any(new.n_leaves > tree.n_leaves for new, (tree, _) in zip(plain, trees, strict=True)):
+        # counts of rows as weights in all trees, instead of hessians, as in the enlarged trees
+        plain = [
+            replace(new, weight=np.where(new.count < 0, new.weight, new.count)) for new in plain
+        ]
+    saw_missing = any((kinds == MISSING.index("NaN")).any() for _, kinds in trees)
     objective = str(about.get("objective") or "") or None
     ensemble = joined(plain, n_features, 0.0, n_columns, single=False)
     averaged = None
@@ -121,6 +131,7 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
         names_or_none(about.get("feature_names", []), n_features, PLAIN),
         classes=(objective or "").split(" ")[0] == "multiclass",
         averaged=averaged,
+        absent=absent_of(about.get(ABSENT), saw_missing),
     )
 
 
@@ -148,7 +159,7 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
     n = n_leaves - 1
     value = numbers("leaf_value", n_leaves)
     if n == 0:
-        return make_tree([], np.empty(0), [], [], [], value), np.zeros(0, np.bool_)
+        return make_tree([], np.empty(0), [], [], [], value), np.zeros(0, np.int64)
     kind, threshold = integers("decision_type", n), numbers("threshold", n)
     if np.any(kind & CATEGORICAL):
         _refuse_categories(number)
@@ -172,7 +183,7 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
         },
         mean=np.concatenate([numbers("internal_value", n, np.nan), value]) / rate,
     )
-    return tree, missing == 1
+    return tree, missing
 
 
 def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
@@ -181,7 +192,7 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
     if document.get("num_cat"):
         _refuse_categories(number)
     rate = float(document.get("shrinkage", 1.0)) or 1.0
-    parts, is_zero = TreeParts(), []
+    parts, kinds = TreeParts(), []
     while todo:
         node, place = todo.pop()
         if not isinstance(node, Mapping):
@@ -201,7 +212,7 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
         if kind not in MISSING:
             raise ModelFileError(f"tree {number} has a missing type {kind!r}: it is damaged.")
         default_left = bool(node.get("default_left", True))
-        is_zero.append(kind == "Zero")
+        kinds.append(MISSING.index(kind))
         mean = float(node.get("internal_value", np.nan)) / rate
         at = parts.split(
             place,
@@ -213,7 +224,7 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
         )
         todo.append((inside(node, "right_child"), (at, False)))
         todo.append((inside(node, "left_child"), (at, True)))
-    return parts.tree(), np.array(is_zero, np.bool_)
+    return parts.tree(), np.array(kinds, np.int64)
 
 
 def _known(node: Mapping[str, Any], of: str, mean: float) -> dict[str, float]:
@@ -245,7 +256,7 @@ def _refuse_linear(number: int) -> None:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_text(ensemble: Ensemble, names: Sequence[str] | None) -> str:
+def write_text(ensemble: Ensemble, names: Sequence[str] | None, absent: str | None = None) -> str:
     """Return the text of a model that ``lightgbm.Booster(model_file=...)`` loads."""
     k = ensemble.n_columns
     words = names or [PLAIN.format(j) for j in range(ensemble.n_features)]
@@ -266,6 +277,7 @@ def write_text(ensemble: Ensemble, names: Sequence[str] | None) -> str:
         f"objective={objective}",
         "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in words),
         "feature_infos=" + " ".join(["[-inf:inf]"] * ensemble.n_features),
+        *([f"{ABSENT}={absent}"] if absent else []),
         "tree_sizes=" + " ".join(str(len(part.encode())) for part in parts),
     ]
     return "\n".join(head) + "\n\n" + "".join(parts) + "end of trees\n"

@@ -198,7 +198,8 @@ class _Parser:
             parser.Parse(text.encode(), True)
         except expat.ExpatError as error:
             raise ModelFileError(
-                f"its XML is damaged or cut short ({expat.ErrorString(error.code)})."
+                f"its XML is damaged or cut short: it cannot be read from line {error.lineno}, "
+                f"column {error.offset + 1} on."
             ) from None
         return self.ensembles
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,27 @@ _NAMED = {
 
 
 def kind_of(path: str | Path) -> str | None:
-    """Return the kind of model in a file: ``"rankgrove"``, the name of a reader, or None."""
+    """Return the kind of model in a file: ``"rankgrove"``, the name of a reader, or None.
+
+    A compressed model is ``"gzip"``, which is refused; other compressed files, such as data, are
+    not models.
+    """
     with told_errors(path, kind=ModelFileError), Path(path).open("rb") as file:
         head = file.read(HEAD)
+    if head.startswith(b"\x1f\x8b"):
+        return "gzip" if _kind_of_head(_unpacked(head)) else None
+    return _kind_of_head(head)
+
+
+def _unpacked(head: bytes) -> bytes:
+    """Return the beginning of the content of a gzip file; b"" if it is damaged."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error:
+        return b""
+
+
+def _kind_of_head(head: bytes) -> str | None:
     if head.startswith(b"PK\x03\x04"):
         return "rankgrove"
     begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -62,9 +81,7 @@ def _named(head: bytes, begin: bytes) -> str | None:
         return "xgboost text"
     if re.match(rb"\x80[\2-\5]|ccopy_reg\n|c?numpy|\(dp\d", head):
         return "pickle"
-    if head.startswith(b"version https://git-lfs"):
-        return "lfs"
-    return "gzip" if head.startswith(b"\x1f\x8b") else None
+    return "lfs" if head.startswith(b"version https://git-lfs") else None
 
 
 def _ranklib_kind(begin: bytes) -> str | None:
@@ -94,13 +111,7 @@ def read_foreign(
     try:
         if kind in _NAMED:
             raise ModelFileError(_NAMED[kind])
-        data = target.read_bytes()
-        with np.errstate(all="ignore"):  # numbers out of bounds are found in the result
-            if kind == DUMP:
-                from rankgrove.formats.xgboost_dump import read_dump
-
-                return read_dump(_document(data), features, base_score)
-            return _READERS[kind](data)
+        return _read(target.read_bytes(), kind, features, base_score)
     except ModelFileError as error:
         cut = re.sub(r"(\S{80})\S+", r"\1...", str(error))  # a damaged name may be of any length
         raise ModelFileError(f"{target}: {cut}") from None
@@ -108,6 +119,43 @@ def read_foreign(
         raise ModelFileError(f"{target} cannot be read: {why(error)}.") from None
     except _DAMAGE as error:
         raise ModelFileError(f"{target} is damaged: {_what(error)}. Save it again.") from None
+
+
+def _read(
+    data: bytes,
+    kind: str,
+    features: Sequence[str] | None = None,
+    base_score: float | None = None,
+) -> Foreign | ForeignWeights:
+    with np.errstate(all="ignore"):  # numbers out of bounds are found in the result
+        if kind == DUMP:
+            from rankgrove.formats.xgboost_dump import read_dump
+
+            return read_dump(_document(data), features, base_score)
+        return _READERS[kind](data)
+
+
+def read_object(model: Any) -> Foreign | ForeignWeights | None:
+    """Read a model of LightGBM or XGBoost in memory, or return None for anything else.
+
+    It may be a Booster or a scikit-learn model, which scores by the rounds up to the best one.
+    """
+    kind, library = type(model), type(model).__module__.partition(".")[0]
+    try:
+        if library == "lightgbm" and hasattr(kind, "model_to_string"):
+            return _read(model.model_to_string().encode(), "lightgbm text")
+        if library == "lightgbm" and hasattr(kind, "booster_"):
+            return _read(model.booster_.model_to_string().encode(), "lightgbm text")
+        if library == "xgboost" and hasattr(kind, "save_raw"):
+            return _read(bytes(model.save_raw("json")), "json")
+        if library == "xgboost" and hasattr(kind, "get_booster"):
+            booster = model.get_booster()
+            if booster.attr("best_iteration") is not None:  # it stopped early
+                booster = booster[: int(booster.attr("best_iteration")) + 1]
+            return _read(bytes(booster.save_raw("json")), "json")
+    except ModelFileError as error:
+        raise ModelFileError(f"This {library} {kind.__name__}: {error}") from None
+    return None
 
 
 def _what(error: Exception) -> str:
@@ -120,6 +168,12 @@ def _what(error: Exception) -> str:
         return "it is nested deeper than any model"
     if isinstance(error, MemoryError):
         return "a number in it asks for more memory than there is"
+    no_number = re.match(
+        r"could not convert string to float: (.+)|invalid literal.*: (.+)", str(error)
+    )
+    if no_number:
+        shown = no_number[1] or no_number[2]
+        return f"{shown[:80]} stands where a number should"
     if isinstance(error, ValueError | ArithmeticError):
         return str(error)[:200].rstrip(".")
     return "a value is lacking or of another type than models have"

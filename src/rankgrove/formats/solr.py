@@ -7,13 +7,22 @@ and the sum are float32.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rankgrove.errors import ModelFileError
-from rankgrove.formats.foreign import Foreign, TreeParts, as_list, beside, inside, joined
+from rankgrove.formats.foreign import (
+    MOST_FEATURES,
+    Foreign,
+    TreeParts,
+    as_list,
+    beside,
+    inside,
+    joined,
+)
 from rankgrove.formats.nested import Node, dumped, nested_tree, single_text, with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -29,7 +38,11 @@ TREES = "MultipleAdditiveTreesModel"
 
 
 def read_document(document: Any) -> Foreign:
-    """Read a MultipleAdditiveTreesModel; the columns are its features, in the order of its list."""
+    """Read a MultipleAdditiveTreesModel.
+
+    Features that are all called f1, f2, ..., as in files written here of models without names, are
+    taken by their numbers; others are the columns, in the order of the list.
+    """
     kind = str(inside(document, "class")).rpartition(".")[2]
     if kind != TREES:
         raise ModelFileError(
@@ -49,18 +62,35 @@ def read_document(document: Any) -> Foreign:
         raise ModelFileError("two of its features have the same name: it is damaged.")
     params = inside(document, "params")
     zero = str(params.get("isNullSameAsZero", True)).lower() != "false"
-    place = {name: j for j, name in enumerate(names)}
+    numbers = _numbers(names)
+    columns = range(len(names)) if numbers is None else numbers
+    place = dict(zip(names, columns, strict=True))
     trees = [
         _read_tree(t, tree, place, zero)
         for t, tree in enumerate(as_list(inside(params, "trees"), "trees"))
     ]
+    absent = "zero" if zero else "missing"
+    if numbers is not None:
+        n_features = max(numbers, default=-1) + 1
+        numbered = joined(trees, n_features, 0.0, 1, single=True)
+        return Foreign(numbered, "Solr", TREES, least_features=True, absent=absent)
+    shown = [f"{name} is column {j + 1}" for j, name in enumerate(names[:5])]
     note = (
         f"Its {len(names)} features are taken in the order of its list ({', '.join(names[:5])}"
-        f"{', ...' if len(names) > 5 else ''}): the columns of the data must stand so."
+        f"{', ...' if len(names) > 5 else ''}): the columns of the data must stand so "
+        f"({', '.join(shown)}{', ...' if len(names) > 5 else ''}). Text with another number of "
+        "features is refused."
     )
-    return Foreign(
-        joined(trees, len(names), 0.0, 1, single=True), "Solr", TREES, tuple(names), notes=(note,)
-    )
+    named = joined(trees, len(names), 0.0, 1, single=True)
+    return Foreign(named, "Solr", TREES, tuple(names), absent=absent, notes=(note,))
+
+
+def _numbers(names: Sequence[str]) -> list[int] | None:
+    """Return the columns (from 0) of features called f1, f2, ..., None if any has another name."""
+    matches = [re.fullmatch(r"f([1-9]\d{0,7})", name) for name in names]
+    columns = [int(match[1]) - 1 for match in matches if match is not None]
+    fit = len(columns) == len(names) and max(columns, default=0) < MOST_FEATURES
+    return columns if fit else None
 
 
 def _read_tree(number: int, tree: Any, place: Mapping[str, int], zero: bool) -> Tree:

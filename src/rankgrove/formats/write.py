@@ -20,11 +20,15 @@ Written = str | bytes | tuple[str, list[str]]
 
 @dataclass(frozen=True)
 class Labels:
-    """The names of a model and its features; `given`: whether a user named the features."""
+    """The names of a model and its features; `given`: whether a user named the features.
+
+    `absent` is the value of a feature that a row does not mention, None if that is not known.
+    """
 
     name: str
     features: Sequence[str]
     given: bool
+    absent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,13 @@ FORMATS = {
     "lightgbm": Format(
         "LightGBM",
         ".txt",
-        lambda m, of: lightgbm.write_text(m, of.features if of.given else None),
+        lambda m, of: lightgbm.write_text(m, of.features if of.given else None, of.absent),
         columns=True,
     ),
     "xgboost": Format(
         "XGBoost",
         "",
-        lambda m, of: xgboost.write_json(m, of.features if of.given else None),
+        lambda m, of: xgboost.write_json(m, of.features if of.given else None, of.absent),
         columns=True,
     ),
     "ranklib": Format("RankLib", ".xml", lambda m, of: ranklib.write_text(m), zero=True),

@@ -18,12 +18,15 @@ import numpy as np
 
 from rankgrove.errors import ModelFileError
 from rankgrove.formats.foreign import (
+    ABSENT,
     MOST_FEATURES,
     Foreign,
+    absent_of,
     as_list,
     beside,
     inside,
     joined,
+    learned_directions,
     make_tree,
     names_or_none,
     reals,
@@ -88,12 +91,15 @@ def read_document(document: Any) -> Foreign:
         base = 0.0
         ordered = [*(_constant(float(margin)) for margin in margins), *ordered]
     names = learner.get("feature_names", []) if isinstance(learner, dict) else []
+    ensemble = joined(ordered, n_features, base, n_columns, single=True)
+    said = learner["attributes"].get(ABSENT) if learner.get("attributes") else None
     return Foreign(
-        joined(ordered, n_features, base, n_columns, single=True),
+        ensemble,
         "XGBoost",
         objective,
         names_or_none(names, n_features),
         classes=objective in ("multi:softmax", "multi:softprob"),
+        absent=absent_of(said, learned_directions(ensemble)),
     )
 
 
@@ -234,7 +240,7 @@ def _constant(value: float) -> Tree:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
+def write_json(ensemble: Ensemble, names: Sequence[str] | None, absent: str | None = None) -> str:
     """Return the JSON of a model that ``xgboost.Booster(model_file=...)`` loads.
 
     Thresholds and leaves become float32. The objective is ``rank:pairwise``, which does not
@@ -259,7 +265,7 @@ def write_json(ensemble: Ensemble, names: Sequence[str] | None) -> str:
     }
     document = {
         "learner": {
-            "attributes": {},
+            "attributes": {ABSENT: absent} if absent else {},
             "feature_names": list(names or []),
             "feature_types": ["float"] * len(names or []),
             "gradient_booster": {"model": gbtree, "name": "gbtree"},

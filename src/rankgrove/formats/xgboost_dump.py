@@ -20,10 +20,12 @@ from rankgrove.formats.foreign import (
     MOST_FEATURES,
     Foreign,
     TreeParts,
+    absent_of,
     as_list,
     beside,
     inside,
     joined,
+    learned_directions,
 )
 from rankgrove.model.tree import Tree
 
@@ -44,12 +46,14 @@ def read_dump(document: Any, features: Sequence[str] | None, base_score: float |
     trees = [_tree(t, tree, columns) for t, tree in enumerate(listed)]
     base = 0.0 if base_score is None else float(np.float32(base_score))
     n_features = columns.highest + 1 if features is None else len(features)
+    ensemble = joined(trees, n_features, base, 1, single=True)
     return Foreign(
-        joined(trees, n_features, base, 1, single=True),
+        ensemble,
         "XGBoost",
         None,
         None if features is None else tuple(features),
         least_features=features is None,
+        absent=absent_of(None, learned_directions(ensemble)),
         notes=(NO_BASE,) if base_score is None else (),
     )
 

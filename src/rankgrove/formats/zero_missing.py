@@ -80,13 +80,21 @@ def _chain(threshold: float, default_left: bool) -> list[tuple[float, bool]]:
 
 
 def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) -> Tree:
-    """Return the tree with nodes replaced by chains; its statistics are unknown."""
+    """Return the tree with nodes replaced by chains.
+
+    How many rows reached each end of a chain is not known. They are divided evenly: what is below a
+    split is equally often below its left and its right ends, so that the shares of rows on either
+    side, on which Shapley values depend, stay the same. Such numbers are not whole; they are kept
+    as weights, and counts are unknown.
+    """
     parts = TreeParts()
-    todo: list[tuple[int, tuple[int, bool] | None]] = [(0, None)]
+    rows = np.where(tree.count < 0, np.nan, tree.count.astype(np.float64)).tolist()
+    todo: list[tuple[int, tuple[int, bool] | None, float]] = [(0, None, 1.0)]
     while todo:
-        child, place = todo.pop()
+        child, place, share = todo.pop()
         if child < 0:
-            parts.leaf(place, float(tree.value[~child]))
+            weight = share * rows[tree.n_nodes + ~child]
+            parts.leaf(place, float(tree.value[~child]), weight=weight)
             if len(parts.value) > room:
                 raise ModelFileError(
                     "it was trained with zero_as_missing, and as plain thresholds its trees would "
@@ -97,12 +105,16 @@ def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) 
         default_left = bool(tree.missing_left[child])
         sides = (int(tree.right[child]), int(tree.left[child]))
         chain = chains.get(child, [(float(tree.threshold[child]), True)])
+        part = share / ((len(chain) + 1) // 2)
+        gain, weight = share * float(tree.gain[child]), share * rows[child]
         for at, (threshold, leads_left) in enumerate(chain):
             # a missing value leaves the chain at the first node that leads to its side
             to_left = leads_left == default_left
-            node = parts.split(place, int(tree.feature[child]), threshold, to_left)
-            todo.append((sides[leads_left], (node, True)))
-            place = (node, False)
+            known = {"weight": weight, "gain": gain if at == 0 else 0.0}
+            node = parts.split(place, int(tree.feature[child]), threshold, to_left, **known)
+            leaving, place = sides[leads_left], (node, False)
+            todo.append((leaving, (node, True), part))
+            weight -= part * rows[leaving if leaving >= 0 else tree.n_nodes + ~leaving]
             if at == len(chain) - 1:
-                todo.append((sides[not leads_left], place))
+                todo.append((sides[not leads_left], place, part))
     return parts.tree()

@@ -61,6 +61,7 @@ class Measure(ABC):
     rule: ClassVar[int]  # the kernels' code of how gains and weights combine
     cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
     undefined_is: ClassVar[str] = "nothing relevant"  # what an undefined query lacks
+    needs_pairs: ClassVar[bool] = False  # whether it is a share of pairs of unequal documents
     unretrieved_gain: ClassVar[bool] = False  # whether documents with score -inf still count
     uses_judgements: ClassVar[bool] = False  # whether it matters which documents are judged
     tie_rules: ClassVar[tuple[str, ...]] = TIES[:3]
@@ -175,12 +176,15 @@ class Measure(ABC):
         *,
         beyond_cutoff: bool = False,
         judged: np.ndarray | None = None,
+        pooled: bool = False,
     ) -> PreparedMeasure:
         """Compute what depends only on the labels (float64, query order), to be used repeatedly.
 
-        `judged` says which documents are judged (None: all).
+        `judged` says which documents are judged (None: all). `pooled`: the documents are part of a
+        larger collection, whose other documents have the label 0, so that labels which are all
+        equal here are not equal there, unless they are 0.
         """
-        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged)
+        return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged, pooled)
 
     def value(self, labels: ArrayLike) -> float:
         """Return the value of one query whose labels are in ranked order, best rank first.
@@ -345,6 +349,7 @@ class PreparedMeasure:
         n_threads: int | None = None,
         beyond_cutoff: bool = False,
         judged: np.ndarray | None = None,
+        pooled: bool = False,
     ) -> None:
         self.measure = measure
         labels = np.ascontiguousarray(labels, np.float64)
@@ -357,9 +362,9 @@ class PreparedMeasure:
         self.query_ptr = queries.ptr
         self.gain = measure.query_gains(labels, queries, judged)
         self.weight = measure.weights(self.gain, queries, beyond_cutoff)
-        self._fix_values(labels, queries)
+        self._fix_values(labels, queries, pooled)
 
-    def _fix_values(self, labels: np.ndarray, queries: QueryPieces) -> None:
+    def _fix_values(self, labels: np.ndarray, queries: QueryPieces, pooled: bool) -> None:
         measure = self.measure
         starts = queries.ptr[:-1]
         undefined = measure.undefined(self.gain, queries)
@@ -373,7 +378,10 @@ class PreparedMeasure:
                 np.flatnonzero(undefined).tolist(), measure.undefined_is
             )
             if measure.empty == "drop-equal":
-                equal = np.maximum.reduceat(labels, starts) == np.minimum.reduceat(labels, starts)
+                highest = np.maximum.reduceat(labels, starts)
+                equal = highest == np.minimum.reduceat(labels, starts)
+                if pooled:
+                    equal &= highest == 0.0
                 self.drop_reason |= dict.fromkeys(
                     np.flatnonzero(equal).tolist(), "all labels equal"
                 )

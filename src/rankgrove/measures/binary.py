@@ -248,6 +248,7 @@ class AUC(Binary):
     name: ClassVar[str] = "auc"
     rule: ClassVar[int] = SUM
     undefined_is: ClassVar[str] = "no pair to order"
+    needs_pairs: ClassVar[bool] = True
     cutoff_is: ClassVar[str] = "refused"
     unretrieved_gain: ClassVar[bool] = True
 

@@ -67,7 +67,7 @@ _ALWAYS_DROPPED = ("auc", "pairs", "kendall", "spearman")
 
 def convention_parameters(convention: str, measure_name: str, names: set[str]) -> dict[str, Any]:
     """Return the values that `convention` has for the parameters `names` of a measure."""
-    check_choice("convention", "rankgrove", convention, CONVENTIONS)
+    check_choice("convention", "measure", convention, CONVENTIONS)
     settings = CONVENTIONS["papers"] | CONVENTIONS[convention]
     values = {name: value for name, value in settings.items() if name in names}
     of_measure = {

@@ -53,7 +53,7 @@ class DCG(_Discounted):
     """Discounted cumulative gain, not normalised."""
 
     name: ClassVar[str] = "dcg"
-    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)  # gains are never below 0
 
     def weights(
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False

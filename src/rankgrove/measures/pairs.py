@@ -23,6 +23,7 @@ class Pairs(Measure):
     name: ClassVar[str] = "pairs"
     rule: ClassVar[int] = PAIRS
     undefined_is: ClassVar[str] = "no pair to order"
+    needs_pairs: ClassVar[bool] = True
     cutoff_is: ClassVar[str] = "refused"
     unretrieved_gain: ClassVar[bool] = True
 

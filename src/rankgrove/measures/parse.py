@@ -44,7 +44,19 @@ ALIASES = {
     "tau": "kendall",
     "spearmanr": "spearman",
     "rho": "spearman",
+    "recip_rank": "mrr",
 }
+# trec_eval's names with a cutoff, P_10 as it prints them and P.10 as it takes them: ours.
+_TREC_NAMES = {
+    "p": "p",
+    "recall": "recall",
+    "success": "success",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+}
+_TREC_FORM = re.compile(
+    rf"\s*(?P<name>{'|'.join(_TREC_NAMES)})[._](?P<cutoff>\d+)(?P<rest>\s*(\[.*)?)", re.IGNORECASE
+)
 
 _FORM = re.compile(
     r"\s*(?P<name>[A-Za-z_]\w*)\s*(?:@\s*(?P<cutoff>[^\[\s]+))?\s*(?:\[(?P<items>[^\]]*)\])?\s*"
@@ -82,7 +94,7 @@ def measure(
         raise ParameterError(
             f"A measure is a name such as 'ndcg@10', or a Measure. Got {spec!r} instead."
         )
-    match = _FORM.fullmatch(spec)
+    match = _FORM.fullmatch(_from_trec(spec))
     if match is None:
         raise ParameterError(
             f"{spec!r} is not a measure's name. Write 'ndcg@10', 'map', "
@@ -110,6 +122,14 @@ def measure(
         )
     chosen = in_brackets or convention or "papers"
     return cls(**(convention_parameters(chosen, name, names) | said))
+
+
+def _from_trec(spec: str) -> str:
+    """Return a name of trec_eval that has a cutoff as ours: ``P_10`` is ``p@10``."""
+    match = _TREC_FORM.fullmatch(spec)
+    if match is None:
+        return spec
+    return f"{_TREC_NAMES[match['name'].lower()]}@{match['cutoff']}{match['rest']}"
 
 
 def target_measure(spec: str | Measure, convention: str | None = None) -> Measure:

@@ -84,8 +84,8 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
         return str(header["kind"]), table(header["content"], "the content"), arrays
     except ModelFileError:
         raise
-    except zipfile.BadZipFile as error:
-        raise ModelFileError(f"{target} {_no_zip(target, error)}") from None
+    except zipfile.BadZipFile:
+        raise ModelFileError(f"{target} {_no_zip(target)}") from None
     except DAMAGE as error:
         raise ModelFileError(f"{target} is damaged ({said(error)}): {_REMEDY}") from None
 
@@ -106,7 +106,7 @@ def needed(arrays: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, 
     return values
 
 
-def _no_zip(path: Path, error: zipfile.BadZipFile) -> str:
+def _no_zip(path: Path) -> str:
     """Return a text about a file that is not a zip: whether it is foreign, or a damaged model."""
     with path.open("rb") as file:
         begin = file.read(4)
@@ -114,7 +114,7 @@ def _no_zip(path: Path, error: zipfile.BadZipFile) -> str:
         return "is empty."
     # A model begins with the mark of a zip, and ends with its directory.
     if begin == b"PK\x03\x04" or zipfile.is_zipfile(path):
-        return f"is damaged or cut short ({error}): {_REMEDY}"
+        return f"is damaged or cut short: {_REMEDY}"
     return "is not a rankgrove model."
 
 

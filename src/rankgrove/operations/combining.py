@@ -19,6 +19,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.rankers.ensembles.combination import CombinedRanker, run_search, search_weights
 from rankgrove.rankers.nested import loaded
+from rankgrove.showing import html_text
 from rankgrove.sweep.sweep import Curve, sweep
 from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
@@ -43,6 +44,9 @@ class _Found:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_text(type(self).__name__, str(self))
 
     def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return the combined scores, one per row in the caller's order.

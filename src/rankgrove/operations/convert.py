@@ -23,6 +23,7 @@ from rankgrove.rankers.ensembles.bag_scores import summed
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
+from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.load import load
 from rankgrove.rankers.nested import loaded
 from rankgrove.rankers.trees.mcrank import McRank
@@ -53,7 +54,8 @@ def convert(
 
     Parameters
     ----------
-    model : a trained ranker, or the path of a model file, ours or another library's
+    model : a trained ranker, a model of LightGBM or XGBoost (a Booster, LGBMRanker, XGBRanker), or
+        the path of a model file, ours or another library's
     path : the file to write
     to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``, ``"onnx"``,
         ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
@@ -84,7 +86,7 @@ def convert(
         model = load(model, features=features, base_score=base_score)
     elif base_score is not None:
         raise ParameterError("convert: base_score= (--base-score) is for a dump of XGBoost.")
-    ranker = loaded(model, "model", owner, rule)
+    ranker = of_object(loaded(model, "model", owner, rule))
     if not isinstance(ranker, Ranker):
         inside = getattr(ranker, "ranker", None)  # what a search found
         if not isinstance(inside, Ranker):
@@ -144,7 +146,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
     n = ranker.n_features_in_
     names = getattr(ranker, "feature_names_", None) if features is None else features
     if names is None:
-        return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False)
+        return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False, ranker.absent_)
     if isinstance(names, str) or not all(isinstance(feature, str) and feature for feature in names):
         refuse("features", "convert", "a list of names", features)
     if len(names) != n:
@@ -155,7 +157,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
     if len(set(names)) < n:
         twice = next(feature for at, feature in enumerate(names) if feature in names[:at])
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
-    return Labels(name or path.stem, list(names), True)
+    return Labels(name or path.stem, list(names), True, ranker.absent_)
 
 
 # -- one model of a ranker ------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.nested import loaded
+from rankgrove.showing import html_table
 from rankgrove.validation import check_real, refuse
 
 
@@ -56,6 +57,10 @@ class PrunedRanker:
         (many, few), (before, after) = self.n_trees, self.values
         means = ", ".join(f"{name} {before[name]:.4f} -> {after[name]:.4f}" for name in before)
         return f"PrunedRanker({many:,} -> {few:,} trees ({1 - few / many:.0%} gone), {means})"
+
+    def _repr_html_(self) -> str:
+        rows = [[f"{step.n_trees:,}", *_means(step)] for step in self.passes]
+        return html_table(repr(self), ["trees", *self.measures], rows)
 
     def to_csv(self, path: str | Path) -> None:
         """Write trees against measures, one line per pass."""
@@ -212,3 +217,7 @@ def _pruned_bag(bag: Ranker, models: list[Ranker], parts: list[Part]) -> Ranker:
     pruned: Ranker = bag.with_models([models[m] for m in left], bag.weights_[left])
     pruned.out_of_bag_ = pruned.out_of_bag_scores_ = None  # the trees were chosen by other data
     return pruned
+
+
+def _means(step: Pass) -> list[str]:
+    return [f"{value:.4f}" for value in step.values.values()]

@@ -12,6 +12,7 @@ from rankgrove.data.arrays import Rows
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.formats.foreign import Averaged, Foreign, ForeignWeights
+from rankgrove.formats.read import read_object
 from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
@@ -41,6 +42,12 @@ _MARGIN = {"binary": "log odds", "cross_entropy": "log odds", "binary:logistic":
 def ranker_of(model: Foreign | ForeignWeights) -> Ranker:
     """Return the ranker of a model that was read."""
     return TreeRanker.of(model) if isinstance(model, Foreign) else WeightRanker.of(model)
+
+
+def of_object(model: Any) -> Any:
+    """Return the ranker of a LightGBM or XGBoost model in memory; anything else unchanged."""
+    foreign = None if isinstance(model, Ranker) else read_object(model)
+    return model if foreign is None else ranker_of(foreign)
 
 
 def _without_unknown(features: Matrix, ranker: TreeRanker | WeightRanker) -> Matrix:
@@ -98,6 +105,7 @@ class TreeRanker(TreeModel):
         ranker.objective_ = model.objective
         ranker.n_classes_ = model.ensemble.n_columns if model.classes else 1
         ranker.least_features_ = model.least_features
+        ranker.absent_ = model.absent
         ranker.n_features_in_ = model.ensemble.n_features
         if model.feature_names is not None:
             ranker.feature_names_ = model.feature_names
@@ -140,6 +148,24 @@ class TreeRanker(TreeModel):
             for bag in np.atleast_2d(sums):
                 total[block] += bag
         return total / averaged.divisor
+
+    def check_numbered(self, n_features: int, owner: str) -> None:
+        """Refuse text, whose features have numbers only, if the file lists names of features."""
+        names = getattr(self, "feature_names_", None)
+        if self.source_ != "Solr" or names is None or n_features == len(names):
+            return
+        raise DataError(
+            f"{owner}: the model's file names {counted(len(names), 'feature')} "
+            f"({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), and the text has "
+            f"{n_features:,} with numbers: which is which is not known. Give the features by name, "
+            "in that order: a table, or rg.QueryDataset(data.X[:, columns], data.y, data.qid, "
+            "feature_names=names)."
+        )
+
+    def _aligned(self, X: Any, owner: str) -> Any:
+        if isinstance(X, QueryDataset) and X.absent_given is not None and not X.has_feature_names:
+            self.check_numbered(X.n_features, owner)
+        return super()._aligned(X, owner)
 
     def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
         double = self.ensemble_.threshold.dtype == np.float64
@@ -260,6 +286,7 @@ class WeightRanker(LinearPredictor):
         """Return the ranker of a model that was read."""
         ranker = cls()
         ranker.source_, ranker.objective_ = model.source, model.objective
+        ranker.absent_ = "zero"
         ranker.n_features_in_ = int(model.feature.max(initial=0)) + 1
         ranker._take_terms(model.feature, model.weight, model.intercept)
         return ranker

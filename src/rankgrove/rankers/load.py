@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.formats.read import DUMP, kind_of, read_foreign
@@ -34,6 +36,7 @@ from rankgrove.rankers.trees import (  # noqa: F401
     rankboost,
     trada,
 )
+from rankgrove.validation import refuse
 
 OTHERS = (
     "nor one of LightGBM (save_model, or dump_model as JSON), XGBoost (save_model as .json or "
@@ -48,21 +51,21 @@ def trainable() -> dict[str, type[Ranker]]:
 
 
 def load(
-    path: str | Path,
+    path: str | Path | Any,
     *,
     features: Sequence[str] | None = None,
     base_score: float | None = None,
 ) -> Ranker:
     """Read a trained ranker from a file: a model of ours, or of another library.
 
-    What it is is seen by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and UBJ
+    Its kind is recognised by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and UBJ
     files and its dumped JSON, RankLib's and QuickRank's trees and Solr's become a
     :class:`TreeRanker`, RankLib's linear models a :class:`WeightRanker`; scores are that library's
     own to the last bit.
 
     Parameters
     ----------
-    path : the file
+    path : the file; or a LightGBM or XGBoost model in memory (Booster, LGBMRanker, XGBRanker)
     features : of a dump of XGBoost with names of features, the names of all of them in the order of
         the data's columns, which a dump does not say
     base_score : of a dump of XGBoost, the margin that its scores begin with, which a dump does not
@@ -77,6 +80,11 @@ def load(
     >>> rg.load(path)
     LambdaMART(n_trees=2)
     """
+    if not isinstance(path, str | os.PathLike):
+        model = foreign_models.of_object(path)
+        if isinstance(model, Ranker):
+            return model
+        refuse("path", "load", "the path of a model file, or a LightGBM or XGBoost model", path)
     seems = kind_of(path) if Path(path).is_file() else "rankgrove"
     if seems is None and Path(path).stat().st_size and not zipfile.is_zipfile(path):
         raise ModelFileError(f"{path} is not a rankgrove model, {OTHERS}")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from rankgrove.errors import MissingExtraError, ParameterError
 from rankgrove.files import atomic_output
+from rankgrove.showing import in_notebook
+from rankgrove.validation import refuse
+
+INLINE = ("inline", "module://matplotlib_inline.backend_inline")
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,15 +21,35 @@ if TYPE_CHECKING:
 def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Figure:
     """Return an empty figure, or raise an error that says how to install Matplotlib.
 
-    It belongs to no window and is not in pyplot's list of figures; notebooks show it as an image.
+    It belongs to no window and is not in pyplot's list of figures. In a notebook with inline images
+    it is one of pyplot's, as those of other libraries are: a cell shows it also if it is not the
+    cell's value.
     """
     try:
-        import matplotlib.figure  # noqa: F401  # before Picture, which may be loaded already
+        import matplotlib.figure  # before Picture, which may be loaded already
 
         from rankgrove.reporting.picture import Picture
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", purpose) from None
+    if in_notebook() and matplotlib.get_backend() in INLINE:
+        from matplotlib import pyplot
+
+        return pyplot.figure(FigureClass=Picture, figsize=(width, height), layout="constrained")
     return Picture(figsize=(width, height), layout="constrained")
+
+
+def new_panels(
+    owner: str, n: int, ax: Axes | None, width: float = 8.0, height: float = 4.5, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its `n` panels side by side; a given `ax` is the only panel."""
+    if ax is None:
+        figure = new_figure("Plotting", width, height)
+        return figure, list(figure.subplots(1, n, squeeze=False, **options)[0])
+    if not hasattr(ax, "plot") or not hasattr(ax, "figure"):
+        refuse("ax", owner, "axes of Matplotlib, such as plt.subplots()[1], or None", ax)
+    if n > 1:
+        refuse("ax", owner, f"None here: there are {n} panels", ax)
+    return cast("Figure", ax.figure), [ax]
 
 
 def log_x(axes: Axes) -> None:

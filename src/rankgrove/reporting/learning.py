@@ -21,8 +21,8 @@ class LearningCurve:
     Attributes
     ----------
     model, data, measure : names
-    unit : what x counts: ``"trees"``, ``"rounds"`` (of several trees), ``"epochs"``, or ``"C"``
-        where every point is a separate training
+    unit : what x counts: ``"trees"``, ``"rounds"``, ``"passes"``, ``"epochs"``, or ``"C"`` where
+        every point is a separate training
     x, y : the counts and the values; for a bag the mean over its models, NaN after the end of the
         shortest
     best : the count that was kept, or None
@@ -134,5 +134,7 @@ def _unit(model: Model) -> tuple[str, float | None]:
     if hasattr(model, "best_epoch_"):
         return "epochs", model.best_epoch_
     trees = getattr(model, "ensemble_", None)
-    several = trees is not None and trees.n_columns > 1
-    return "rounds" if several else "trees", getattr(model, "best_round_", None)
+    kept = getattr(model, "best_round_", None)
+    if trees is None:
+        return getattr(model, "unit", "rounds"), kept
+    return "rounds" if trees.n_columns > 1 else "trees", kept

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import cache, wraps
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from rankgrove.showing import in_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +83,10 @@ def styled(plot: Callable[P, R]) -> Callable[P, R]:
             from matplotlib import rc_context
         except ImportError:
             return plot(*args, **kwargs)
+        if in_notebook():
+            # loads the backend, which turns on inline images by a setting; inside rc_context that
+            # setting would be undone
+            importlib.import_module("matplotlib.pyplot").draw_if_interactive()
         with rc_context(style()):
             return plot(*args, **kwargs)
 

@@ -12,6 +12,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
+from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.given import valid_datasets
 from rankgrove.reporting.content import content, measured
@@ -20,8 +21,8 @@ from rankgrove.reporting.page import page
 from rankgrove.reporting.rankings import query_places
 from rankgrove.reporting.systems import as_systems
 from rankgrove.reporting.verdict import verdict, verdict_of_one
-from rankgrove.showing import html_table
-from rankgrove.validation import check_integer, check_output_file
+from rankgrove.showing import html_text
+from rankgrove.validation import check_choice, check_integer, check_output_file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,21 +33,27 @@ class Report:
     ----------
     summary : one sentence: which model is better, and whether that is significant
     html : the whole page
+    path : the file that it was last written to, or None
     """
 
     summary: str
     html: str
+    path: Path | None = None
 
     def __repr__(self) -> str:
         return f"Report({self.summary!r})"
 
     def _repr_html_(self) -> str:
         size = f"{len(self.html.encode()) / 1e6:.1f} MB"
-        return html_table("Report", [], [[self.summary]], f'{size}; .save("report.html") writes it')
+        where = '.save("report.html") writes it'
+        if self.path is not None:
+            where = f"written to {self.path}"
+        return html_text("Report", f"{self.summary}\n{size}; {where}", prose=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file."""
         write_atomically(path, self.html)
+        object.__setattr__(self, "path", Path(path))
 
 
 def report(
@@ -99,6 +106,7 @@ def report(
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
     if not listed:
         raise ParameterError("report needs at least one measure, such as 'ndcg@10'.")
+    check_choice("convention", owner, convention, CONVENTIONS)
     for spec in listed:
         parse_measure(spec, convention)
     check_integer("n_documents", owner, n_documents, low=0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
@@ -25,6 +25,7 @@ from rankgrove.reporting.plots_nets import local_optimum
 from rankgrove.reporting.plots_svm import base_function_weights
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -57,15 +58,15 @@ def curves(
     *,
     log_x: bool = False,
     log_y: bool = False,
+    ax: Axes | None = None,
 ) -> Figure:
-    """Plot lines, given as name -> (x, y).
+    """Plot lines, given as name -> (x, y); on `ax`, if it is given.
 
     Returns
     -------
     a Matplotlib figure
     """
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("curves", 1, ax)
     for name, (x, y) in lines.items():
         marker = "o" if len(x) <= FEW_POINTS else ""  # tells measured points from joining lines
         axes.plot(x, y, label=name, linewidth=1.3, marker=marker, markersize=3)

@@ -8,31 +8,32 @@ import numpy as np
 
 from rankgrove.operations.pruning import PrunedRanker
 from rankgrove.rankers.base import Ranker
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.validation import counted, refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from rankgrove.tuning.tuning_result import Tuning
 
 
 @styled
-def tuning(result: Tuning, part: str = "test") -> Figure:
+def tuning(result: Tuning, part: str = "test", *, ax: Axes | None = None) -> Figure:
     """Plot the expected value of the best of m trials (BL-MART paper, Figure 1).
 
     Parameters
     ----------
     result : what :func:`rankgrove.tune` returned
     part : the data to show in addition to the data that decides: ``"test"`` or ``"second"``
+    ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     if not hasattr(result, "best_of"):
         refuse("result", "tuning", "what rg.tune returned", result)
     m, deciding, other = result.best_of(part)
     by = "out of bag" if result.choose_by == "out_of_bag" else "validation"
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("tuning", 1, ax)
     axes.plot(m, deciding, label=by, linestyle="--")
     axes.plot(m, other, label=part)
     top = int(np.argmax(other))
@@ -47,19 +48,19 @@ def tuning(result: Tuning, part: str = "test") -> Figure:
 
 
 @styled
-def pruning(result: PrunedRanker | Ranker) -> Figure:
+def pruning(result: PrunedRanker | Ranker, *, ax: Axes | None = None) -> Figure:
     """Plot the measures against the number of trees left.
 
     Parameters
     ----------
     result : what :func:`rankgrove.prune` returned, or the pruned ranker, which keeps the history
+    ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     ranker = result.ranker if isinstance(result, PrunedRanker) else result
     record = getattr(ranker, "pruning_", None)
     if record is None:
         refuse("result", "pruning", "what rg.prune returned, or the ranker that it made", result)
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("pruning", 1, ax)
     for k, (name, values) in enumerate(record["values"].items()):
         change = np.array(values) - values[0]
         axes.plot(record["trees"], change, label=f"{name} (from {values[0]:.4f})", color=f"C{k}")

@@ -10,23 +10,25 @@ from rankgrove.errors import ParameterError
 from rankgrove.operations.combining import FORMULAS, OptimalCombination
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.reporting.changes import envelope
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_COLUMNS = 2000  # a curve with more steps is drawn as this many columns, from least to largest
 
 
 @styled
-def combination_curve(result: OptimalCombination) -> Figure:
+def combination_curve(result: OptimalCombination, *, ax: Axes | None = None) -> Figure:
     """Plot the measure of a combination of two rankers over its weight.
 
     Parameters
     ----------
     result : what :func:`rankgrove.optimal_combination` returned
+    ax : axes of Matplotlib to draw on; None: those of a new figure
 
     Returns
     -------
@@ -46,8 +48,7 @@ def combination_curve(result: OptimalCombination) -> Figure:
         )
     if not isinstance(result, OptimalCombination):
         refuse("result", "combination_curve", "what rg.optimal_combination returned", result)
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("combination_curve", 1, ax)
     curve = result.curve
     low, high = result.bounds
     thin_alpha, least, largest = envelope(curve.alpha, curve.value, MOST_COLUMNS)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankgrove.explaining.dependence import PartialDependence
 from rankgrove.explaining.explanation import ContributionTable, Explanation
-from rankgrove.reporting.figure import new_figure
+from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import page_colours, styled
 from rankgrove.validation import check_integer, counted, refuse
 
@@ -26,6 +26,7 @@ def explanation(
     document: int | str | None = None,
     *,
     n_features: int = 12,
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot feature contributions (SHAP values), step by step from the base to the score.
 
@@ -37,6 +38,7 @@ def explanation(
         contribution over all documents
     n_features : features to show, those with the largest contributions; the others are summed up
         in one step
+    ax : axes of Matplotlib to draw on; None: those of a new figure
 
     Returns
     -------
@@ -44,15 +46,15 @@ def explanation(
     """
     check_integer("n_features", "explanation", n_features, low=1)
     if isinstance(result, Explanation) and document is None:
-        return _sizes(result, n_features)
+        return _sizes(result, n_features, ax)
     if isinstance(result, Explanation) and document is not None:
         result = result.table(document)
     if not isinstance(result, ContributionTable):
         refuse("result", "explanation", "what rg.explain returned, or a table of it", result)
-    return _steps(result, n_features)
+    return _steps(result, n_features, ax)
 
 
-def _steps(table: ContributionTable, n_features: int) -> Figure:
+def _steps(table: ContributionTable, n_features: int, ax: Axes | None) -> Figure:
     """Draw a waterfall: every bar begins where the one above ends."""
     used = np.flatnonzero(table.amounts)
     shown, rest = used[:n_features], used[n_features:]
@@ -66,8 +68,8 @@ def _steps(table: ContributionTable, n_features: int) -> Figure:
         amounts.append(math.fsum(table.amounts[rest].tolist()))
     ends = table.base + np.cumsum([0.0, *amounts])
     place = np.arange(len(names))[::-1]
-    figure = new_figure("Plotting", 8.0, 1.6 + 0.32 * max(3, len(names)))
-    axes = figure.add_subplot()
+    height = 1.6 + 0.32 * max(3, len(names))
+    figure, [axes] = new_panels("explanation", 1, ax, height=height)
     colours = [UP if amount > 0 else DOWN for amount in amounts]
     axes.barh(place, amounts, left=ends[:-1], color=colours, height=0.7)
     for y, amount, end in zip(place.tolist(), amounts, ends[1:].tolist(), strict=True):
@@ -94,10 +96,9 @@ def _steps(table: ContributionTable, n_features: int) -> Figure:
     return figure
 
 
-def _sizes(result: Explanation, n_features: int) -> Figure:
+def _sizes(result: Explanation, n_features: int, ax: Axes | None) -> Figure:
     sizes = [(name, size) for name, size in result.importance().items() if size][:n_features]
-    figure = new_figure("Plotting", 8.0, 1.6 + 0.3 * max(3, len(sizes)))
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("explanation", 1, ax, height=1.6 + 0.3 * max(3, len(sizes)))
     place = np.arange(len(sizes))[::-1]
     axes.barh(place, [size for _, size in sizes], color="C0", height=0.7)
     axes.set_yticks(place, [name for name, _ in sizes])
@@ -112,7 +113,7 @@ def _sizes(result: Explanation, n_features: int) -> Figure:
 
 
 @styled
-def partial_dependence(result: PartialDependence) -> Figure:
+def partial_dependence(result: PartialDependence, *, ax: Axes | None = None) -> Figure:
     """Plot partial dependence: the mean score, and bands of half and of 90 % of the rows.
 
     With two features, the mean is shown as colours.
@@ -120,6 +121,7 @@ def partial_dependence(result: PartialDependence) -> Figure:
     Parameters
     ----------
     result : what :func:`rankgrove.partial_dependence` returned
+    ax : axes of Matplotlib to draw on; None: those of a new figure
 
     Returns
     -------
@@ -127,8 +129,7 @@ def partial_dependence(result: PartialDependence) -> Figure:
     """
     if not isinstance(result, PartialDependence):
         refuse("result", "partial_dependence", "what rg.partial_dependence returned", result)
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("partial_dependence", 1, ax)
     if isinstance(result.grid, tuple):
         _colours(figure, axes, result)
     else:
@@ -149,12 +150,13 @@ def _bands(axes: Axes, grid: np.ndarray, result: PartialDependence) -> None:
         axes.axhline(missing, color="0.4", linestyle=":", label="mean where missing")
     axes.set_xlabel(result.features[0])
     axes.set_ylabel("score")
-    axes.legend(loc="best")
+    # beside the axes: the bands leave no corner free
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
 def _colours(figure: Figure, axes: Axes, result: PartialDependence) -> None:
     drawn = axes.imshow(result.mean.T, origin="lower", aspect="auto")
-    figure.colorbar(drawn, label="mean score")
+    figure.colorbar(drawn, ax=axes, label="mean score")
     for axis, name, grid in zip(
         (axes.xaxis, axes.yaxis), result.features, result.grid, strict=True
     ):

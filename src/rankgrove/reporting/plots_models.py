@@ -15,7 +15,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.rankers.given import valid_datasets
 from rankgrove.reporting.differences import differences
 from rankgrove.reporting.distribution import score_distribution as distribution_of
-from rankgrove.reporting.figure import log_x, new_figure
+from rankgrove.reporting.figure import log_x, new_figure, new_panels
 from rankgrove.reporting.importance import feature_importance
 from rankgrove.reporting.learning import learning_curves
 from rankgrove.reporting.look import page_colours, styled
@@ -24,6 +24,7 @@ from rankgrove.reporting.systems import Model, as_systems, named_models
 from rankgrove.validation import check_integer, counted, refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _DASHES = ("-", "--", ":", "-.")
@@ -31,13 +32,16 @@ _MARKS = "os^Dxv_*"
 
 
 @styled
-def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
+def learning_curve(
+    models: Any, measure: str | Measure | None = None, *, ax: Axes | None = None
+) -> Figure:
     """Plot a measure on validation data during training, from the models' training history.
 
     Parameters
     ----------
     models : a trained model, or several in a dict by name or in a list
     measure : the measure to plot; None: the first of every model's history
+    ax : axes of Matplotlib to draw on, if there is one panel; None: those of a new figure
 
     Returns
     -------
@@ -59,9 +63,11 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
     units = list(dict.fromkeys(curve.unit for curve in shown))
     names = list(dict.fromkeys((curve.model, curve.member) for curve in shown))
     sets = list(dict.fromkeys(curve.data for curve in shown))
-    figure = new_figure("Plotting", max(8.0, 4.6 * len(units)), 4.5)
-    for axes, unit in zip(figure.subplots(1, len(units), squeeze=False)[0], units, strict=True):
-        for curve in (curve for curve in shown if curve.unit == unit):
+    width = max(8.0, 4.6 * len(units))
+    figure, panels = new_panels("learning_curve", len(units), ax, width)
+    for axes, unit in zip(panels, units, strict=True):
+        of_unit = [curve for curve in shown if curve.unit == unit]
+        for curve in of_unit:
             colour = f"C{names.index((curve.model, curve.member))}"
             dash = _DASHES[sets.index(curve.data) % 4]
             label = f"{curve.name}, {curve.data}" if len(sets) > 1 else curve.name
@@ -71,6 +77,8 @@ def learning_curve(models: Any, measure: str | Measure | None = None) -> Figure:
             if curve.best is not None:
                 k = int(np.argmin(np.abs(curve.x - curve.best)))
                 axes.plot(curve.x[k], curve.y[k], "o", mfc="none", color=colour, markersize=9)
+        if any(curve.best is not None for curve in of_unit):
+            axes.plot([], [], "o", mfc="none", color="0.4", markersize=9, label="kept")
         if unit == "C":
             axes.set_xscale("log")
         axes.set_xlabel(unit)
@@ -88,6 +96,7 @@ def importance(
     *,
     kind: str | None = None,
     n_features: int = 15,
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot the most important features, one panel per model.
 
@@ -99,6 +108,7 @@ def importance(
     measure : the measure of permutation importance
     kind : ``"gain"``, ``"split"``, ``"weight"`` or ``"permutation"``; None: a model's own kind
     n_features : features to show
+    ax : axes of Matplotlib to draw on, if there is one model; None: those of a new figure
     """
     owner = "importance"
     check_integer("n_features", owner, n_features, low=1)
@@ -114,8 +124,8 @@ def importance(
             )
         results.append(result)
     rows = max(3, max(len(result.top(n_features)) for result in results))
-    figure = new_figure("Plotting", max(5.5, 4.0 * len(results)), 1.4 + 0.27 * rows)
-    panels = figure.subplots(1, len(results), squeeze=False)[0]
+    width, height = max(5.5, 4.0 * len(results)), 1.4 + 0.27 * rows
+    figure, panels = new_panels(owner, len(results), ax, width, height)
     for k, (axes, result) in enumerate(zip(panels, results, strict=True)):
         top = result.top(n_features)
         place = np.arange(len(top))[::-1]
@@ -143,7 +153,11 @@ def _names_of(model: Model) -> QueryDataset:
 
 @styled
 def wins_and_losses(
-    comparison: Comparison, system: str | None = None, against: str | None = None
+    comparison: Comparison,
+    system: str | None = None,
+    against: str | None = None,
+    *,
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot the differences between two systems per query, the largest gain first.
 
@@ -151,12 +165,12 @@ def wins_and_losses(
     ----------
     comparison : what :func:`rankgrove.compare` returned
     system, against : the two systems; None: the second and the first
+    ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     if not isinstance(comparison, Comparison):
         refuse("comparison", "wins_and_losses", "what rg.compare returned", comparison)
     gains = differences(comparison, system, against)
-    figure = new_figure("Plotting")
-    axes = figure.add_subplot()
+    figure, [axes] = new_panels("wins_and_losses", 1, ax)
     x = np.arange(gains.values.size + 1)
     steps = np.append(gains.values, gains.values[-1])
     for name, part in (("good", steps.clip(0)), ("bad", steps.clip(None, 0))):
@@ -177,17 +191,18 @@ def wins_and_losses(
 
 
 @styled
-def score_distribution(models: Any, dataset: QueryDataset) -> Figure:
+def score_distribution(models: Any, dataset: QueryDataset, *, ax: Axes | None = None) -> Figure:
     """Plot the distribution of scores per label, one panel per model.
 
     Parameters
     ----------
     models : a model, or several in a dict by name or in a list; scores are accepted too
     dataset : judged data
+    ax : axes of Matplotlib to draw on, if there is one model; None: those of a new figure
     """
     systems = as_systems(models, dataset, "score_distribution")
-    figure = new_figure("Plotting", max(6.0, 4.2 * len(systems)), 4.2)
-    panels = figure.subplots(1, len(systems), squeeze=False)[0]
+    width = max(6.0, 4.2 * len(systems))
+    figure, panels = new_panels("score_distribution", len(systems), ax, width, 4.2)
     for axes, system in zip(panels, systems, strict=True):
         histograms = distribution_of(system.name, system.scores, dataset.y)
         top = histograms.shares.max()
@@ -287,6 +302,7 @@ def comparison(
     measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
     *,
     convention: str = "papers",
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot the means of measures with their 95 % intervals, one panel per measure.
 
@@ -296,12 +312,13 @@ def comparison(
     dataset : judged data
     measures : the measures to compute
     convention : settles what the measures' names leave open
+    ax : axes of Matplotlib to draw on, if there is one measure; None: those of a new figure
     """
     systems = as_systems(models, dataset, "comparison")
     evaluations = [evaluate(system.scores, dataset, measures, convention) for system in systems]
     names = list(evaluations[0].mean)
-    figure = new_figure("Plotting", max(5.5, 3.4 * len(names)), 1.6 + 0.35 * len(systems))
-    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    size = max(5.5, 3.4 * len(names)), 1.6 + 0.35 * len(systems)
+    figure, panels = new_panels("comparison", len(names), ax, *size, sharey=True)
     place = np.arange(len(systems))[::-1]
     for axes, name in zip(panels, names, strict=True):
         for k, (y, result) in enumerate(zip(place.tolist(), evaluations, strict=True)):
@@ -312,5 +329,8 @@ def comparison(
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_yticks(place, [system.name for system in systems])
     panels[0].set_ylim(-0.6, len(systems) - 0.4)
-    figure.supxlabel("mean, 95 % interval", fontsize="medium")
+    if ax is None:
+        figure.supxlabel("mean, 95 % interval", fontsize="medium")
+    else:
+        ax.set_xlabel("mean, 95 % interval")
     return figure

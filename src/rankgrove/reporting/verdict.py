@@ -68,10 +68,7 @@ def verdict(comparison: Comparison) -> Verdict:
     low, high = sorted((sign * contrast.low, sign * contrast.high))
     queries = counted(comparison.query_ids.size, "query", "queries")
     if not wins and not losses:
-        return Verdict(
-            f"{ahead} and {behind} have the same {measure} on every query.",
-            f"Mean {measure} {mean[ahead]:.4f} on {queries}.",
-        )
+        return _verdict_of_equals(comparison, queries)
     interval = f"95 % interval {signed(low)} to {signed(high)}"
     figures = (
         f"Mean {measure} {mean[ahead]:.4f} against {mean[behind]:.4f} on {queries}: a difference "
@@ -84,3 +81,29 @@ def verdict(comparison: Comparison) -> Verdict:
     if is_significant(contrast):
         return Verdict(f"{ahead}{place} is significantly better than {behind}.", figures)
     return Verdict(f"{ahead}{place} is ahead of {behind}, but not significantly.", figures)
+
+
+def _verdict_of_equals(comparison: Comparison, queries: str) -> Verdict:
+    """Return the verdict if the best systems have equal values: they, and the best other."""
+    measure, mean = comparison.measure_name, comparison.mean
+    first, *others = mean
+    against_first = {c.system: c for c in comparison.contrasts if c.against == first}
+    rest = [n for n in others if against_first[n].wins or against_first[n].losses]
+    *some, last = [name for name in mean if name not in rest]
+    sentence = f"{', '.join(some)} and {last} have the same {measure} on every query"
+    figures = f"Mean {measure} {mean[first]:.4f} on {queries}."
+    if not rest:
+        return Verdict(f"{sentence}.", figures)
+    other = max(rest, key=lambda name: mean[name])
+    contrast = against_first[other]
+    whom = other if len(rest) == 1 else f"{other}, the best of the other {len(rest)}"
+    better = (
+        f"are significantly better than {whom}"
+        if is_significant(contrast)
+        else f"are ahead of {whom}, but not significantly"
+    )
+    return Verdict(
+        f"{sentence}, and {better}.",
+        f"{figures} {other} has {mean[other]:.4f}: a difference of {signed(contrast.difference)}, "
+        f"{p_text(contrast.holm_randomisation)}.",
+    )

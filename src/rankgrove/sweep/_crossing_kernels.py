@@ -113,6 +113,23 @@ def crossings_with(gs, gt, size, n, s, t, convex, low, high, start, end, c):
 
 
 @njit(cache=True, nogil=True)
+def packed(keys, numbers, more_keys, more_numbers):
+    """Return keys, as their bits, and whole numbers as the two rows of one array.
+
+    A kernel that Python calls returns at most one array. Numba builds a tuple of arrays by calls
+    into Python; if one of them raises KeyboardInterrupt, it continues with half a result, and the
+    process ends in a SystemError or crashes.
+    """
+    n = keys.size
+    rows = np.empty((2, n + more_keys.size), np.int64)
+    rows[0, :n] = keys.view(np.int64)
+    rows[1, :n] = numbers
+    rows[0, n:] = more_keys.view(np.int64)
+    rows[1, n:] = more_numbers
+    return rows
+
+
+@njit(cache=True, nogil=True)
 def grown(array, least):
     """Return a copy of `array` with room for at least `least` entries."""
     larger = np.empty(max(least, 2 * array.size), array.dtype)

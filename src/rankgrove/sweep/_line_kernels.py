@@ -43,7 +43,7 @@ class Lines(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def new_lines(n):
+def new_lines(n: int) -> Lines:
     """Return room for the groups of a query of up to `n` documents."""
     f, i = np.empty((7, n)), np.empty((8, n), np.int64)
     return Lines(

@@ -16,7 +16,7 @@ from numba import njit
 
 from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PAIRS, PRECISIONS, SUM
 from rankgrove.sweep._contribution_kernels import contribution, pairs_between, pairs_within
-from rankgrove.sweep._crossing_kernels import grown, sort_crossings, width_of_point
+from rankgrove.sweep._crossing_kernels import grown, packed, sort_crossings, width_of_point
 from rankgrove.sweep._line_kernels import counted_depth, new_lines, new_scratch, open_query
 from rankgrove.sweep._tie_kernels import new_meeting, tied_pairs, tied_rise
 
@@ -192,7 +192,7 @@ def longest_query(ptr, first, last):
 @njit(cache=True, nogil=True)
 def sweep_queries(
     rule, ties, gain, weight, ptr, skip, depth, s, t, convex, low, high, start, end, scale,
-    kept_rank, kept_state, reach, initial, first, last,
+    kept_rank, kept_state, reach, initial, first, last, counts,
 ):  # fmt: skip
     """Follow the queries from `first` to before `last` from alpha `start` to `end`.
 
@@ -203,16 +203,17 @@ def sweep_queries(
         `low`), and at `end`
     reach : inout, by query, as of ``walk``
     initial : out, every query's value just after `start`
+    counts : out, the number of changes, and of crossings
 
-    Returns the keys (-alpha) at which values change and by how much, the same of ties, and the
-    number of crossings.
+    Returns two rows (see ``packed``): the keys (-alpha) at which values change, then those of ties;
+    and by how much.
     """
     n = longest_query(ptr, first, last)
     lines, scratch, meeting = new_lines(n), new_scratch(n), new_meeting(n)
     no_bins = np.empty(0, np.int64)
     keys, codes = np.empty(4 * n), np.empty(4 * n, np.int64)
     other_keys, other_codes = np.empty(4 * n), np.empty(4 * n, np.int64)
-    counts = np.empty(4 * n + 1, np.int64)
+    bucket_counts = np.empty(4 * n + 1, np.int64)
     # What is allocated and not written to costs nothing, what is copied does.
     room = 4 * n
     for q in range(first, last):
@@ -243,8 +244,8 @@ def sweep_queries(
         initial[q] = pairs_fixed_point(total, w[0], scale) if rule == PAIRS else total
         if listed > other_keys.size:
             other_keys, other_codes = np.empty(keys.size), np.empty(keys.size, np.int64)
-            counts = np.empty(keys.size + 1, np.int64)
-        sort_crossings(keys, codes, listed, other_keys, other_codes, counts)
+            bucket_counts = np.empty(keys.size + 1, np.int64)
+        sort_crossings(keys, codes, listed, other_keys, other_codes, bucket_counts)
         if n_changes + listed + 1 > points.size:
             points = grown(points, n_changes + listed + 1)
             changes = grown(changes, n_changes + listed + 1)
@@ -257,10 +258,11 @@ def sweep_queries(
         )  # fmt: skip
         kept_rank[a : a + groups] = lines.rank[:groups]
         kept_state[a : a + groups] = lines.state[:groups]
-    return (
-        points[:n_changes], changes[:n_changes], tie_points[:n_ties], tie_changes[:n_ties],
-        n_crossings,
-    )  # fmt: skip
+    counts[0] = n_changes
+    counts[1] = n_crossings
+    return packed(
+        points[:n_changes], changes[:n_changes], tie_points[:n_ties], tie_changes[:n_ties]
+    )
 
 
 @njit(cache=True, nogil=True)

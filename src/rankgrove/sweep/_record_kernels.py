@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from rankgrove.measures._value_kernels import EXPECTED
-from rankgrove.sweep._crossing_kernels import sort_crossings, width_of_point
-from rankgrove.sweep._line_kernels import RECORDED, new_lines, new_scratch, open_query
+from rankgrove.sweep._crossing_kernels import packed, sort_crossings, width_of_point
+from rankgrove.sweep._line_kernels import RECORDED, new_scratch, open_query
 
 # What an order is: one of a stretch, that at a point where documents are tied, or one of a stretch
 # that begins at (or, by rounding, within) such a point.
@@ -28,6 +28,11 @@ class Slots(NamedTuple):
     rank: np.ndarray
     place: np.ndarray
     far: np.ndarray
+
+
+def new_slots(n: int) -> Slots:
+    """Return room for the groups of a query of `n` documents."""
+    return Slots(*np.empty((4, n), np.int64))
 
 
 @njit(cache=True, nogil=True)
@@ -48,15 +53,17 @@ def fill_slots(n, by_group, slots):
 
 
 @njit(cache=True, nogil=True)
-def open_recorded(ties, gain, s, t, convex, low, high, start, end, kept_slots, kept_rank):
-    """Return the groups of a query, their slots and number, and the crossings in ascending order.
+def open_recorded(
+    ties, gain, s, t, convex, low, high, start, end, kept_slots, kept_rank, lines, slots, counts
+):
+    """Find the groups of a query, and their slots; return the crossings in ascending order.
 
-    Arguments as of ``sweep_queries``, of one query; kept_slots, kept_rank : by slot.
+    Arguments as of ``sweep_queries``, of one query; kept_slots, kept_rank : in, by slot;
+    lines, slots : out; counts : out, the number of groups, and of crossings. The two rows that are
+    returned (see ``packed``) are keys and codes.
     """
     n = s.size
-    lines, scratch = new_lines(n), new_scratch(n)
-    i = np.empty((4, n), np.int64)
-    slots = Slots(i[0], i[1], i[2], i[3])
+    scratch = new_scratch(n)
     groups, found, listed, keys, codes, _ = open_query(
         RECORDED, ties, gain, s, t, convex, low, high, n, start, end, lines, scratch,
         np.empty(0, np.int64), np.empty(4 * n), np.empty(4 * n, np.int64),
@@ -72,7 +79,9 @@ def open_recorded(ties, gain, s, t, convex, low, high, start, end, kept_slots, k
         keys, codes, listed, np.empty(listed), np.empty(listed, np.int64),
         np.empty(listed + 1, np.int64),
     )  # fmt: skip
-    return lines, slots, groups, keys[:listed], codes[:listed], found
+    counts[0] = groups
+    counts[1] = found
+    return packed(keys[:listed], codes[:listed], keys[:0], codes[:0])
 
 
 @njit(cache=True, nogil=True)

@@ -123,10 +123,13 @@ class Paths:
     ) -> Followed:
         from rankgrove.sweep._path_kernels import sweep_queries
 
+        counts = np.empty(2, np.int64)
         state = (self._rank, self._state, self._reach)
-        arguments = (*self._lines(), start, end, self.scale, *state, initial, first, last)
-        followed: Followed = sweep_queries(*arguments)
-        return followed
+        arguments = (*self._lines(), start, end, self.scale, *state, initial, first, last, counts)
+        rows = sweep_queries(*arguments)
+        n, n_crossings = counts.tolist()
+        keys, changes = rows[0].view(np.float64), rows[1]
+        return keys[:n], changes[:n], keys[n:], changes[n:], n_crossings
 
     def _follow_recorded(
         self, start: float, end: float, initial: np.ndarray, first: int, last: int
@@ -159,7 +162,8 @@ class Paths:
         self, q: int, start: float, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Return the alphas where orders of a query begin, its values, and the crossings."""
-        from rankgrove.sweep._record_kernels import open_recorded, record
+        from rankgrove.sweep._line_kernels import new_lines
+        from rankgrove.sweep._record_kernels import new_slots, open_recorded, record
 
         prepared = self.prepared
         measure = prepared.measure
@@ -167,7 +171,8 @@ class Paths:
         rows = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
         n = int(rows.stop - rows.start)
         in_slots, ranks = self._state[rows], self._rank[rows]
-        lines, slots, groups, keys, codes, crossings = open_recorded(
+        lines, slots, counts = new_lines.py_func(n), new_slots(n), np.empty(2, np.int64)
+        crossed = open_recorded(
             ties,
             prepared.gain[rows],
             self.start[rows],
@@ -179,7 +184,12 @@ class Paths:
             end,
             in_slots,
             ranks,
+            lines,
+            slots,
+            counts,
         )
+        groups, crossings = counts.tolist()
+        keys, codes = crossed[0].view(np.float64), crossed[1]
         room = max(3, min(2 * keys.size + 2, ORDERS_AT_ONCE // n))
         at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
         kind, weight, ptr = (

@@ -63,10 +63,12 @@ class ProgressBar:
         self._bar: Any = None
         self._task: Any = None
         self._shown = 0.0
+        self._last: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         if self._bar is None:
             self._start(progress)
+        self._last = progress
         now = time.monotonic()
         if now - self._shown > 0.1 or progress.round == progress.rounds:
             self._shown = now
@@ -78,9 +80,24 @@ class ProgressBar:
         self._bar.start()
 
     def close(self) -> None:
-        """Leave the bar as it is and give the terminal back."""
-        if self._bar is not None:
-            self._bar.stop()
+        """Show how training ended, and release the terminal."""
+        if self._bar is None:
+            return
+        if self._last is not None:
+            note = self._end(self._last)
+            self._bar.update(self._task, completed=self._last.round, note=note)
+        self._bar.stop()
+
+    def _end(self, progress: Progress) -> str:
+        """Return the last note: whether training ended early, and the best round; else the rate."""
+        parts = []
+        if progress.round < progress.rounds:
+            parts.append("interrupted" if progress.interrupted else "stopped early")
+        best, value = progress.watch.best_round, progress.watch.best_value
+        if best is not None and value is not None:
+            name = next(iter(next(iter(progress.watch.history.values()))))
+            parts.append(f"{name} best {value:.4f} in round {best:,}")
+        return "; ".join(parts) or self._note(progress)
 
     def _note(self, progress: Progress) -> str:
         """Return the rate and, where there is validation data, its value now and at best."""

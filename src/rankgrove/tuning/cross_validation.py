@@ -122,14 +122,7 @@ def cross_validate(
     names = [chosen] if isinstance(chosen, str | Measure) else list(chosen)
     for name in names:
         parse_measure(name, convention)
-    try:
-        base.check_valid(valid)
-    except ParameterError as error:
-        parameter = str(error).partition(" needs validation data")[0]
-        raise ParameterError(
-            f"{parameter} needs validation data: give {owner} valid=True (--valid-fold on the "
-            "command line)."
-        ) from None
+    check_valid_fold(base, valid, f"give {owner} valid=True (--valid-fold on the command line)")
     pool, folds, models = Pool(data), [], []
     for k, (tested, train, watched, test) in enumerate(parts_of(data, n_folds, valid, seed), 1):
         model = fitted(base, train, watched, names[0], n_threads)
@@ -141,6 +134,15 @@ def cross_validate(
             callback(k, folds[-1])
     pooled = evaluate(pool.scores, data, names, convention, n_threads=n_threads)
     return CrossValidation(base.title(), folds, pooled, pool.scores, models)
+
+
+def check_valid_fold(base: Ranker, valid: bool, remedy: str) -> None:
+    """Refuse a ranker that needs validation data if there is no fold for it."""
+    try:
+        base.check_valid(valid)
+    except ParameterError as error:
+        needs = str(error).partition(": give fit")[0]
+        raise ParameterError(f"{needs}: {remedy}.") from None
 
 
 class Pool:

@@ -29,7 +29,7 @@ function intervals() {
   });
 }
 
-const AXIS = { trees: "trees", rounds: "rounds (one tree per class)", epochs: "epochs", C: "C" };
+const AXIS = { trees: "trees", rounds: "rounds", passes: "passes", epochs: "epochs", C: "C" };
 function learning() {
   // Models with the same unit and measure share a chart; the members of a combination have their own.
   const groups = new Map();
