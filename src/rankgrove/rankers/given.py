@@ -233,6 +233,6 @@ def is_other_width(ranker: Ranker, n_features: int) -> bool:
 def width_text(model: str, known: int, data: str, n_features: int, absent: str) -> str:
     """Return what is made of text data with another number of features than a model's."""
     begin = f"{model} has {counted(known, 'feature')}, {data} {n_features:,}: "
-    if n_features < known:
-        return begin + f"the last {known - n_features:,} are taken as {WORDS[absent]}."
-    return begin + f"the last {n_features - known:,} are left out."
+    n = abs(known - n_features)
+    last = "the last one is" if n == 1 else f"the last {n:,} are"
+    return f"{begin}{last} {f'taken as {WORDS[absent]}' if n_features < known else 'left out'}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,8 +57,8 @@ def load(
 ) -> Ranker:
     """Read a trained ranker from a file: a model of ours, or of another library.
 
-    Its kind is recognised by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and UBJ
-    files and its dumped JSON, RankLib's and QuickRank's trees and Solr's become a
+    Its kind is recognised by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and
+    UBJ files and its dumped JSON, RankLib's and QuickRank's trees and Solr's become a
     :class:`TreeRanker`, RankLib's linear models a :class:`WeightRanker`; scores are that library's
     own to the last bit.
 
@@ -80,7 +79,7 @@ def load(
     >>> rg.load(path)
     LambdaMART(n_trees=2)
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | Path):
         model = foreign_models.of_object(path)
         if isinstance(model, Ranker):
             return model
