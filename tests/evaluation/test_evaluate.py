@@ -229,6 +229,7 @@ def test_queries_that_a_run_lacks(recwarn):
     assert found.missing == ("q2",)
     said = "The run lacks 1 of 2 judged queries, which counts 0."
     assert str(found).endswith(said)
+    assert said in found._repr_html_()
     assert [str(one.message) for one in recwarn] == [said]
     assert found.to_dict()["missing"] == ["q2"]
     found = rg.evaluate(run, qrels, names, convention="trec", missing_queries="drop")

@@ -89,7 +89,8 @@ class Evaluation:
             for name, mean in self.mean.items()
         ]
         header = ["measure", "mean", "95 % interval", "queries"]
-        return html_table("Evaluation", header, rows, self._note())
+        lacks = f"\nThe run lacks {missing_text(self)}." if self.missing else ""
+        return html_table("Evaluation", header, rows, self._note() + lacks)
 
     def _note(self) -> str:
         """Name the convention, and say which queries were left out."""
