@@ -430,5 +430,5 @@ def _p_text(p: float) -> str:
 
 
 def _signed_interval(low: float, high: float) -> str:
-    """Return an interval as ``-0.1000 to +0.3000``, and of a single query, which has none, ``-``."""
+    """Return an interval as ``-0.1000 to +0.3000``; of a single query, which has none, ``-``."""
     return "-" if math.isnan(low) else f"{low:+.4f} to {high:+.4f}"
