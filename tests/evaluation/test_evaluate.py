@@ -230,6 +230,7 @@ def test_queries_that_a_run_lacks(recwarn):
     assert found.missing == ("q2",)
     said = "The run lacks 1 of 2 judged queries, which counts 0."
     assert str(found).endswith(said)
+    assert said in found._repr_html_()
     assert [str(one.message) for one in recwarn] == [said]
     assert found.to_dict()["missing"] == ["q2"]
     found = rg.evaluate(run, qrels, names, convention="trec", missing_queries="drop")
@@ -399,6 +400,7 @@ def test_ties_that_trec_eval_orders_otherwise():
     line = "Equal scores in 1 query were ranked in the order of the rows; trec_eval ranks them by"
     assert found.tied_queries == 1
     assert line in str(found)
+    assert line in found._repr_html_()
     assert "Equal scores" not in str(rg.evaluate(scores, data, "map"))
     assert "Equal scores" not in str(rg.evaluate(np.arange(6.0), data, "map", "trec"))
     both = rg.compare({"a": scores, "b": np.arange(6.0)}, data, "map", "trec")

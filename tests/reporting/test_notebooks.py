@@ -161,13 +161,16 @@ def test_progress_in_a_notebook(monkeypatch, capsys):
     assert complaints == ""
     assert out.startswith("\rMART: 1 of 3,")
     assert re.fullmatch(
-        r"MART: 3 of 3, ndcg@10 best [\d.]+ in round \d", out.rstrip(" \n").split("\r")[-1]
+        r"MART: 3 of 3, [\d.]+ rounds/s; ndcg@10 best [\d.]+ in round \d",
+        out.rstrip(" \n").split("\r")[-1],
     )
     assert out.endswith("\n")
     rg.BaggedRanker(rg.MART(n_trees=2, min_leaf=3), n_models=2, progress=True).fit(DATA)
     assert "BaggedRanker: 2 of 2, models" in capsys.readouterr().out
     rg.SVMMap(C=1, progress=True).fit(DATA)
     assert capsys.readouterr().out.startswith("\rSVMMap")
+    rg.CoordinateAscent(n_restarts=1, n_iterations=1, progress=True).fit(DATA, valid=DATA)
+    assert re.search(r"best [\d.]+ in pass \d", capsys.readouterr().out)
 
 
 def test_progress_is_one_display_that_is_replaced(monkeypatch, capsys):

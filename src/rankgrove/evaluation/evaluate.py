@@ -90,13 +90,7 @@ class Evaluation:
             interval = interval_text(self.interval[name])
             used = total - len(self.dropped[name])
             lines.append(f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}")
-        lines += [self._note()] if self._note() else []
-        lines += self._without_value()
-        if self.tied_queries:
-            lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
-        if self.missing:
-            lines.append(f"The run lacks {missing_text(self)}.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes()])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -109,12 +103,18 @@ class Evaluation:
             for name, mean in self.mean.items()
         ]
         header = ["measure", "mean", "95 % interval", "queries"]
-        return html_table("Evaluation", header, rows, self._note())
+        return html_table("Evaluation", header, rows, "\n".join(self._notes()))
 
-    def _note(self) -> str:
-        """Return a text: the convention, and which queries were left out."""
+    def _notes(self) -> list[str]:
+        """Return the lines below the table: the convention, queries left out, ties, and so on."""
         begin = f"convention: {self.convention}" if self.convention else ""
-        return (begin + self._left_out()).removeprefix("; ")
+        lines = [(begin + self._left_out()).removeprefix("; ")]
+        lines += self._without_value()
+        if self.tied_queries:
+            lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
+        if self.missing:
+            lines.append(f"The run lacks {missing_text(self)}.")
+        return [line for line in lines if line]
 
     def _left_out(self) -> str:
         """Return a text about the queries left out, once if they are the same for all measures."""

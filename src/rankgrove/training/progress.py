@@ -46,6 +46,9 @@ class Progress:
         return f"Progress({text})"
 
 
+_SINGULAR = {"passes": "pass"}  # of units that end otherwise than in one s
+
+
 class ProgressBar:
     """A callback that draws a bar on the terminal, and writes a line in a notebook.
 
@@ -89,20 +92,24 @@ class ProgressBar:
         self._bar.stop()
 
     def _end(self, progress: Progress) -> str:
-        """Return the last note: whether training ended early, and the best round; else the rate."""
-        parts = []
+        """Return the last note: the rate, or why training ended early, and the best round."""
+        parts = [self._rate(progress)]
         if progress.round < progress.rounds:
-            parts.append("interrupted" if progress.interrupted else "stopped early")
+            parts = ["interrupted" if progress.interrupted else "stopped early"]
         best, value = progress.watch.best_round, progress.watch.best_value
         if best is not None and value is not None:
             name = next(iter(next(iter(progress.watch.history.values()))))
-            parts.append(f"{name} best {value:.4f} in round {best:,}")
-        return "; ".join(parts) or self._note(progress)
+            unit = _SINGULAR.get(self._unit, self._unit.removesuffix("s"))
+            parts.append(f"{name} best {value:.4f} in {unit} {best:,}")
+        return "; ".join(parts)
+
+    def _rate(self, progress: Progress) -> str:
+        rate = (progress.round - progress.first) / max(progress.seconds, 1e-9)
+        return f"{rate:.1f} {self._unit}/s"
 
     def _note(self, progress: Progress) -> str:
         """Return the rate and, where there is validation data, its value now and at best."""
-        rate = (progress.round - progress.first) / max(progress.seconds, 1e-9)
-        text = f"{rate:.1f} {self._unit}/s"
+        text = self._rate(progress)
         values, best = progress.watch.deciding, progress.watch.best_value
         if values and best is not None:
             name = next(iter(next(iter(progress.watch.history.values()))))
