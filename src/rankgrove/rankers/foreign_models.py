@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rankgrove.data.arrays import Matrix
+    from rankgrove.rankers.given import Documents
 
 # What objectives of other libraries are here.
 _OBJECTIVES = {
@@ -120,7 +121,7 @@ class TreeRanker(TreeModel):
 
     # -- scores -----------------------------------------------------------------------------------
 
-    def raw_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def raw_scores(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return the library's raw scores: one per row, or of shape (rows, classes)."""
         scores = self._columns(*self._checked_input(X, "raw_scores", n_threads))
         return scores if scores.ndim == 1 else np.ascontiguousarray(scores.T)
@@ -141,7 +142,7 @@ class TreeRanker(TreeModel):
                 total[block] += bag
         return total / averaged.divisor
 
-    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
         double = self.ensemble_.threshold.dtype == np.float64
         features, rows = features_of(X, owner, double=double)
         return _without_unknown(features, self), rows
@@ -296,7 +297,7 @@ class WeightRanker(LinearPredictor):
         wider._take_terms(*self.terms_, self.linear_.intercept)
         return wider
 
-    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
         features, rows = features_of(X, owner)
         return _without_unknown(features, self), rows
 

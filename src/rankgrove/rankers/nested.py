@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rankgrove.model.sense import table
 from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.restoring import restored
 from rankgrove.validation import counted, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 
 def pack(ranker: Ranker, name: str) -> tuple[Content, Arrays]:
@@ -88,7 +91,7 @@ def loaded_members(rankers: Any, least: int, owner: str) -> Any:
     return rankers
 
 
-def member_scores(model: Any, X: Any, n_threads: int | None) -> np.ndarray:
+def member_scores(model: Any, X: Documents, n_threads: int | None) -> np.ndarray:
     """Return the scores of a ranker, or of anybody else's model of features."""
     if getattr(model, "takes_datasets", False):
         return np.asarray(model.predict(X, n_threads=n_threads))

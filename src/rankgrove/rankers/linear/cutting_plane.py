@@ -60,7 +60,7 @@ class CuttingPlaneLearner(Learner):
         """Return the model, a record of its training, and whether that was interrupted."""
         ranker = self._ranker
         line = ProgressLine(type(ranker).__name__) if ranker.progress else None
-        called = [*([line] if line else []), *self._callbacks]
+        called: list[Callback] = [*([line] if line else []), *self._callbacks]
 
         def tell(done: Progress) -> bool:
             return any([bool(callback(done)) for callback in called])  # noqa: C419  (call all)
