@@ -56,7 +56,7 @@ class PreferenceData(NamedTuple):
 def preference_data(
     X: Documents,
     pairs: ArrayLike,
-    probability: ArrayLike | None,
+    probability: ArrayLike,
     weight: ArrayLike | None,
     qid: ArrayLike | None,
     owner: str,
