@@ -33,7 +33,6 @@ from rankgrove.rankers.fitting import (
     Callback,
     Training,
     check_alike,
-    check_valid_given,
     listed_callbacks,
     named_measures,
 )
@@ -636,7 +635,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def check_valid(self, given: bool) -> None:
         """Refuse training without validation data where a parameter asks for it."""
-        check_valid_given(given, self._needs_valid, type(self).__name__)
+        if self._needs_valid is not None and not given:
+            raise ParameterError(
+                f"{type(self).__name__}: {self._needs_valid} needs validation data: give fit a "
+                "valid= (--valid on the command line)."
+            )
 
     def check_validation(
         self,

@@ -35,8 +35,13 @@ def unpack(content: Content, arrays: Arrays, name: str) -> Ranker:
     return restored(str(table(content, f"the {name}")["kind"]), content, inner)
 
 
-def pack_members(rankers: Sequence[Any], what: str) -> tuple[list[Content], Arrays]:
-    """Return the contents and the arrays of the rankers that `what` ("a combination") holds."""
+def pack_members(
+    rankers: Sequence[Any], what: str, name: str = "ranker"
+) -> tuple[list[Content], Arrays]:
+    """Return the contents and the arrays of the rankers that `what` ("a combination") holds.
+
+    Arrays are under ``name 0/``, ``name 1/``, ...
+    """
     packed: list[Content] = []
     arrays: Arrays = {}
     for i, ranker in enumerate(rankers):
@@ -45,15 +50,17 @@ def pack_members(rankers: Sequence[Any], what: str) -> tuple[list[Content], Arra
                 f"{what[0].upper()}{what[1:]} with a {type(ranker).__name__} cannot be saved: only "
                 "rankers of rankgrove have a model file. Keep its scores instead."
             )
-        content, inside = pack(ranker, f"ranker {i}")
+        content, inside = pack(ranker, f"{name} {i}")
         packed.append(content)
         arrays |= inside
     return packed, arrays
 
 
-def unpack_members(packed: Sequence[Content], arrays: Arrays) -> tuple[Ranker, ...]:
+def unpack_members(
+    packed: Sequence[Content], arrays: Arrays, name: str = "ranker"
+) -> tuple[Ranker, ...]:
     """Build the rankers that :func:`pack_members` packed."""
-    return tuple(unpack(content, arrays, f"ranker {i}") for i, content in enumerate(packed))
+    return tuple(unpack(content, arrays, f"{name} {i}") for i, content in enumerate(packed))
 
 
 def loaded(model: Any, name: str, owner: str, rule: str) -> Any:

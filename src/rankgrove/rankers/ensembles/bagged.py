@@ -39,7 +39,7 @@ from rankgrove.rankers.ensembles.bag_folder import BagFolder
 from rankgrove.rankers.ensembles.bag_scores import BagScores
 from rankgrove.rankers.fitting import Training, fingerprint
 from rankgrove.rankers.given import as_dataset
-from rankgrove.rankers.nested import pack, unpack
+from rankgrove.rankers.nested import pack_members, unpack_members
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import counted, refuse
 
@@ -347,12 +347,7 @@ class BaggedRanker(Ranker):
     # -- the model file ---------------------------------------------------------------------------
 
     def _state(self) -> tuple[Content, Arrays]:
-        packed: list[Content] = []
-        arrays: Arrays = {}
-        for m, model in enumerate(self.models_):
-            content, inside = pack(model, f"model {m}")
-            packed.append(content)
-            arrays |= inside
+        packed, arrays = pack_members(self.models_, "a bag", "model")
         return {
             "base": {"kind": self.base.kind, "parameters": plain_parameters(self.base)},
             "models": packed,
@@ -361,8 +356,7 @@ class BaggedRanker(Ranker):
         }, arrays
 
     def _restore(self, content: Content, arrays: Arrays) -> None:
-        packed = content["models"]
-        self.models_ = [unpack(model, arrays, f"model {m}") for m, model in enumerate(packed)]
+        self.models_ = list(unpack_members(content["models"], arrays, "model"))
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
         self.out_of_bag_scores_ = None
