@@ -254,12 +254,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Scorer(trees)
 
     def _checked_input(
-        self,
-        X: Documents,
-        method: str,
-        n_threads: int | None,
-        *,
-        is_aligned: bool = False,
+        self, X: Documents, method: str, n_threads: int | None, *, is_aligned: bool = False
     ) -> tuple[Matrix, Rows, int | None]:
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
@@ -642,9 +637,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
 
     def check_validation(
-        self,
-        watched: bool,
-        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        self, watched: bool, valid_measures: str | Measure | Iterable[str | Measure] | None = None
     ) -> dict[str, Measure]:
         """Return what is measured on validation data (`watched`: there is any), by name.
 

@@ -256,11 +256,7 @@ class BaggedRanker(Ranker):
     # -- the trained bag --------------------------------------------------------------------------
 
     def predict(
-        self,
-        X: Documents,
-        n_threads: int | None = None,
-        *,
-        qid: ArrayLike | None = None,
+        self, X: Documents, n_threads: int | None = None, *, qid: ArrayLike | None = None
     ) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 

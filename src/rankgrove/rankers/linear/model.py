@@ -32,11 +32,7 @@ class LinearPredictor(Ranker):
     # -- prediction -------------------------------------------------------------------------------
 
     def predict(
-        self,
-        X: Documents,
-        n_threads: int | None = None,
-        *,
-        qid: ArrayLike | None = None,
+        self, X: Documents, n_threads: int | None = None, *, qid: ArrayLike | None = None
     ) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 

@@ -328,11 +328,7 @@ class BoostedRanker(TreeModel):
     # -- scores -----------------------------------------------------------------------------------
 
     def predict(
-        self,
-        X: Documents,
-        n_threads: int | None = None,
-        *,
-        base_score: ArrayLike | None = None,
+        self, X: Documents, n_threads: int | None = None, *, base_score: ArrayLike | None = None
     ) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 

@@ -176,11 +176,7 @@ def rounds_of(submodel: object) -> int:
 
 
 def submodel_scores(
-    submodel: Any,
-    X: Documents,
-    base_score: ArrayLike | None,
-    n_threads: int | None,
-    owner: str,
+    submodel: Any, X: Documents, base_score: ArrayLike | None, n_threads: int | None, owner: str
 ) -> np.ndarray:
     """Return a submodel's scores, one per row in the caller's order.
 
