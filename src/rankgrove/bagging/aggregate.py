@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ def add_scores(
     if combine == "mean":
         total += weight * scores
         return
-    kernel: Any = add_scaled if combine == "minmax" else add_borda
+    kernel = add_scaled if combine == "minmax" else add_borda
     run_pieces(
         lambda first, last: kernel(scores, query_ptr, first, last, weight, total),
         piece_bounds(query_ptr, n_threads),

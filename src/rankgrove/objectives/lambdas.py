@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ class LambdaObjective:
             self.query_weight,
         )
 
-    def _kernel(self) -> Any:
+    def _kernel(self) -> Callable[..., None]:
         from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for
 
         if self.measure.own_swaps:

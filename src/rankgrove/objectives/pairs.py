@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,11 +11,16 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import SERIAL_ROWS
 from rankgrove.random import mix64
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 # Maximum number of pairs at a time, where they belong together only by chance.
 MOST_PAIRS = 1000
 
 
-def pair_cost(first: Any, second: Any, probability: Any = 1.0, sigma: float = 1.0) -> np.ndarray:
+def pair_cost(
+    first: ArrayLike, second: ArrayLike, probability: ArrayLike = 1.0, sigma: float = 1.0
+) -> np.ndarray:
     """Return RankNet's cost of pairs: the cross entropy of target and learned probability.
 
     With P = 1 / (1 + exp(-sigma (first - second))), C = -Pbar log P - (1 - Pbar) log(1 - P)
@@ -52,7 +57,11 @@ class Preferences(NamedTuple):
 
 
 def check_preferences(
-    pairs: Any, n_rows: int, owner: str, probability: Any = 1.0, weight: Any = None
+    pairs: ArrayLike,
+    n_rows: int,
+    owner: str,
+    probability: ArrayLike = 1.0,
+    weight: ArrayLike | None = None,
 ) -> Preferences:
     """Return pairs of row numbers with their probabilities and weights, or say what is wrong."""
     rows = np.asarray(pairs)
@@ -84,7 +93,7 @@ def check_preferences(
     return Preferences(first, second, target, counts)
 
 
-def _column(name: str, values: Any, n: int, owner: str, high: float | None) -> np.ndarray:
+def _column(name: str, values: ArrayLike, n: int, owner: str, high: float | None) -> np.ndarray:
     """Return one float64 a pair, of a number for all or one each, between 0 and `high`."""
     try:
         array = np.array(values, np.float64)

@@ -87,7 +87,7 @@ def adapt_with(
 
 
 def _check_use(
-    method: str, source: Any, valid: Any, weight: float | None, settings: dict[str, Any]
+    method: str, source: object, valid: object, weight: float | None, settings: dict[str, Any]
 ) -> None:
     """Refuse what a method does not use."""
     if method == "base" and (settings or valid is not None):
@@ -269,7 +269,7 @@ def statistics_from_data(
     return known
 
 
-def _alike(base: Any, settings: dict[str, Any]) -> Any:
+def _alike(base: Any, settings: dict[str, Any]) -> Ranker:
     """Return an untrained ranker with the base model's parameters, but for some."""
     model = fitted_base(base, "adapt_with")
     before = model.adapted_from()

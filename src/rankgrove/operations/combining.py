@@ -324,7 +324,7 @@ def weight_bounds(form: str, bounds: Any, owner: str) -> tuple[float, float]:
     return low, high
 
 
-def checked_dataset(dataset: Any, owner: str) -> QueryDataset:
+def checked_dataset(dataset: object, owner: str) -> QueryDataset:
     """Refuse what is no data set."""
     if not isinstance(dataset, QueryDataset):
         raise DataError(f"{owner} needs a QueryDataset. Got {type(dataset).__name__} instead.")

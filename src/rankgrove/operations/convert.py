@@ -194,7 +194,7 @@ def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
     ]
 
 
-def _may_have_learned_missing(ranker: Any) -> bool:
+def _may_have_learned_missing(ranker: object) -> bool:
     """Return whether a ranker, or one that it is made of, may have seen missing values."""
     for name in ("models_", "rankers_"):
         if hasattr(ranker, name):

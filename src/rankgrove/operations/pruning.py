@@ -39,7 +39,7 @@ class PrunedRanker:
     passes : the number of trees and the mean of every measure, before and after every pass
     """
 
-    ranker: Any
+    ranker: Ranker
     measures: tuple[str, ...]
     passes: list[Pass]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -14,6 +14,11 @@ from rankgrove.data.thresholds import SPACINGS, indicators, place_thresholds
 from rankgrove.errors import DataError
 from rankgrove.rankers.given import features_of, frame_names
 from rankgrove.validation import check_choice, check_integer, counted, refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rankgrove.rankers.given import Documents
 
 
 class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,7 +61,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.spacing = spacing
         self.region = region
 
-    def fit(self, X: Any, y: Any = None) -> ThresholdFeatures:
+    def fit(self, X: Documents, y: ArrayLike | None = None) -> ThresholdFeatures:
         """Place the thresholds.
 
         Parameters
@@ -80,7 +85,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Documents) -> Any:
         """Return the indicators as a CSR matrix of float32, one row per row of `X`."""
         if not hasattr(self, "thresholds_"):
             raise NotFittedError("This ThresholdFeatures is not fitted yet: call fit first.")

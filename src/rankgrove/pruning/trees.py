@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.parallel import piece_bounds, run_pieces
 from rankgrove.scoring.score import score
+
+if TYPE_CHECKING:
+    from rankgrove.data.arrays import Matrix
 
 STEPS = 8  # of conjugate gradients: few, so that no tree gets a weight out of all proportion
 
@@ -27,7 +30,7 @@ class TreeMatrix:
     def __init__(
         self,
         ensemble: Ensemble,
-        features: Any,
+        features: Matrix,
         rows: np.ndarray | slice | None,
         query_ptr: np.ndarray,
         n_threads: int | None,

@@ -33,7 +33,6 @@ from rankgrove.rankers.fitting import (
     Callback,
     Training,
     check_alike,
-    check_valid_given,
     listed_callbacks,
     named_measures,
 )
@@ -55,9 +54,12 @@ from rankgrove.showing import html_text
 from rankgrove.validation import warn
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from rankgrove.boosting.loop import Objective
     from rankgrove.data.arrays import Matrix
     from rankgrove.model.ensemble import Ensemble
+    from rankgrove.rankers.given import Documents
     from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
 
@@ -209,7 +211,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             setattr(cloned, name, getattr(self, name))
         return cloned
 
-    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
@@ -252,7 +254,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Scorer(trees)
 
     def _checked_input(
-        self, X: Any, method: str, n_threads: int | None, *, is_aligned: bool = False
+        self, X: Documents, method: str, n_threads: int | None, *, is_aligned: bool = False
     ) -> tuple[Matrix, Rows, int | None]:
         """Return the features to score, which of their rows are meant, and the threads to use."""
         self._check_is_fitted()
@@ -272,7 +274,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
 
-    def _aligned(self, X: Any, owner: str) -> Any:
+    def _aligned(self, X: Documents, owner: str) -> Any:
         """Return data of a text with the model's number of features, and warn; other data as it is.
 
         Text leaves features out, so that its last ones may be of no row, or of no row in training.
@@ -295,18 +297,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         return X.with_n_features(known)
 
-    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
         """Return the feature matrix, and which of its rows are meant."""
         return features_of(X, owner)
 
     def score(
         self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
+        X: Documents,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
         *,
-        base_score: Any = None,
-        sample_weight: Any = None,
+        base_score: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
 
@@ -447,20 +449,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
+        X: Documents,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
         *,
-        group: Any = None,
+        group: ArrayLike | None = None,
         eval_set: Any = None,
         eval_group: Any = None,
         eval_qid: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
-        weight: Any = None,
-        query_weight: Any = None,
-        sample_weight: Any = None,
-        base_score: Any = None,
+        weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        base_score: ArrayLike | None = None,
         callbacks: Callback | Iterable[Callback] | None = None,
         start: Any = None,
     ) -> Self:
@@ -578,15 +580,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _training_data(
         self,
-        X: Any,
-        y: Any,
-        qid: Any,
-        group: Any,
+        X: Documents,
+        y: ArrayLike | None,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
         owner: str,
         *,
-        weight: Any = None,
-        query_weight: Any = None,
-        base_score: Any = None,
+        weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        base_score: ArrayLike | None = None,
     ) -> QueryDataset:
         """Return the training data: a data set, or one of features, labels and queries."""
         n_rows = None if y is None else np.size(y)
@@ -628,12 +630,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def check_valid(self, given: bool) -> None:
         """Refuse training without validation data where a parameter asks for it."""
-        check_valid_given(given, self._needs_valid, type(self).__name__)
+        if self._needs_valid is not None and not given:
+            raise ParameterError(
+                f"{type(self).__name__}: {self._needs_valid} needs validation data: give fit a "
+                "valid= (--valid on the command line)."
+            )
 
     def check_validation(
-        self,
-        watched: bool,
-        valid_measures: str | Measure | Iterable[str | Measure] | None = None,
+        self, watched: bool, valid_measures: str | Measure | Iterable[str | Measure] | None = None
     ) -> dict[str, Measure]:
         """Return what is measured on validation data (`watched`: there is any), by name.
 

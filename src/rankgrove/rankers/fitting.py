@@ -58,15 +58,6 @@ class Training:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def check_valid_given(has_valid: bool, parameter: str | None, owner: str) -> None:
-    """Refuse training without validation data where a parameter asks for it."""
-    if parameter is not None and not has_valid:
-        raise ParameterError(
-            f"{owner}: {parameter} needs validation data: give fit a valid= (--valid on the "
-            "command line)."
-        )
-
-
 def check_alike(
     data: QueryDataset, name: str, n_features: int, names: Sequence[str] | None, owner: str
 ) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rankgrove.data.arrays import Matrix
+    from rankgrove.rankers.given import Documents
 
 # What objectives of other libraries are here.
 _OBJECTIVES = {
@@ -128,7 +129,7 @@ class TreeRanker(TreeModel):
 
     # -- scores -----------------------------------------------------------------------------------
 
-    def raw_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def raw_scores(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return the library's raw scores: one per row, or of shape (rows, classes)."""
         scores = self._columns(*self._checked_input(X, "raw_scores", n_threads))
         return scores if scores.ndim == 1 else np.ascontiguousarray(scores.T)
@@ -162,12 +163,12 @@ class TreeRanker(TreeModel):
             "feature_names=names)."
         )
 
-    def _aligned(self, X: Any, owner: str) -> Any:
+    def _aligned(self, X: Documents, owner: str) -> Documents:
         if isinstance(X, QueryDataset) and X.absent_given is not None and not X.has_feature_names:
             self.check_numbered(X.n_features, owner)
         return super()._aligned(X, owner)
 
-    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
         double = self.ensemble_.threshold.dtype == np.float64
         features, rows = features_of(X, owner, double=double)
         return _without_unknown(features, self), rows
@@ -323,7 +324,7 @@ class WeightRanker(LinearPredictor):
         wider._take_terms(*self.terms_, self.linear_.intercept)
         return wider
 
-    def _features(self, X: Any, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
         features, rows = features_of(X, owner)
         return _without_unknown(features, self), rows
 

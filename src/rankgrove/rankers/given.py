@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,21 +16,26 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.validation import counted, nearest
 
 if TYPE_CHECKING:
-    from rankgrove.data.arrays import Matrix
+    from numpy.typing import ArrayLike
+
+    from rankgrove.data.arrays import Features, Matrix
     from rankgrove.rankers.base import Ranker
+
+    # Documents as a caller may give them: a data set, or features.
+    Documents: TypeAlias = QueryDataset | Features
 
 # What absent features are, in words.
 WORDS = {"zero": "0", "missing": "missing"}
 
 
 def as_dataset(
-    X: Any,
-    y: Any,
-    qid: Any,
+    X: Documents,
+    y: ArrayLike | None,
+    qid: ArrayLike | None,
     owner: str,
-    weight: Any = None,
-    query_weight: Any = None,
-    base_score: Any = None,
+    weight: ArrayLike | None = None,
+    query_weight: ArrayLike | None = None,
+    base_score: ArrayLike | None = None,
 ) -> QueryDataset:
     """Return the data set that a caller gave as one, or as features, labels and query ids."""
     if isinstance(X, QueryDataset):
@@ -63,7 +68,9 @@ def as_dataset(
     )
 
 
-def query_ids(qid: Any, group: Any, owner: str, n_rows: int | None = None) -> Any:
+def query_ids(
+    qid: ArrayLike | None, group: ArrayLike | None, owner: str, n_rows: int | None = None
+) -> Any:
     """Return query ids of rows, given as such or as the number of rows of every query, in order."""
     if group is None:
         return qid
@@ -107,7 +114,7 @@ def valid_datasets(
 
 
 def training_data_last(
-    watched: dict[str, QueryDataset], eval_set: Any, X: Any
+    watched: dict[str, QueryDataset], eval_set: Any, X: Documents
 ) -> dict[str, QueryDataset]:
     """Return validation data with the training data, if it is in an `eval_set`, at the end.
 
@@ -163,7 +170,7 @@ def _one_valid(valid: Any, owner: str) -> QueryDataset:
     )
 
 
-def one_weight(weight: Any, sample_weight: Any, owner: str) -> Any:
+def one_weight(weight: ArrayLike | None, sample_weight: ArrayLike | None, owner: str) -> Any:
     """Return the weights of rows, by whichever of their two names they were given."""
     if weight is not None and sample_weight is not None:
         raise ParameterError(f"{owner}: weight and sample_weight are the same thing: give one.")
@@ -179,7 +186,7 @@ def refuse_file(data: object, owner: str) -> None:
         )
 
 
-def features_of(X: Any, owner: str, *, double: bool = False) -> tuple[Matrix, Rows]:
+def features_of(X: Documents, owner: str, *, double: bool = False) -> tuple[Matrix, Rows]:
     """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
 
     With `double`, features that are no data set's and not float32 become float64.
@@ -188,10 +195,15 @@ def features_of(X: Any, owner: str, *, double: bool = False) -> tuple[Matrix, Ro
         return X.features, X.rows
     refuse_file(X, owner)
     try:
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_rows = row_count(X)
     except TypeError:
         raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
     return check_features(X, n_rows, double=double), None
+
+
+def row_count(X: Any) -> int:
+    """Return the number of rows of a data set or of features."""
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 
 def frame_names(X: object) -> list[str] | None:
@@ -217,7 +229,7 @@ def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, own
     )
 
 
-def check_qid(qid: Any, n_rows: int, owner: str) -> None:
+def check_qid(qid: ArrayLike, n_rows: int, owner: str) -> None:
     """Refuse query ids that are not one per row of features without labels."""
     if np.size(qid) != n_rows:
         raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")

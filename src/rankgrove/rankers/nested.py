@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rankgrove.model.sense import table
 from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.restoring import restored
 from rankgrove.validation import counted, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 
 def pack(ranker: Ranker, name: str) -> tuple[Content, Arrays]:
@@ -32,8 +35,13 @@ def unpack(content: Content, arrays: Arrays, name: str) -> Ranker:
     return restored(str(table(content, f"the {name}")["kind"]), content, inner)
 
 
-def pack_members(rankers: Sequence[Any], what: str) -> tuple[list[Content], Arrays]:
-    """Return the contents and the arrays of the rankers that `what` ("a combination") holds."""
+def pack_members(
+    rankers: Sequence[Any], what: str, name: str = "ranker"
+) -> tuple[list[Content], Arrays]:
+    """Return the contents and the arrays of the rankers that `what` ("a combination") holds.
+
+    Arrays are under ``name 0/``, ``name 1/``, ...
+    """
     packed: list[Content] = []
     arrays: Arrays = {}
     for i, ranker in enumerate(rankers):
@@ -42,15 +50,17 @@ def pack_members(rankers: Sequence[Any], what: str) -> tuple[list[Content], Arra
                 f"{what[0].upper()}{what[1:]} with a {type(ranker).__name__} cannot be saved: only "
                 "rankers of rankgrove have a model file. Keep its scores instead."
             )
-        content, inside = pack(ranker, f"ranker {i}")
+        content, inside = pack(ranker, f"{name} {i}")
         packed.append(content)
         arrays |= inside
     return packed, arrays
 
 
-def unpack_members(packed: Sequence[Content], arrays: Arrays) -> tuple[Ranker, ...]:
+def unpack_members(
+    packed: Sequence[Content], arrays: Arrays, name: str = "ranker"
+) -> tuple[Ranker, ...]:
     """Build the rankers that :func:`pack_members` packed."""
-    return tuple(unpack(content, arrays, f"ranker {i}") for i, content in enumerate(packed))
+    return tuple(unpack(content, arrays, f"{name} {i}") for i, content in enumerate(packed))
 
 
 def loaded(model: Any, name: str, owner: str, rule: str) -> Any:
@@ -88,7 +98,7 @@ def loaded_members(rankers: Any, least: int, owner: str) -> Any:
     return rankers
 
 
-def member_scores(model: Any, X: Any, n_threads: int | None) -> np.ndarray:
+def member_scores(model: Any, X: Documents, n_threads: int | None) -> np.ndarray:
     """Return the scores of a ranker, or of anybody else's model of features."""
     if getattr(model, "takes_datasets", False):
         return np.asarray(model.predict(X, n_threads=n_threads))

@@ -20,7 +20,10 @@ from rankgrove.rankers.given import check_qid, features_of, frame_names, valid_d
 if TYPE_CHECKING:
     from typing import Self
 
+    from numpy.typing import ArrayLike
+
     from rankgrove.rankers.base import Ranker as _Base
+    from rankgrove.rankers.given import Documents
 else:
     _Base = object
 
@@ -51,7 +54,12 @@ class PreferenceData(NamedTuple):
 
 
 def preference_data(
-    X: Any, pairs: Any, probability: Any, weight: Any, qid: Any, owner: str
+    X: Documents,
+    pairs: ArrayLike,
+    probability: ArrayLike,
+    weight: ArrayLike | None,
+    qid: ArrayLike | None,
+    owner: str,
 ) -> PreferenceData:
     """Return the arguments of ``fit_pairs`` in the form that training takes."""
     names: Sequence[str] | None = frame_names(X)
@@ -64,10 +72,10 @@ def preference_data(
     preferences = check_preferences(pairs, n_rows, owner, probability, weight)
     first, second = preferences.first, preferences.second
     by_query = qid is not None
-    if by_query:
-        check_qid(qid, n_rows, owner)
-    else:
+    if qid is None:
         qid = components(first, second, n_rows)
+    else:
+        check_qid(qid, n_rows, owner)
     data = QueryDataset(features, np.zeros(n_rows), qid, feature_names=names)
     query = data.query_of_row
     apart = np.flatnonzero(query[first] != query[second])
@@ -91,12 +99,12 @@ class FitsPairs(_Base):
 
     def fit_pairs(
         self,
-        X: Any,
-        pairs: Any,
-        probability: Any = 1.0,
+        X: Documents,
+        pairs: ArrayLike,
+        probability: ArrayLike = 1.0,
         *,
-        qid: Any = None,
-        weight: Any = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         callbacks: Callback | Iterable[Callback] | None = None,
@@ -138,7 +146,9 @@ class FitsPairs(_Base):
     def _check_fits_pairs(self, owner: str) -> None:
         """Refuse parameters with which pairs cannot be learned."""
 
-    def predict_pairs(self, X: Any, pairs: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict_pairs(
+        self, X: Documents, pairs: ArrayLike, n_threads: int | None = None
+    ) -> np.ndarray:
         """Return for every pair the learned probability that its first document is preferred.
 
         P = 1 / (1 + exp(-sigma (s_i - s_j))) (overview paper, section 2).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from rankgrove.model.tree import Tree
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import features_of
 from rankgrove.scoring.score import score
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 
 class BagScores:
@@ -48,7 +51,7 @@ class BagScores:
         """Return the trees whose sum is the bag's score, where it is such a sum."""
         return self._joined if self.combine == "mean" else None
 
-    def predict(self, X: Any, n_threads: int | None) -> np.ndarray:
+    def predict(self, X: Documents, n_threads: int | None) -> np.ndarray:
         """Return one score per row, in the caller's order."""
         if self._joined is not None and self.combine == "mean":
             return score(self._joined, *features_of(X, "predict"), n_threads)
@@ -59,7 +62,7 @@ class BagScores:
         grouped = (X.grouped(scores) for scores in columns)
         return X.ungrouped(aggregate(grouped, X.query_ptr, self.combine, self.weights, n_threads))
 
-    def columns(self, X: Any, n_threads: int | None) -> np.ndarray:
+    def columns(self, X: Documents, n_threads: int | None) -> np.ndarray:
         """Return every model's scores, of shape (models, rows), in the caller's order."""
         if self._joined is not None and self.combine != "mean" and len(self.models) > 1:
             scores = score(self._joined, *features_of(X, "predict"), n_threads)

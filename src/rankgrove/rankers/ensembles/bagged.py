@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -39,9 +39,15 @@ from rankgrove.rankers.ensembles.bag_folder import BagFolder
 from rankgrove.rankers.ensembles.bag_scores import BagScores
 from rankgrove.rankers.fitting import Training, fingerprint
 from rankgrove.rankers.given import as_dataset
-from rankgrove.rankers.nested import pack, unpack
+from rankgrove.rankers.nested import pack_members, unpack_members
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import counted, refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rankgrove.rankers.given import Documents
+
 
 # Of the base ranker's, what a bag sets for every model, or has itself.
 _OF_THE_BAG = ("random_state", "n_threads", "progress", "checkpoint")
@@ -249,7 +255,9 @@ class BaggedRanker(Ranker):
 
     # -- the trained bag --------------------------------------------------------------------------
 
-    def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Documents, n_threads: int | None = None, *, qid: ArrayLike | None = None
+    ) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
@@ -268,10 +276,10 @@ class BaggedRanker(Ranker):
                     f"query (combine={self.combine!r}), so it needs the queries: give it a "
                     "QueryDataset, or qid=."
                 )
-            X = as_dataset(X, np.zeros(len(qid)), qid, f"{type(self).__name__}.predict")
+            X = as_dataset(X, np.zeros(np.size(qid)), qid, f"{type(self).__name__}.predict")
         return self._fast().predict(X, threads)
 
-    def submodel_scores(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def submodel_scores(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return every model's own scores, of shape (models, rows), in the caller's order."""
         self._check_is_fitted()
         X = self._aligned(X, f"{type(self).__name__}.submodel_scores")
@@ -335,12 +343,7 @@ class BaggedRanker(Ranker):
     # -- the model file ---------------------------------------------------------------------------
 
     def _state(self) -> tuple[Content, Arrays]:
-        packed: list[Content] = []
-        arrays: Arrays = {}
-        for m, model in enumerate(self.models_):
-            content, inside = pack(model, f"model {m}")
-            packed.append(content)
-            arrays |= inside
+        packed, arrays = pack_members(self.models_, "a bag", "model")
         return {
             "base": {"kind": self.base.kind, "parameters": plain_parameters(self.base)},
             "models": packed,
@@ -349,8 +352,7 @@ class BaggedRanker(Ranker):
         }, arrays
 
     def _restore(self, content: Content, arrays: Arrays) -> None:
-        packed = content["models"]
-        self.models_ = [unpack(model, arrays, f"model {m}") for m, model in enumerate(packed)]
+        self.models_ = list(unpack_members(content["models"], arrays, "model"))
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
         self.out_of_bag_scores_ = None

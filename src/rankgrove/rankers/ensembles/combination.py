@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rankgrove.rankers.declaring import choice, declares_parameters, integer, le
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
 from rankgrove.validation import check_choice, check_integer, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 METHODS = ("cyclic", "powell")
 
@@ -100,7 +103,7 @@ class CombinedRanker(Ranker):
         listed = self.rankers if rankers is None else rankers
         return self._keep(_learned(listed, weights, value, type(self).__name__), data)
 
-    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads

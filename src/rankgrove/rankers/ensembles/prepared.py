@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,9 @@ from rankgrove.rankers.declaring import choice, declares_parameters, learned, op
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nested import pack, unpack
 from rankgrove.validation import counted, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 
 @declares_parameters
@@ -159,7 +162,7 @@ class PreparedRanker(Ranker):
             absent=data.absent_given,
         )
 
-    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rankgrove.rankers.nested import loaded_members, member_scores, pack_members
 from rankgrove.rankers.nets import parameters as nets
 from rankgrove.rankers.nets.lambda_nets import lambda_rank_task
 from rankgrove.rankers.nets.net import NetRanker
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 
 @declares_parameters
@@ -123,13 +126,13 @@ class StackedRanker(NetRanker):
             query_weight=data.query_weight,
         )
 
-    def predict(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better."""
         self._check_is_fitted()
         threads = self.n_threads if n_threads is None else n_threads
         return self.network_.scores(self._columns(self.rankers_, X, threads), None, threads)
 
-    def _columns(self, rankers: Sequence[Any], X: Any, n_threads: int | None) -> np.ndarray:
+    def _columns(self, rankers: Sequence[Any], X: Documents, n_threads: int | None) -> np.ndarray:
         """Return the rankers' scores, one column each, in the caller's order of rows."""
         columns = [member_scores(ranker, X, n_threads) for ranker in rankers]
         for i, column in enumerate(columns):

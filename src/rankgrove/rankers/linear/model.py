@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from rankgrove.rankers.linear.data import scaled_rows
 from rankgrove.scoring.linear import score_linear
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from rankgrove.data.arrays import Matrix
+    from rankgrove.rankers.given import Documents
 
 
 class LinearPredictor(Ranker):
@@ -28,7 +31,9 @@ class LinearPredictor(Ranker):
 
     # -- prediction -------------------------------------------------------------------------------
 
-    def predict(self, X: Any, n_threads: int | None = None, *, qid: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Documents, n_threads: int | None = None, *, qid: ArrayLike | None = None
+    ) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 
         Parameters
@@ -51,10 +56,10 @@ class LinearPredictor(Ranker):
             n_rows = features_of(X, owner)[0].shape[0]
             check_qid(qid, n_rows, owner)
             X = as_dataset(X, np.zeros(n_rows), qid, owner)
-        X = self._aligned(X, owner)
-        threads = self._checked_input(X, "predict", n_threads, is_aligned=True)[2]
-        features, rows = scaled_rows(X, self.linear_.scaling, threads)
-        return X.ungrouped(score_linear(self.linear_, features, rows, threads))
+        data: QueryDataset = self._aligned(X, owner)
+        threads = self._checked_input(data, "predict", n_threads, is_aligned=True)[2]
+        features, rows = scaled_rows(data, self.linear_.scaling, threads)
+        return data.ungrouped(score_linear(self.linear_, features, rows, threads))
 
     def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
         return score_linear(self.linear_, features, rows, n_threads)

@@ -56,7 +56,10 @@ from rankgrove.validation import check_integer
 if TYPE_CHECKING:
     from typing import Self
 
+    from numpy.typing import ArrayLike
+
     from rankgrove.data.arrays import Matrix
+    from rankgrove.rankers.given import Documents
 
 # What a checkpoint may differ in and still be of the same run.
 _FREE = {
@@ -325,7 +328,7 @@ class BoostedRanker(TreeModel):
     # -- scores -----------------------------------------------------------------------------------
 
     def predict(
-        self, X: Any, n_threads: int | None = None, *, base_score: Any = None
+        self, X: Documents, n_threads: int | None = None, *, base_score: ArrayLike | None = None
     ) -> np.ndarray:
         """Return one float64 score per row, in the caller's order: the higher, the better.
 

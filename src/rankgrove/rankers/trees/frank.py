@@ -10,16 +10,14 @@ import numpy as np
 
 from rankgrove.boosting.fidelity import FidelityRows
 from rankgrove.boosting.loop import TrainingRows
-from rankgrove.data.arrays import Rows
-from rankgrove.data.binning import BinnedMatrix, Binner
-from rankgrove.data.queries import QueryDataset
-from rankgrove.growth.stumps import placed_bins
+from rankgrove.data.binning import BinnedMatrix
 from rankgrove.measures.base import Measure
-from rankgrove.objectives.label_pairs import ExponentialPairs, LabelPairs
+from rankgrove.objectives.label_pairs import LabelPairs
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import declares_parameters
 from rankgrove.rankers.trees import parameters as trees
 from rankgrove.rankers.trees.boosted import BoostedRanker
+from rankgrove.rankers.trees.rankboost import PairStumps
 from rankgrove.rankers.trees.recipe import BoostingData, Recipe, label_pairs
 from rankgrove.rankers.trees.starts import Start
 
@@ -39,7 +37,7 @@ class FidelityRecipe(Recipe):
 
 
 @declares_parameters
-class FRank(BoostedRanker):
+class FRank(PairStumps, BoostedRanker):
     """Boosting on pairs with the fidelity loss (Tsai, Liu, Qin, Chen and Ma 2007).
 
     The loss of a pair is 1 - sqrt(P), where P = 1 / (1 + exp(-gap)) is the probability that the
@@ -67,7 +65,6 @@ class FRank(BoostedRanker):
     """
 
     kind: ClassVar[str] = "frank"
-    bins_depend_on: ClassVar[frozenset[str]] = frozenset({"n_thresholds", "spacing", "submodel"})
 
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES(
@@ -83,15 +80,6 @@ class FRank(BoostedRanker):
     checkpoint_every: int = trees.CHECKPOINT_EVERY
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
-
-    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
-        if self.n_thresholds is None:
-            return super()._binner(train, rows)
-        return placed_bins(train.features, rows, self.n_thresholds, self.spacing)
-
-    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> ExponentialPairs:
-        """Return RankBoost's weights of pairs, of some rows in query order."""
-        return ExponentialPairs(label_pairs(train, self.even_queries))
 
     def _recipe(self, data: BoostingData) -> Recipe:
         pairs = label_pairs(data.train, self.even_queries)

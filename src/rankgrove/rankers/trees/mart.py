@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -23,6 +23,9 @@ from rankgrove.rankers.trees.recipe import (
     histogram_trees,
 )
 from rankgrove.rankers.trees.starts import ConstantStart
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 _TWO_CLASSES = {"logistic": Logistic, "balanced": Balanced}
 
@@ -105,7 +108,7 @@ class MART(BoostedRanker):
     progress: bool = shared.PROGRESS
 
     @available_if(_has_two_classes)
-    def predict_proba(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict_proba(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return the probabilities of not being relevant and of being so, of shape (rows, 2).
 
         The second is the paper's P+ = 1 / (1 + exp(-2 sigma F)). With the balanced loss it is the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from rankgrove.rankers.trees.recipe import (
 )
 from rankgrove.rankers.trees.starts import ZERO
 from rankgrove.scoring.score import score as score_ensemble
+
+if TYPE_CHECKING:
+    from rankgrove.rankers.given import Documents
 
 
 @declares_parameters
@@ -93,7 +96,7 @@ class McRank(BoostedRanker):
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
 
-    def predict_proba(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def predict_proba(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return the probability of every label of ``classes_``, of shape (rows, classes)."""
         features, rows, threads = self._checked_input(X, "predict_proba", n_threads)
         columns = np.atleast_2d(score_ensemble(self.ensemble_, features, rows, threads))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,9 +19,33 @@ from rankgrove.rankers.trees import parameters as trees
 from rankgrove.rankers.trees.boosted import BoostedRanker
 from rankgrove.rankers.trees.recipe import BoostingData, TreeRecipe, drawn_rows, label_pairs
 
+if TYPE_CHECKING:
+    _Base = BoostedRanker
+else:
+    _Base = object
+
+
+class PairStumps(_Base):
+    """A boosted ranker of stumps on pairs of documents, as RankBoost and FRank are."""
+
+    n_thresholds: int | None
+    spacing: str
+    even_queries: bool
+
+    bins_depend_on: ClassVar[frozenset[str]] = frozenset({"n_thresholds", "spacing", "submodel"})
+
+    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
+        if self.n_thresholds is None:
+            return super()._binner(train, rows)
+        return placed_bins(train.features, rows, self.n_thresholds, self.spacing)
+
+    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> ExponentialPairs:
+        """Return RankBoost's weights of pairs, of some rows in query order."""
+        return ExponentialPairs(label_pairs(train, self.even_queries))
+
 
 @declares_parameters
-class RankBoost(BoostedRanker):
+class RankBoost(PairStumps, BoostedRanker):
     """Boosting on pairs of documents (Freund, Iyer, Schapire and Singer 2003).
 
     Every pair of a better and a worse document weighs exp(score of the worse - score of the
@@ -49,7 +73,6 @@ class RankBoost(BoostedRanker):
     """
 
     kind: ClassVar[str] = "rankboost"
-    bins_depend_on: ClassVar[frozenset[str]] = frozenset({"n_thresholds", "spacing", "submodel"})
 
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES(
@@ -65,15 +88,6 @@ class RankBoost(BoostedRanker):
     checkpoint_every: int = trees.CHECKPOINT_EVERY
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
-
-    def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
-        if self.n_thresholds is None:
-            return super()._binner(train, rows)
-        return placed_bins(train.features, rows, self.n_thresholds, self.spacing)
-
-    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> ExponentialPairs:
-        """Return RankBoost's weights of pairs, of some rows in query order."""
-        return ExponentialPairs(label_pairs(train, self.even_queries))
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
         return TreeRecipe(

@@ -11,7 +11,7 @@ import copy
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,9 +19,15 @@ from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.given import features_of
+from rankgrove.rankers.given import features_of, row_count
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.validation import check_scores, refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rankgrove.rankers.given import Documents
+
 
 BASE_SCORE = "base_score"  # the submodel that is a column of the data
 _NO_BASE_SCORE = (
@@ -170,16 +176,15 @@ def rounds_of(submodel: object) -> int:
 
 
 def submodel_scores(
-    submodel: Any, X: Any, base_score: Any, n_threads: int | None, owner: str
+    submodel: Any, X: Documents, base_score: ArrayLike | None, n_threads: int | None, owner: str
 ) -> np.ndarray:
     """Return a submodel's scores, one per row in the caller's order.
 
     A ranker of ours is given `X` as it is, and so checks the features' names; any other model the
     float32 feature matrix.
     """
-    is_data = isinstance(X, QueryDataset)
     if isinstance(submodel, str):
-        raw = X.base_score if is_data else base_score
+        raw = X.base_score if isinstance(X, QueryDataset) else base_score
         if raw is None:
             raise DataError(f"{owner}: {_NO_BASE_SCORE}")
     elif isinstance(submodel, Ranker):
@@ -189,8 +194,8 @@ def submodel_scores(
         except DataError as error:
             raise DataError(f"The submodel: {error}") from None
     else:
-        raw = submodel.predict(X.X if is_data else features_of(X, owner)[0])
-    scores = check_scores(raw, X.shape[0] if hasattr(X, "shape") else len(X), owner)
+        raw = submodel.predict(X.X if isinstance(X, QueryDataset) else features_of(X, owner)[0])
+    scores = check_scores(raw, row_count(X), owner)
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         raise DataError(
