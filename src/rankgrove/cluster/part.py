@@ -25,9 +25,9 @@ from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.frontier import Search
 from rankgrove.growth.histogram import N_BINS
 from rankgrove.growth.leaves import add_leaf_values
+from rankgrove.growth.local_rows import LocalRowSource
 from rankgrove.growth.partition import leaves_of
 from rankgrove.growth.quantise import Layout
-from rankgrove.growth.rows import HeldRows
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
@@ -134,7 +134,7 @@ class Part:
         binned = training.binner.transform(data.features, query_order_rows(data), self._n_threads)
         self._objective = training.make_objective(data, keys)
         self._sample = Sample(data.query_keys, keys, data.query_ptr, training.seed)
-        self._rows = HeldRows(binned, training.layout, keys, self._n_threads)
+        self._rows = LocalRowSource(binned, training.layout, keys, self._n_threads)
         self._scores = np.zeros(data.n_rows)
         self._gradient, self._hessian = np.zeros(data.n_rows), np.zeros(data.n_rows)
         self._used = used_bins(training.binner)

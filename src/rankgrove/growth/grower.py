@@ -19,6 +19,7 @@ from rankgrove.errors import DataError
 from rankgrove.growth.assembly import assemble
 from rankgrove.growth.frontier import Frontier, RowSource, Scales
 from rankgrove.growth.leaves import ExactSums
+from rankgrove.growth.local_rows import LocalRowSource
 from rankgrove.growth.quantise import (
     MOST_ROWS,
     Layout,
@@ -28,7 +29,6 @@ from rankgrove.growth.quantise import (
     range_of,
     scale_exponent,
 )
-from rankgrove.growth.rows import HeldRows
 from rankgrove.growth.splitting import FeatureDraw, SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
@@ -83,7 +83,7 @@ class Grower:
         layout = check_layout(self.rules.split, n)
         keys = np.arange(n, dtype=np.uint64) if row_keys is None else _keys(row_keys, n)
         with threads(n_threads) as most:
-            self._rows = HeldRows(binned, layout, keys, most)
+            self._rows = LocalRowSource(binned, layout, keys, most)
         self._frontier = frontier_of(
             self._rows, binned.binner, layout, n_leaves, self.rules, seed, histogram_bytes
         )

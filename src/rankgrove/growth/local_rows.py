@@ -33,7 +33,7 @@ ROW_NS = 1.0  # per row that is divided, or copied to its place
 FEATURE_NS = 450.0  # per feature of a child that is searched
 
 
-class HeldRows:
+class LocalRowSource:
     """Rows and work arrays; a :class:`~rankgrove.growth.frontier.RowSource`.
 
     Parameters
