@@ -80,7 +80,7 @@ Config = Annotated[
 ]
 Submodel = Annotated[
     str | None,
-    typer.Option(help="Model file to go on from: its scores, with new trees added."),
+    typer.Option(help="Model file to start from: new trees are added to its scores."),
 ]
 Start = Annotated[
     Path | None,
@@ -92,7 +92,7 @@ ValidMeasures = Annotated[
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(help="Keep the state in this file; a killed run goes on from it."),
+    typer.Option(help="Keep the state in this file; a killed run continues from it."),
 ]
 BagSize = Annotated[
     int | None,
@@ -194,7 +194,7 @@ def train(
     is_watched = bool(valid) or held_out is not None
     if valid_measure and not is_watched:
         raise ParameterError("--valid-measure needs validation data: give --valid too.")
-    trained.check_validation(is_watched, valid_measure)
+    trained.check_validation(is_watched, valid_measure or None)
     sets = named_sets(valid or [])
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
     _check_files(base, out, data, sets, reading.base_score, scores, [config, start])

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rankgrove.cluster.client import (
     WORKER_SECONDS,
@@ -20,22 +20,25 @@ from rankgrove.cluster.client import (
 )
 from rankgrove.errors import ClusterError
 
-Work = Callable[[Any, Any, int | None], Any]
+Shared = TypeVar("Shared")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Work = Callable[[Shared, Task, int | None], Result]  # of what all tasks need, a task, threads
 
 LOOK_SECONDS = 0.5  # between two looks at whether the scheduler is still there
-GONE_SECONDS = 15.0  # a scheduler may be away for so long
+GONE_SECONDS = 15.0  # a scheduler may be away for this long
 MOST_LOSSES = 5  # of the same task
 
 
 def run_tasks(
-    work: Work,
-    shared: Any,
-    tasks: Sequence[Any],
+    work: Work[Shared, Task, Result],
+    shared: Shared,
+    tasks: Sequence[Task],
     *,
     cluster: Any = None,
     n_threads: int | None = None,
-    on_done: Callable[[int, Any], None] | None = None,
-) -> list[Any]:
+    on_done: Callable[[int, Result], None] | None = None,
+) -> list[Result]:
     """Return ``work(shared, task, n_threads)`` of every task, in the order of the tasks.
 
     Parameters
@@ -68,22 +71,24 @@ def run_tasks(
     return results
 
 
-def _on_worker(work: Work, shared: Any, task: Any, n_threads: int | None) -> Any:
+def _on_worker(
+    work: Work[Shared, Task, Result], shared: Shared, task: Task, n_threads: int | None
+) -> Result:
     """Do one task on a worker, with no more threads than the worker has."""
     return work(shared, task, own_threads(n_threads))
 
 
-class _Run:
+class _Run(Generic[Shared, Task, Result]):
     """One run of tasks: every worker has as many of them as it can work on, the rest wait here."""
 
     def __init__(
         self,
         client: Any,
-        work: Work,
-        shared: Any,
-        tasks: Sequence[Any],
+        work: Work[Shared, Task, Result],
+        shared: Shared,
+        tasks: Sequence[Task],
         n_threads: int | None,
-        on_done: Callable[[int, Any], None] | None,
+        on_done: Callable[[int, Result], None] | None,
     ) -> None:
         self._client = client
         self._work = work
@@ -95,19 +100,19 @@ class _Run:
         self._open: dict[Any, tuple[int, str]] = {}  # future -> task, the worker it was meant for
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._losses = [0] * len(tasks)
-        self._found: dict[int, Any] = {}
+        self._results: dict[int, Result] = {}
         self._scattered: Any = None
         self._last_seen = time.monotonic()
 
-    def results(self) -> list[Any]:
+    def results(self) -> list[Result]:
         """Run all tasks; return what they return, in their order."""
         try:
-            while len(self._found) < len(self._tasks):
+            while len(self._results) < len(self._tasks):
                 self._hand_out()
                 self._collect()
         finally:
             self._cancel()
-        return [self._found[i] for i in range(len(self._tasks))]
+        return [self._results[i] for i in range(len(self._tasks))]
 
     def _cancel(self) -> None:
         """Let the workers drop what is still open."""
@@ -176,7 +181,7 @@ class _Run:
             except (OSError, TimeoutError, _cancelled()):  # lost before it could be fetched
                 self._again(i)
                 return
-            self._found[i] = result
+            self._results[i] = result
             if self._on_done is not None:
                 self._on_done(i, result)
         elif future.status == "error":

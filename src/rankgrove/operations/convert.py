@@ -194,15 +194,14 @@ def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
     ]
 
 
-def _may_have_learned_missing(ranker: object) -> bool:
+def _may_have_learned_missing(model: object) -> bool:
     """Return whether a ranker, or one that it is made of, may have seen missing values."""
-    for name in ("models_", "rankers_"):
-        if hasattr(ranker, name):
-            return any(_may_have_learned_missing(member) for member in getattr(ranker, name))
-    below = getattr(ranker, "submodel_", None)
-    if below is not None and _may_have_learned_missing(below):
+    if not isinstance(model, Ranker):
         return True
-    return getattr(ranker, "saw_missing_", None) is not False
+    inside = any(_may_have_learned_missing(member) for member in model.members())
+    if model.is_bag or model.combined():
+        return inside
+    return inside or model.saw_missing_ is not False
 
 
 def _within(model: Model, n_features: int) -> Model:
