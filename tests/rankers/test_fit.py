@@ -6,9 +6,17 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import rankgrove as rg
+from rankgrove.growth.grower import Grower
+from rankgrove.objectives.pointwise import SquaredError
+from rankgrove.rankers.base import KINDS
+from rankgrove.rankers.declaring import declares_parameters, parameter, real
+from rankgrove.rankers.trees import parameters as trees
+from rankgrove.rankers.trees.boosted import BoostedRanker
+from rankgrove.rankers.trees.recipe import TreeRecipe, drawn_rows
 from tests.rankers.interrupting import interrupted_fit
 
 FEW = {"n_trees": 6, "n_leaves": 4, "min_leaf": 3}
@@ -122,3 +130,39 @@ def test_chosen_features_keep_their_numbers(train):
 def test_cross_validation_names_its_own_remedy(train):
     with pytest.raises(rg.ParameterError, match=r"give cross_validate valid=True"):
         rg.cross_validate(rg.LambdaMART(early_stopping=3), train)
+
+
+@pytest.fixture
+def shortest():
+    """A boosted ranker with two parameters and a recipe, as in CONTRIBUTING.md."""
+
+    @declares_parameters
+    class Shortest(BoostedRanker):
+        """The shortest boosted ranker."""
+
+        kind = "shortest-of-the-tests"
+        n_trees: int = trees.N_TREES(4)
+        width: float = parameter(0.5, "width of the noise", real(low=0.0))
+
+        def _recipe(self, data):
+            labels = data.train.grouped(data.train.y) + self.width * (data.keys / 2.0**64)
+            grower = Grower(data.binned, n_leaves=4, row_keys=data.keys)
+            objective = SquaredError(labels, data.train.query_ptr)
+            return TreeRecipe(objective, grower, drawn_rows(data), self._start())
+
+    yield Shortest
+    del KINDS[Shortest.kind]
+
+
+def test_a_recipe_is_all_that_a_boosted_ranker_needs(shortest, train, valid, tmp_path):
+    model = shortest(width=0.25).fit(train, valid=valid)
+    assert list(model.history_["valid"]) == ["ndcg@10"]
+    assert model.summary().startswith("Shortest for ndcg@10: ")
+    model.save(tmp_path / "m.rg")
+    again = rg.load(tmp_path / "m.rg")
+    assert clone(again).get_params() == {"n_trees": 4, "width": 0.25}
+    np.testing.assert_array_equal(again.predict(valid), model.predict(valid))
+    with pytest.raises(rg.ParameterError, match="'width' parameter of Shortest must be"):
+        shortest(width=-1.0).fit(train)
+    with pytest.raises(rg.ParameterError, match="not known what the base model, a Shortest, was"):
+        rg.Trada(model).fit(valid)

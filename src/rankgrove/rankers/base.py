@@ -518,7 +518,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         valid: Mapping[str, QueryDataset] | None = None,
         valid_measures: Iterable[str | Measure] | None = None,
     ) -> Self:
-        """Train as ``fit`` does on data whose bins were made before (see `shared_bins`)."""
+        """Train as ``fit`` does on data whose bins were made before (see `shared_bins`).
+
+        The caller has checked the parameters, once for all of its fits.
+        """
         owner = f"{type(self).__name__}.fit"
         training = self._training(train, valid or {}, valid_measures, (), owner)
         return self.learn(replace(training, bins=bins))

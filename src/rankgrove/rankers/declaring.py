@@ -10,7 +10,8 @@
 From these lines come the constructor (a real one, with the signature that editors and type checkers
 see), the check of values with its error messages, the numpydoc section, ``rankgrove params`` and
 ``--set`` on the command line. Parameters that several rankers share are declared once as a constant
-and take a default of their own where they are used: ``n_trees: int = N_TREES(300)``.
+and take a default of their own where they are used: ``n_trees: int = N_TREES(300)``. A decorated
+class has the parameters of its own body alone: it does not inherit those of a base class.
 
 Why this form: scikit-learn's table of constraints leaves signature, assignments and documentation
 to be written three more times; ``dataclass`` orders inherited fields before a class's own, which

@@ -123,6 +123,7 @@ def watch_of(
     ----------
     training : the validation data and the measures
     patience : rounds without a better value after which to stop; None: never
+    n_threads : number of threads that bin and measure; None: all cores
     scores : what a data set's scores start with, of shape (columns, rows); None: zeros
     binner : bins of the features that trees see; None: scores come from elsewhere
     ranked : how several columns of scores make the one that ranks

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankgrove.boosting.checkpoint import TreeCheckpoint
-from rankgrove.boosting.loop import Callback, Objective, Progress, TrainingRows, boost
+from rankgrove.boosting.loop import Callback, Progress, TrainingRows, boost
 from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix, Binner
@@ -61,16 +61,8 @@ if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
     from rankgrove.rankers.given import Documents
 
-# What a checkpoint may differ in and still be of the same run.
-_FREE = {
-    "n_trees",
-    "early_stopping",
-    "overfitting_tolerance",
-    "checkpoint",
-    "checkpoint_every",
-    "n_threads",
-    "progress",
-}
+# What a checkpoint may differ in and still be of the same run, in addition to OF_THE_RUN.
+_FREE = {"n_trees", "early_stopping", "overfitting_tolerance", "checkpoint_every"}
 
 _log = logging.getLogger("rankgrove")
 
@@ -79,19 +71,21 @@ class BoostedRanker(TreeModel):
     """Base of the rankers that are boosted trees.
 
     A subclass declares its parameters and has ``_recipe``: what its trees follow, how they are
-    grown, what rounds see, and what they start from.
+    grown, what rounds see, and what they start from. With ``objective_on`` its trees can also be
+    adapted by Trada without being told what they were trained for.
     """
 
-    measure: str | Measure
+    # the parameters that training reads; a ranker that does not declare one has this value
+    measure: str | Measure = "ndcg@10"
     n_trees: int
     learning_rate: float = 1.0
-    early_stopping: int | None
+    early_stopping: int | None = None
     overfitting_tolerance: float = 0.0
     max_bins: int = 255
-    checkpoint: str | Path | None
-    checkpoint_every: int
-    n_threads: int | None
-    progress: bool
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 25
+    n_threads: int | None = None
+    progress: bool = False
     submodel: Any = None
 
     history_: History
@@ -118,10 +112,6 @@ class BoostedRanker(TreeModel):
     # -- what a subclass defines ------------------------------------------------------------------
 
     def _recipe(self, data: BoostingData) -> Recipe:
-        raise NotImplementedError
-
-    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective:
-        """Return what the trees follow, on some rows in query order; `keys` are the rows'."""
         raise NotImplementedError
 
     def _step(self, train: QueryDataset | None, watch: Watch) -> Step:
