@@ -58,7 +58,8 @@ class LocalRows:
         n_threads: int | None = None,
     ) -> None:
         self.n_columns = objective.n_columns
-        self.grows_alike = not sampler.is_random and grower.rules.feature_fraction == 1.0
+        draws = sampler.is_random or grower.rules.feature_fraction < 1.0
+        self.grows_alike = not (draws or getattr(objective, "varies_by_round", False))
         self._objective = objective
         self._grower = grower
         self._scores = scores

@@ -25,7 +25,9 @@ class Objective(Protocol):
     """What the loop asks of an objective.
 
     ``n_columns`` is the number of scores per row: 1, or one per class. The arrays of a single
-    column have the shape (rows,), those of several (columns, rows).
+    column have the shape (rows,), those of several (columns, rows). An objective whose gradients
+    differ from round to round at the same scores says so by ``varies_by_round = True``: then a tree
+    without a split does not end training.
     """
 
     n_columns: int

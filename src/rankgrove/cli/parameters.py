@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import tomllib
 from collections.abc import Mapping
@@ -46,13 +45,9 @@ def params(
 ) -> None:
     """Print the parameters of a ranker with defaults and descriptions, as a TOML file."""
     default_ranker = new_ranker(ranker, "params")
-    described: dict[str, str] = {}
-    for base in type(default_ranker).__mro__:  # base classes describe shared parameters
-        described = _descriptions(base.__doc__ or "") | described
-    for name in inspect.signature(type(default_ranker)).parameters:
-        value = getattr(default_ranker, name)
-        typer.echo(f"# {described.get(name, '')}")
-        typer.echo(f"{name} = {_toml(value)}")
+    for name, parameter in default_ranker.parameters.items():
+        typer.echo(f"# {parameter.meaning}")
+        typer.echo(f"{name} = {_toml(parameter.default)}")
 
 
 def new_ranker(name: str, command: str = "train") -> Ranker:
@@ -120,21 +115,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     return words.get(value.lower(), value) if isinstance(value, str) else value
-
-
-def _descriptions(doc: str) -> dict[str, str]:
-    """Return the description of every parameter in a numpydoc docstring."""
-    described: dict[str, str] = {}
-    name = None
-    for line in doc.split("Parameters\n")[-1].split("Attributes\n")[0].splitlines():
-        text = line.strip()
-        before, colon, after = text.partition(" : ")
-        if colon and before.isidentifier():
-            name = before
-            described[name] = after
-        elif name and text and not set(text) <= {"-"}:
-            described[name] += " " + text
-    return described
 
 
 def _toml(value: object) -> str:
