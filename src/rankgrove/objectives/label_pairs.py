@@ -133,7 +133,6 @@ class MarginPairs:
     """
 
     n_columns = 1
-    varies_by_round = True
 
     def __init__(self, pairs: LabelPairs, tau: float, first_round: int = 0) -> None:
         self.pairs = pairs
