@@ -36,7 +36,7 @@ def test_files_to_write(tmp_path, monkeypatch):
     for bad, why in [
         (3, "the path of a file. Got 3"),
         ("", "the path of a file. Got ''"),
-        (tmp_path, "this is a folder"),
+        (tmp_path, "not of a folder"),
         (tmp_path / "far" / "new", "a folder that exists"),
         (tmp_path / "link", "a folder that exists"),
     ]:

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept, and showing the user what is being compiled.
+"""The cache folder of compiled kernels, and a message while kernels are being compiled.
 
-Kernels are compiled when they are first used on a machine, and kept. Without a message, the first
-reading and the first training would seem to hang. On a terminal a line moves until compiling is
-done, and disappears; elsewhere one line is logged.
+Kernels are compiled when they are first used on a machine, and cached. Without a message, the first
+read and the first fit would seem to hang. On a terminal a moving line is shown until compilation is
+done; elsewhere one line is logged.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _SPINNER = "|/-\\"
 
 
 class Indicator:
-    """Shows that kernels are being compiled: a moving line on a terminal, else one in the log."""
+    """Shows that kernels are being compiled: a moving line on a terminal, or a log message."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._purposes: list[str] = []  # of the kernels that are being compiled, nested
+        self._purposes: list[str] = []  # of the kernels being compiled; compilations nest
         self._done = 0
         self._ended = 0.0
         self._drawn = False
@@ -117,7 +117,7 @@ _told = False
 
 
 def announce() -> None:
-    """Show compiling from now on."""
+    """Show compilations from now on."""
     global _told
     if _told:
         return
@@ -140,17 +140,18 @@ def announce() -> None:
 
 
 def find_cache_folder() -> None:
-    """Have Numba keep kernels in a temporary folder if the usual ones cannot be written to.
+    """Make Numba cache kernels in a temporary folder if its usual ones cannot be written to.
 
     Numba uses a folder next to the sources or the user's cache folder, and refuses to compile if
-    neither can be written to, as for a user without home who shares another user's installation.
+    neither can be written to. This happens to a user without a home folder who shares another
+    user's installation.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
     beside = Path(__file__).parent / "measures" / "__pycache__"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not (_takes_files(beside) or _takes_files(Path(home, "numba"))):
-        os.environ["NUMBA_CACHE_DIR"] = str(_own_folder())
+        os.environ["NUMBA_CACHE_DIR"] = str(_private_folder())
 
 
 def _takes_files(folder: Path) -> bool:
@@ -160,7 +161,7 @@ def _takes_files(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _own_folder() -> Path:
+def _private_folder() -> Path:
     """Return a folder that only this user can write to: compiled kernels are executed."""
     import tempfile
 

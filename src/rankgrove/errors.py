@@ -1,21 +1,21 @@
-"""The exceptions that rankgrove raises for mistakes of users.
+"""The exceptions that rankgrove raises for user errors.
 
 ::
 
     RankgroveError
-    ├── ParameterError      a parameter has a value it cannot have   (also a ValueError)
+    ├── ParameterError      a parameter has an invalid value         (also a ValueError)
     │   └── UnknownParameterError   there is no such parameter       (also a TypeError)
     ├── DataError           data that cannot be used as given        (also a ValueError)
     │   └── ParseError      a file that cannot be read: carries path and line
     ├── ModelFileError      a model file that cannot be read         (also a ValueError)
     │   └── MissingFileError  there is no such file: a ParseError too (also a FileNotFoundError)
-    ├── ClusterError        a cluster that does not do its work      (also a RuntimeError)
+    ├── ClusterError        a cluster that cannot be used            (also a RuntimeError)
     └── MissingExtraError   an optional dependency is not installed  (also an ImportError)
 
-    DataWarning             data is used, and not quite as given     (a UserWarning)
+    DataWarning             data is used, but not exactly as given   (a UserWarning)
 
 Every message names the value, the rule it breaks and the remedy. The command line prints the
-message alone; a traceback there is a defect of rankgrove.
+message alone; a traceback there is a bug in rankgrove.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RankgroveError(Exception):
 
 
 class ParameterError(RankgroveError, ValueError):
-    """A parameter has a value it cannot have."""
+    """A parameter has an invalid value."""
 
 
 class UnknownParameterError(ParameterError, TypeError):
@@ -57,7 +57,7 @@ class ParseError(DataError):
 
 
 class DataWarning(UserWarning):
-    """Data that does not quite fit a model, and how it is used all the same.
+    """Data that does not quite fit a model, but is used; the message says how.
 
     ``warnings.simplefilter("error", rankgrove.DataWarning)`` refuses such data instead.
     """
@@ -68,7 +68,7 @@ class ModelFileError(RankgroveError, ValueError):
 
 
 class MissingFileError(ParseError, ModelFileError, FileNotFoundError):
-    """There is no such file: of data or of a model."""
+    """A data file or model file does not exist."""
 
     def __init__(self, path: str | Path, message: str = "there is no such file.") -> None:
         super().__init__(path, None, message)

@@ -1,6 +1,6 @@
-"""Files: why they cannot be read or written, and writing them completely or not at all.
+"""Files: reasons why they cannot be read or written, and atomic writes.
 
-A file is written under a temporary name first, and then moved into place.
+A file is first written under a temporary name, and then moved into place.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import BinaryIO, cast
 
 from rankgrove.errors import DataError, MissingFileError, RankgroveError
 
-# Clearer words for some errors of the system.
+# Clearer words for some errors of the operating system.
 _WORDS = {
     errno.ENOENT: "there is no such file",
     errno.ENOTDIR: "a part of its path is a file, not a folder",
     errno.EISDIR: "it is a folder",
     errno.ELOOP: "it is a symbolic link that leads back to itself",
     errno.ENAMETOOLONG: "its name is too long",
-    errno.EACCES: "permission denied; ask who owns it for the right, or copy it",
+    errno.EACCES: "permission denied; ask its owner for access, or copy it",
 }
 
 
 def why(error: OSError) -> str:
-    """Return the reason why the system refused a file, in words."""
+    """Return the reason why the operating system refused a file, in words."""
     return _WORDS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """Return a path with links resolved; broken and circular links as far as they lead."""
+    """Return a path with links resolved, broken and circular links as far as possible."""
     return Path(os.path.realpath(path))
 
 
@@ -43,7 +43,7 @@ def told_errors(
     done: str = "read",
     kind: type[RankgroveError] = DataError,
 ) -> Iterator[None]:
-    """Turn errors of the system about a file into ours: ``PATH cannot be read: ...``."""
+    """Turn the system's errors about a file into rankgrove's: ``PATH cannot be read: ...``."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ def told_errors(
         reason = why(error)
         folder = real_path(path).parent
         if isinstance(error, FileNotFoundError) and not folder.is_dir():
-            reason = f"the folder {Path(path).parent} does not exist; make it first"
+            reason = f"the folder {Path(path).parent} does not exist; create it first"
         raise kind(f"{path} cannot be {done}: {reason}.") from None
 
 

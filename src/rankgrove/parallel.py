@@ -57,10 +57,9 @@ def quota_of_cores(path: str) -> int | None:
 
 
 def thread_count(n_threads: int | None) -> int:
-    """Return the number of threads to use, given what a caller asked for (None: all cores).
+    """Return the number of threads to use, at most one per core (None: all cores).
 
-    More threads than the machine has cores are not started: results do not depend on the number,
-    and they would only wait for each other.
+    More threads would only wait for each other; results do not depend on the number.
     """
     if n_threads is not None and (
         not isinstance(n_threads, int | np.integer) or isinstance(n_threads, bool) or n_threads < 1
@@ -79,7 +78,7 @@ def threads(n_threads: int | None = None) -> Iterator[int]:
     import numba
 
     announce()
-    most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009  (made at run time)
+    most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009  (set at run time)
     wanted = min(thread_count(n_threads), most)
     with _entry:
         before = numba.get_num_threads()

@@ -85,12 +85,12 @@ def check_output_file(name: str, owner: str, value: object) -> Path:
         refuse(name, owner, "the path of a file", value)
     path = Path(value)
     if path.is_dir():
-        refuse(name, owner, "the path of a file, and this is a folder", str(value))
+        refuse(name, owner, "the path of a file, not of a folder", str(value))
     if real_path(path).is_symlink():
-        refuse(name, owner, "the path of a file, and this link leads back to itself", str(value))
+        refuse(name, owner, "the path of a file, not a link that leads back to itself", str(value))
     folder = real_path(path).parent
     if not folder.is_dir():
-        refuse(name, owner, "in a folder that exists: make it first", str(value))
+        refuse(name, owner, "in a folder that exists: create it first", str(value))
     if not os.access(folder, os.W_OK):
         refuse(name, owner, "in a folder that may be written to", str(value))
     return path
@@ -118,7 +118,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def check_scores(scores: object, n_rows: int, owner: str) -> np.ndarray:
     """Return `scores` as one float64 per row, or say what is wrong with them.
 
-    Minus infinity is allowed: it says that a document was not retrieved.
+    Minus infinity is allowed: it means that a document was not retrieved.
     """
     array = np.asarray(scores)
     if array.dtype == object or array.dtype.kind not in "fiub":
@@ -127,14 +127,14 @@ def check_scores(scores: object, n_rows: int, owner: str) -> np.ndarray:
         array = array[:, 0]
     if array.shape != (n_rows,):
         raise DataError(
-            f"{owner}: scores must be one number a row of the data set ({counted(n_rows, 'row')}). "
+            f"{owner}: scores must be one number per row of the data ({counted(n_rows, 'row')}). "
             f"Got an array of shape {array.shape}."
         )
     array = np.ascontiguousarray(array, dtype=np.float64)
     bad = np.flatnonzero(np.isnan(array))
     if bad.size:
         raise DataError(
-            f"{owner}: NaN stands for {counted(bad.size, 'score')} of {n_rows:,}, the first at row "
+            f"{owner}: got NaN for {counted(bad.size, 'score')} of {n_rows:,}, the first at row "
             f"{bad[0]}. "
             "A document without a score cannot be ranked: give it a number, "
             "or minus infinity if it was not retrieved."

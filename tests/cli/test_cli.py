@@ -113,7 +113,7 @@ def test_queries_that_a_run_lacks(tmp_path):
     out, _ = run(*words, "--missing-queries", "drop", cwd=tmp_path)
     assert "1.0000" in out
     words = "compare --qrels qrels -s x=x.run -s y=x.run -m map --missing-queries".split()
-    assert "x lacks 1 judged query, counting 0." in run(*words, "zero", cwd=tmp_path)[0]
+    assert "x lacks 1 judged query, counted as 0." in run(*words, "zero", cwd=tmp_path)[0]
     assert "1.0000" in run(*words, "drop", cwd=tmp_path)[0]
 
 
@@ -294,7 +294,7 @@ def test_params():
         ("params marts", "did you mean 'mart'"),
         ("cv test.txt --ranker marts", "The 'ranker' parameter of cv must be one of"),
         ("train test.txt --out m.rg --config words.txt", "words.txt: not a TOML file"),
-        ("train test.txt --out no/m.rg", "in a folder that exists: make it first. Got 'no/m.rg'"),
+        ("train test.txt --out no/m.rg", "in a folder that exists: create it first. Got 'no/m.rg'"),
         ("train test.txt --out m.rg --set early_stopping=5", "needs validation data"),
         ("evaluate test.txt --feature 99", "features are numbered 1 to 50"),
         ("evaluate test.txt --feature 1 -m ndgc@10", "did you mean 'ndcg'"),
@@ -315,7 +315,7 @@ def test_params():
         ("compare test.txt -s a=feature:1 -s a=feature:2", "Two systems are named 'a'"),
         ("compare -s a=feature:1 -s b=feature:2", "either the judged data or --qrels"),
         ("generate domains --out a.txt", "--target-out"),
-        ("generate artificial --out no/where.txt", "the folder no does not exist; make it first"),
+        ("generate artificial --out no/where.txt", "the folder no does not exist; create it first"),
         ("evaluate test.txt -s feature:1 --per-query a/b/c.csv", "the folder a/b does not"),
         ("generate artificial --labels odd --out a.txt", "labels"),
     ],

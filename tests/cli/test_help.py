@@ -53,7 +53,7 @@ def test_info_names_all_models_that_are_read():
         ("evaluate data.txt -s feature:1 --docid d", "which has none. Leave --docid out."),
         ("cv data.txt --set early_stopping=5", "needs validation data: give --valid-fold."),
         ("cv data.txt --ranker svm-map --set C=[1,2]", "to choose by: give --valid-fold."),
-        ("train noqid.txt --out m.rg", "to a file of the same name with .query after it (in P"),
+        ("train noqid.txt --out m.rg", "to a file of the same name plus .query (in Python"),
     ],
 )
 def test_errors(folder, words, message):

@@ -175,7 +175,7 @@ def test_a_model_is_compared_on_a_file_without_the_last_features(folder):
     ("words", "message"),
     [
         ("evaluate test.txt --model .", "error: . is a folder: give the name of a model file"),
-        ("train train.txt --out .", "this is a folder"),
+        ("train train.txt --out .", "not of a folder"),
         ("train train.txt --out x.rg --checkpoint no/state", "a folder that exists"),
         ("train train.txt --out x.rg --valid nope.txt", "nope.txt: there is no such file"),
         ("train train.txt --out x.rg --valid-measure map", "give --valid too"),

@@ -70,9 +70,9 @@ def test_concatenate(data):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ([1, 2], r"one number a row \(5\)\. Got shape \(2,\)"),
+        ([1, 2], r"one number per row \(5\)\. Got shape \(2,\)"),
         ([1, 2, 3, 4, np.nan], r"finite numbers\. Got nan at row 4"),
-        ([1, -np.inf, 3, 4, 5], r"finite numbers\. Got -inf at row 1: give a document that"),
+        ([1, -np.inf, 3, 4, 5], r"finite numbers\. Got -inf at row 1: give documents without"),
         (["a"] * 5, "base_score must be numbers"),
     ],
 )

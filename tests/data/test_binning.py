@@ -261,5 +261,5 @@ def test_too_many_columns_are_refused_at_once(monkeypatch):
     with pytest.raises(rg.DataError, match=r"at most 10 features that are not 0.*has 11"):
         Binner.fit(wide)
     data = rg.QueryDataset(wide, np.arange(11) % 2, np.zeros(11))
-    with pytest.raises(rg.DataError, match="Leave the rarest out"):
+    with pytest.raises(rg.DataError, match="Drop the rarest"):
         rg.LambdaMART(n_trees=1).fit(data)

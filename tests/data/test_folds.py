@@ -77,7 +77,7 @@ def test_unlike_data_sets(other, message):
 def test_conflicting_query_weights_and_nothing():
     a = QueryDataset(None, [0], qid=["a"], query_weight=[1.0])
     b = QueryDataset(None, [0], qid=["a"], query_weight=[2.0])
-    with pytest.raises(DataError, match="weighs 1 in one data set and 2 in another"):
+    with pytest.raises(DataError, match="the weight 1 in one data set and 2 in another"):
         concatenate([a, b], allow_shared_queries=True)
     with pytest.raises(DataError, match="at least one"):
         concatenate([])
@@ -205,7 +205,7 @@ def test_independent_trials_do_not_change_with_their_number():
 
 
 def test_trials_refused():
-    with pytest.raises(DataError, match=r"5 \+ 5 \+ 5 queries were asked for.*has 12"):
+    with pytest.raises(DataError, match=r"5 \+ 5 \+ 5 queries are more than the 12"):
         random_trials(queries(12), 1, 5, 5, 5)
     with pytest.raises(ParameterError, match="'n_test'"):
         random_trials(queries(12), 1, 6, 6)

@@ -24,13 +24,13 @@ MISTAKES = {
     "label-huge": (b"1e999 qid:1 1:1", "the label '1e999' is not a finite number"),
     "label-hex": (b"0x1 qid:1 1:1", "the label '0x1' is not a number"),
     "label-underscore": (b"1_0 qid:1 1:1", "the label '1_0' is not a number"),
-    "qid-missing": (b"1 1:1 2:2", "no query id, and rows with one stand before it"),
+    "qid-missing": (b"1 1:1 2:2", "no query id, but there are rows with one before it"),
     "qid-empty": (b"1 qid: 1:1", "'qid:' has no query id after it"),
-    "qid-late": (b"1 1:1 qid:2 2:2", "'qid:2' stands after '1:1'.*qid:ID as the second token"),
+    "qid-late": (b"1 1:1 qid:2 2:2", "'qid:2' comes after '1:1'.*qid:ID as the second token"),
     "qid-second": (b"1 qid:1 qid:2 1:1", "'qid:2' is a second query id in one row, after 'qid:1'"),
     "qid-second-late": (b"1 qid:1 1:1 QID:2", "'QID:2' is a second query id in one row"),
     "qid-upper": (b"1 QID:1 1:1", "'QID:1' is not one. Write qid: in lower case"),
-    "qid-in-comment": (b"1 1:1 # qid:2", "rows with one stand before it"),
+    "qid-in-comment": (b"1 1:1 # qid:2", "rows with one before it"),
     "qid-bytes": (b"1 qid:\xff\xfe 1:1", "query id .* is not text"),
     "index-zero": (b"1 qid:1 0:1", "'0:1' is 0, and features count from 1.*zero_based=True"),
     "index-negative": (b"1 qid:1 -3:1", "index in '-3:1' is negative"),
@@ -38,9 +38,9 @@ MISTAKES = {
     "index-none": (b"1 qid:1 :1", "index in ':1' is not a whole number"),
     "index-large": (b"1 qid:1 2147483648:1", "'2147483648:1' is too large"),
     "index-larger": (b"1 qid:1 99999999999999999999999:1", "is too large"),
-    "twice": (b"1 qid:1 1:1 2:2 2:3", "feature 2 stands twice in one row"),
-    "twice-apart": (b"1 qid:1 3:1 1:2 2:3 3:1", "feature 3 stands twice in one row"),
-    "twice-zero": (b"1 qid:1 3:0 1:0 3:0", "feature 3 stands twice in one row"),
+    "twice": (b"1 qid:1 1:1 2:2 2:3", "feature 2 appears twice in one row"),
+    "twice-apart": (b"1 qid:1 3:1 1:2 2:3 3:1", "feature 3 appears twice in one row"),
+    "twice-zero": (b"1 qid:1 3:0 1:0 3:0", "feature 3 appears twice in one row"),
     "no-colon": (b"1 qid:1 1:1 0.25", "'0.25' has no colon"),
     "no-value": (b"1 qid:1 1: 2:1", "'1:' has no value"),
     "value-word": (b"1 qid:1 1:abc", "the value of '1:abc' is not a number"),
@@ -52,15 +52,15 @@ MISTAKES = {
     "value-sign": (b"1 qid:1 1:-", "the value of '1:-' is not a number"),
     "value-point": (b"1 qid:1 1:.", "the value of '1:.' is not a number"),
     "value-minus-null": (b"1 qid:1 1:-NULL", "the value of '1:-NULL' is not a number"),
-    "value-huge": (b"1 qid:1 1:1e39", "value of '1:1e39' is beyond float32"),
-    "value-just-huge": (b"1 qid:1 1:3.4028235677973367e38", "is beyond float32"),
+    "value-huge": (b"1 qid:1 1:1e39", "value of '1:1e39' is too large for float32"),
+    "value-just-huge": (b"1 qid:1 1:3.4028235677973367e38", "is too large for float32"),
     "nul": (b"1 qid:1 1:\x000", "bytes that are not text"),
     "not-utf8": (b"\x89PNG\r", "bytes that are not text"),
     "latin-comment": (b"good qid:1 1:1 # caf\xe9", "the label 'good' is not a number"),
     "bare-return": (b"1 qid:1 1:1\r0 qid:1 1:2", "rows end in a carriage return without a line"),
     "bare-return-no-qid": (b"1 1:1\r0 1:2", "rows end in a carriage return without a line"),
-    "return-in-comment": (b"1 qid:1 1:1 # a\rb", "a carriage return stands inside a comment"),
-    "return-after-hash": (b"#\rx", "a carriage return stands inside a comment"),
+    "return-in-comment": (b"1 qid:1 1:1 # a\rb", "there is a carriage return inside a comment"),
+    "return-after-hash": (b"#\rx", "there is a carriage return inside a comment"),
     "row-lost-in-comment": (b"1 qid:1 1:1 #docid = a\r0 qid:1 1:2", "rows end in a carriage"),
     "row-lost-after-comment-line": (b"# x\r0 qid:1 1:2", "rows end in a carriage return without"),
     "nul-qid": (b"1 qid:a\x00 1:1", "bytes that are not text"),
@@ -97,7 +97,7 @@ def test_no_qid_anywhere(tmp_path):
 
 
 def test_qid_only_on_later_rows(tmp_path):
-    with pytest.raises(rg.ParseError, match="stand after it, from line 2") as caught:
+    with pytest.raises(rg.ParseError, match="with one after it, from line 2") as caught:
         rg.read_letor(write(tmp_path, "1 1:1\n2 qid:1 1:2\n"))
     assert caught.value.line == 1
 
@@ -105,7 +105,7 @@ def test_qid_only_on_later_rows(tmp_path):
 def test_qid_and_side_file_contradict(tmp_path):
     side = write(tmp_path, "2\n", "sizes")
     text = "1 1:1\n2 qid:1 1:2\n"
-    with pytest.raises(rg.ParseError, match=r"query id of its own.*Leave query_file out") as caught:
+    with pytest.raises(rg.ParseError, match=r"its own query id.*Leave query_file out") as caught:
         rg.read_letor(write(tmp_path, text), query_file=side)
     assert caught.value.line == 2
     write(tmp_path, "2\n", "data.txt.query")
@@ -149,7 +149,7 @@ def test_rows_that_end_in_carriage_returns_alone(tmp_path, row):
 
 def test_late_and_upper_case_qids_beside_a_side_file(tmp_path):
     write(tmp_path, "1\n", "data.txt.query")
-    with pytest.raises(rg.ParseError, match="'qid:2' stands after a feature"):
+    with pytest.raises(rg.ParseError, match="'qid:2' comes after a feature"):
         rg.read_letor(write(tmp_path, "1 1:1 qid:2\n"))
     with pytest.raises(
         rg.ParseError, match=r"'QID:2' is not a query id\. Write qid: in lower case"
@@ -167,9 +167,9 @@ def test_folders(path, cache):
 @pytest.mark.parametrize("options", [{}, {"cache": True}])
 def test_empty_names(tmp_path, options):
     for path in ("", [""]):
-        with pytest.raises(rg.ParameterError, match="Got '' instead: an empty name"):
+        with pytest.raises(rg.ParameterError, match="Got '' instead, which is not the name"):
             rg.read_letor(path, **options)
-    with pytest.raises(rg.ParameterError, match=r"'query_file' parameter.*an empty name"):
+    with pytest.raises(rg.ParameterError, match=r"'query_file' parameter.*not the name of a file"):
         rg.read_letor(write(tmp_path, "1 1:1\n"), query_file="")
 
 

@@ -106,7 +106,7 @@ def test_text_as_promised(tmp_path):
 @pytest.mark.parametrize("docid", ["a\nb", " a", "a\r", "a\0", "x docid = y"])
 def test_impossible_docids(tmp_path, docid):
     data = rg.QueryDataset([[1]], [1], [1], docid=[docid])
-    with pytest.raises(rg.DataError, match="cannot stand in a LETOR file"):
+    with pytest.raises(rg.DataError, match="cannot be written to a LETOR file"):
         rg.write_letor(data, tmp_path / "d")
     assert os.listdir(tmp_path) == []
 
@@ -114,7 +114,7 @@ def test_impossible_docids(tmp_path, docid):
 @pytest.mark.parametrize("qid", ["a b", "", "a#", "\n", "a\0b"])
 def test_impossible_qids(tmp_path, qid):
     data = rg.QueryDataset([[1]], [1], np.array([qid], object))
-    with pytest.raises(rg.DataError, match="cannot stand in a LETOR file"):
+    with pytest.raises(rg.DataError, match="cannot be written to a LETOR file"):
         rg.write_letor(data, tmp_path / "d")
 
 

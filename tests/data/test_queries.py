@@ -220,7 +220,7 @@ def test_keys_depend_on_the_id_alone():
     ("qid", "message"),
     [
         ([1, 2], "qid has 2 rows and y has 3"),
-        ([[1], [1], [1]], "one query id a row"),
+        ([[1], [1], [1]], "one query id per row"),
         ([1.5, 1, 1], "Got 1.5 at row 0"),
         ([1.0, np.nan, 1.0], "Got nan at row 1"),
         ([1e300, 1.0, 1.0], "at row 0"),
@@ -252,18 +252,18 @@ def test_pandas_missing_id():
         ({"X": np.zeros((2, 1), complex)}, "Features must be numbers"),
         ({"X": [1.0, 2.0]}, "two dimensions"),
         ({"X": [[1.0]]}, "X has 1 row and y has 2"),
-        ({"X": [[1e300], [0]]}, "ends at 3.4e38. Got 1e\\+300"),
-        ({"X": scipy.sparse.csr_matrix([[1e300], [0]])}, "ends at 3.4e38"),
+        ({"X": [[1e300], [0]]}, "maximum is 3.4e38. Got 1e\\+300"),
+        ({"X": scipy.sparse.csr_matrix([[1e300], [0]])}, "maximum is 3.4e38"),
         ({"X": scipy.sparse.csr_matrix((3, 1))}, "X has 3 rows and y has 2"),
         ({"y": ["good", "bad"]}, "Labels must be numbers"),
-        ({"y": [[0, 1], [0, 1]]}, "one label a row"),
+        ({"y": [[0, 1], [0, 1]]}, "one label per row"),
         ({"y": [0, np.nan]}, "Got nan at row 1"),
         ({"y": [0, np.inf]}, "finite numbers"),
-        ({"weight": [1]}, "one number a row \\(2\\)"),
+        ({"weight": [1]}, "one number per row \\(2\\)"),
         ({"weight": [1, -1]}, "Got -1.0 at row 1"),
         ({"weight": [0, 0]}, "must not be 0 everywhere"),
         ({"weight": ["x", "y"]}, "weight must be numbers"),
-        ({"query_weight": [1, 2]}, "one number a query \\(1\\)"),
+        ({"query_weight": [1, 2]}, "one number per query \\(1\\)"),
         ({"query_weight": {"z": 1}}, "no weight for the query 1"),
         ({"docid": ["a"]}, "docid has 1 row and y has 2"),
         ({"feature_names": ["a", "b"]}, "2 names for 1 feature"),
@@ -278,7 +278,7 @@ def test_bad_input(changes, message):
 def test_no_rows_and_equal_names():
     with pytest.raises(DataError, match="at least one row"):
         QueryDataset(None, [], qid=[])
-    with pytest.raises(DataError, match="'a' stands twice"):
+    with pytest.raises(DataError, match="'a' appears twice"):
         QueryDataset([[1, 2]], [0], qid=[1], feature_names=["a", "a"])
 
 
@@ -290,7 +290,7 @@ def test_no_rows_and_equal_names():
         ([True, False], "must have 3 entries"),
         ([3], "between 0 and 2"),
         ([-1], "between 0 and 2"),
-        ([0, 0], "each query once"),
+        ([0, 0], "name a query twice"),
         ([0.5], "positions or a mask"),
         (1, "positions or a mask"),
         (["a"], "positions or a mask"),

@@ -70,7 +70,7 @@ GOOD = b"1 Q0 d1 1 2.5 t\n"
         (b"1 Q0 d2 2 nan t\n", 1, "a finite number. Got 'nan'"),
         (b"1 Q0 d2 2 inf t\n", 1, "a finite number"),
         (b"1 Q0 d2 2 1_0 t\n", 1, "a finite number"),
-        (GOOD + GOOD, 2, "'d1' stands twice in query '1'"),
+        (GOOD + GOOD, 2, "'d1' appears twice in query '1'"),
         (b"1 Q0 d1 1 2.5 t\r1 Q0 d2 2 1.5 t\r", 1, "carriage return without a line feed"),
         (GOOD + b"# made today\r1 Q0 d2 2 1.5 t\n", 2, "carriage return without a line feed"),
         (b"", None, "no lines"),
@@ -96,7 +96,7 @@ def test_bad_runs(tmp_path, content, line, message):
     [
         ("1 0 d1\n", ":1: a line must have 4 fields, 'qid iteration docid grade'"),
         ("1 0 d1 1\n1 0 d2 1.5\n", ":2: a grade must be a whole number. Got '1.5'"),
-        ("1 0 d1 1\n1 0 d1 1\n", ":2: the document 'd1' stands twice"),
+        ("1 0 d1 1\n1 0 d1 1\n", ":2: the document 'd1' appears twice"),
         ("1 0 d1 1\r1 0 d2 1\r", ":1: lines end in a carriage return without a line feed"),
     ],
 )
@@ -166,7 +166,7 @@ def test_write_scores_of_a_data_set(tmp_path):
         ({"1": {"a": math.nan}}, None, "has the score nan"),
         ({"1": {"a": math.inf}}, None, "has the score inf"),
         ((QueryDataset(None, [0, 0], qid=[1, 1], docid=["a", "a"]), [1, 2]), None, "twice"),
-        ((QueryDataset(None, [0, 0], qid=[1, 1]), [1]), None, "one number a row"),
+        ((QueryDataset(None, [0, 0], qid=[1, 1]), [1]), None, "one number per row"),
     ],
 )
 def test_a_failed_write_leaves_the_old_file(tmp_path, run, name, message):

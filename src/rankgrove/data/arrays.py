@@ -1,4 +1,4 @@
-"""The types of arrays and tables that data comes in and is kept in; read-only views of them."""
+"""The types of arrays and tables that hold data, and read-only views of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Rows = np.ndarray | slice | None
 
 
 class Sparse(Protocol):
-    """What is used of a sparse matrix of scipy, in any of its formats."""
+    """A scipy sparse matrix of any format: the members that are used."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -37,7 +37,7 @@ class Sparse(Protocol):
 
 
 class DataFrame(Protocol):
-    """What is used of a data frame of pandas or polars."""
+    """A pandas or polars data frame: the members that are used."""
 
     @property
     def columns(self) -> Iterable[Any]:
@@ -47,7 +47,7 @@ class DataFrame(Protocol):
 
 
 class ArrowTable(Protocol):
-    """What is used of a table of pyarrow."""
+    """A pyarrow table: the members that are used."""
 
     @property
     def column_names(self) -> list[str]:

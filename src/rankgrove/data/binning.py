@@ -44,7 +44,7 @@ _MOST_COLUMNS_AT_ONCE = 1024
 
 
 class ColumnBins(NamedTuple):
-    """The thresholds of a column, and its numbers of missing values and of rows or values."""
+    """The thresholds of a column, and its numbers of missing and of distinct values."""
 
     column: int
     thresholds: np.ndarray
@@ -103,8 +103,8 @@ class Binner:
             if columns.size > MOST_SPARSE_COLUMNS:
                 raise DataError(
                     f"Trees can be grown on at most {MOST_SPARSE_COLUMNS:,} features that are not "
-                    f"0 everywhere: each takes 2 KB a leaf. The data has {columns.size:,}. "
-                    "Leave the rarest out, or train a linear model or a net."
+                    f"0 everywhere: each takes 2 KB per leaf. The data has {columns.size:,}. "
+                    "Drop the rarest, or train a linear model or a net."
                 )
             seen = _narrowed(features, columns)
         with threads(n_threads):
@@ -116,7 +116,7 @@ class Binner:
 
     @classmethod
     def of(cls, n_features: int, bins: Iterable[ColumnBins]) -> Binner:
-        """Return the binner of these columns; those that cannot be split are left out."""
+        """Return the binner of these columns, without those that cannot be split."""
         kept = [c for c in bins if c.thresholds.size or (c.n_missing and c.n_values)]
         kept.sort(key=lambda column: (-max(column.fullest, column.n_missing), column.column))
         columns = np.array([column.column for column in kept], np.int32)
@@ -141,17 +141,17 @@ class Binner:
                 bin_rows(_dense(features), index, self.columns, tables, steps, codes)
             else:
                 kept = _narrowed(features, self.columns)
-                every = np.arange(self.columns.size, dtype=np.int32)
-                some = _SPARSE_CELLS_AT_ONCE // max(every.size, 1)
-                some = min(max(some, 1), _SPARSE_ROWS_AT_ONCE, max(index.size, 1))
-                block = np.empty((some, every.size), np.float32)
-                for start in range(0, index.size, some):
-                    part = index[start : start + some]
+                all_kept = np.arange(self.columns.size, dtype=np.int32)
+                height = _SPARSE_CELLS_AT_ONCE // max(all_kept.size, 1)
+                height = min(max(height, 1), _SPARSE_ROWS_AT_ONCE, max(index.size, 1))
+                block = np.empty((height, all_kept.size), np.float32)
+                for start in range(0, index.size, height):
+                    part = index[start : start + height]
                     dense = block[: part.size]
                     densify(kept.data, kept.indices, kept.indptr, part, dense)
                     inside = np.arange(part.size)
                     out = codes[start : start + part.size]
-                    bin_rows(frozen(dense), inside, every, tables, steps, out)
+                    bin_rows(frozen(dense), inside, all_kept, tables, steps, out)
         return BinnedMatrix(self, codes)
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Joining data sets into one, one after the other."""
+"""Concatenating data sets."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def refuse_shared_queries(
                     "same query."
                 )
             raise DataError(
-                f"{files[i]}: the query {token!r} is in {files[home[token]]} too. Give the queries "
-                "of every file ids of their own."
+                f"{files[i]}: the query {token!r} is in {files[home[token]]} too. Use other "
+                "query ids in one of the files."
             )
 
 
@@ -139,28 +139,28 @@ def _query_weights(parts: list[QueryDataset]) -> np.ndarray | None:
     for token, weight in zip(tokens, weights.tolist(), strict=True):
         if of_query.setdefault(token, weight) != weight:
             raise DataError(
-                f"The query {token!r} weighs {of_query[token]:g} in one data set and {weight:g} in "
-                "another."
+                f"The query {token!r} has the weight {of_query[token]:g} in one data set and "
+                f"{weight:g} in another."
             )
     return np.array(list(of_query.values()))
 
 
 def _base_scores(parts: list[QueryDataset]) -> np.ndarray | None:
     scores = [data.base_score for data in parts]
-    there = [column for column in scores if column is not None]
-    if there and len(there) < len(parts):
+    present = [column for column in scores if column is not None]
+    if present and len(present) < len(parts):
         i = next(i for i, column in enumerate(scores) if column is None)
         raise DataError(
-            f"Data set {i} (counted from 0) has no base scores, and another one has: give them to "
-            "all (with_base_score), or take them away with with_base_score(None)."
+            f"Data set {i} (counted from 0) has no base scores, but another one has: add them to "
+            "all (with_base_score), or remove them with with_base_score(None)."
         )
-    return np.concatenate(there) if there else None
+    return np.concatenate(present) if present else None
 
 
 def _absent(parts: list[QueryDataset]) -> str | None:
-    """Return what absent features are, if that was set alike in all data sets."""
-    told = {data.absent_given for data in parts}
-    return told.pop() if len(told) == 1 else None
+    """Return the `absent` of the data sets if all were given the same one, else None."""
+    values = {data.absent_given for data in parts}
+    return values.pop() if len(values) == 1 else None
 
 
 def _docids(parts: list[QueryDataset]) -> TextColumn | None:

@@ -1,7 +1,7 @@
-"""Exact counts of the values of a column, added up over parts of the data, to bin all of it.
+"""Exact counts of the values of a column, summed over parts of the data, to bin all of it.
 
-Every part of the data counts the values of its rows. The sum of the parts' counts is the count of
-the whole data, and the thresholds chosen from it are the same to the last bit.
+Every part of the data counts the values of its rows. The sum of these counts is the count of the
+whole data, and gives the same thresholds to the last bit.
 """
 
 from __future__ import annotations

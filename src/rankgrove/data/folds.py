@@ -42,8 +42,7 @@ def letor_folds(
 
     Parameters
     ----------
-    parts : three or more data sets; LETOR's own collections have five. Of three parts one trains,
-        of four two, of five three
+    parts : three or more data sets; LETOR's own collections have five
     allow_shared_queries : let a query id occur in two parts; if both are in the training data,
         its rows form one query. Otherwise that is an error: the test query would have been seen
 
@@ -168,8 +167,8 @@ def assign_parts(
     n_queries = query_keys.size
     if k > n_queries:
         raise DataError(
-            f"{owner}: {counted(n_queries, 'query', 'queries')} cannot be divided into {k} parts, "
-            "one query at least in each: choose fewer parts."
+            f"{owner}: {counted(n_queries, 'query', 'queries')} cannot be divided into {k} parts "
+            "of at least one query each: choose fewer parts."
         )
     order = np.arange(n_queries)
     if seed is not None:
@@ -225,8 +224,8 @@ def random_trials(
     size = check_integer("n_test", owner, rest if n_test is None else n_test, low=1)
     if size > rest:
         raise DataError(
-            f"{owner}: {n_train} + {n_valid} + {size} queries were asked for, and the data set "
-            f"has {dataset.n_queries}."
+            f"{owner}: {n_train} + {n_valid} + {size} queries are more than the "
+            f"{dataset.n_queries} of the data set."
         )
     line = np.repeat(np.arange(4, dtype=np.uint8), [n_train, n_valid, size, rest - size])
     if balanced:
@@ -255,9 +254,9 @@ def _balanced_roles(line: np.ndarray, n_trials: int, seed: int) -> np.ndarray:
 
     Rows that are `line` rotated by evenly spaced steps are balanced in every column: a role is an
     arc of a circle, and evenly spaced arcs cover all points equally often. But neighbouring queries
-    then have similar roles, so pairs of trials trade: among the queries that have role a in one of
-    the two and role b in the other, which has which is redrawn. A trade keeps all counts of rows
-    and columns.
+    then have similar roles, so pairs of trials trade: the roles of the queries that have role a in
+    one of the two and role b in the other are redrawn. A trade keeps all counts of rows and
+    columns.
     """
     n_queries = line.size
     turns = np.arange(n_trials) * n_queries // n_trials
@@ -285,6 +284,6 @@ def _canonical(query_keys: np.ndarray) -> np.ndarray:
 
 
 def _shuffled(query_keys: np.ndarray, seed: int, purpose: str) -> np.ndarray:
-    """Return the positions of the queries in a random order that depends on ids and seed alone."""
+    """Return the positions of the queries in a random order that depends only on ids and seed."""
     draw = generator(seed, purpose, query_keys.size)
     return _canonical(query_keys)[draw.permutation(query_keys.size)]

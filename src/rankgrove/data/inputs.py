@@ -70,15 +70,15 @@ def check_features(X: object, n_rows: int, *, double: bool = False) -> Matrix:
 
 
 def _plain_array(X: object, n_rows: int) -> np.ndarray:
-    """Return `X` as an array; a table of other than plain numbers is converted by column."""
+    """Return `X` as an array; a table that is not all plain numbers is converted by column."""
     array = np.asarray(X)
     if array.dtype.kind in "fiub" or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return array
     from rankgrove.data.tabular import column_names, table_matrix
 
     remedy = (
-        "drop it from the table, or convert it to numbers (codes or one column a category); of a "
-        "whole table with labels and query ids, rg.QueryDataset.from_frame takes the columns named."
+        "drop it from the table, or convert it to numbers (codes or one column per category); for "
+        "a whole table with labels and query ids, use rg.QueryDataset.from_frame."
     )
     return table_matrix(X, column_names(X), n_rows, np.float64, remedy)
 
@@ -128,7 +128,8 @@ def _check_overflow(values: np.ndarray, kept: np.ndarray) -> None:
     if lost.any():
         value = values[lost].flat[0]
         raise DataError(
-            f"Features are kept as float32, which ends at 3.4e38. Got {value:g}: scale that column."
+            f"Features are kept as float32, whose maximum is 3.4e38. Got {value:g}: scale the "
+            "column."
         )
 
 
@@ -143,7 +144,7 @@ def check_labels(y: object) -> np.ndarray:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise DataError(f"y must have one label a row. Got shape {labels.shape}.")
+        raise DataError(f"y must have one label per row. Got shape {labels.shape}.")
     if labels.size == 0:
         raise DataError("A data set needs at least one row. Got none.")
     bad = np.flatnonzero(~np.isfinite(labels))
@@ -159,7 +160,7 @@ def check_queries(qid: object, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct ids in order of first appearance, and every row's position in them."""
     tokens = np.asarray(qid)
     if tokens.ndim != 1:
-        raise DataError(f"qid must have one query id a row. Got shape {tokens.shape}.")
+        raise DataError(f"qid must have one query id per row. Got shape {tokens.shape}.")
     _check_rows("qid", tokens.size, n_rows)
     if tokens.dtype.kind == "U" and isinstance(qid, list | tuple):
         tokens = np.array(qid, dtype=object)  # NumPy would have turned a NaN into the text 'nan'
@@ -212,9 +213,9 @@ def _object_tokens(tokens: np.ndarray) -> np.ndarray:
 
 
 def plain_ids(tokens: list[str]) -> np.ndarray:
-    """Return the ids of a text file as whole numbers if all are written so, else as texts.
+    """Return the ids of a text file as whole numbers if all of them are, else as texts.
 
-    007 is not a whole number here: it would become equal to 7.
+    007 is kept as a text: as a number it would be equal to 7.
     """
     if all(_CANONICAL.fullmatch(token) for token in tokens):
         numbers = [int(token) for token in tokens]
@@ -264,8 +265,8 @@ def check_base_score(scores: object, n_rows: int) -> np.ndarray | None:
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise DataError(
-            f"base_score must be finite numbers. Got {array[bad[0]]} at row {bad[0]}: give a "
-            "document that has no score one below all others."
+            f"base_score must be finite numbers. Got {array[bad[0]]} at row {bad[0]}: give "
+            "documents without a score a value below all others."
         )
     return array
 
@@ -276,7 +277,7 @@ def _numbers(name: str, values: object, n: int, unit: str) -> np.ndarray:
     except (ValueError, TypeError) as error:
         raise DataError(f"{name} must be numbers: {error}.") from None
     if array.shape != (n,):
-        raise DataError(f"{name} must have one number a {unit} ({n}). Got shape {array.shape}.")
+        raise DataError(f"{name} must have one number per {unit} ({n}). Got shape {array.shape}.")
     return array
 
 
@@ -315,5 +316,5 @@ def check_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[s
         )
     if len(set(texts)) != len(texts):
         twice = next(name for name in texts if texts.count(name) > 1)
-        raise DataError(f"Feature names must differ. {twice!r} stands twice.")
+        raise DataError(f"Feature names must differ. {twice!r} appears twice.")
     return texts

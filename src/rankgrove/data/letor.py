@@ -33,7 +33,7 @@ def read_letor(
     """Read LETOR (SVMlight with ``qid``) text, plain or gzip-compressed.
 
     A row is ``LABEL qid:ID INDEX:VALUE ... # COMMENT``. Indices count from 1, may have gaps and
-    stand in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` where it is missing.
+    may be in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` where it is missing.
     The text after ``#`` is kept as the document id: the token after ``docid =`` if there is one,
     else the whole comment. The rows of a query need not be adjacent.
 
@@ -65,7 +65,7 @@ def read_letor(
     Raises
     ------
     ParseError
-        Naming file, line, what stands there and what was expected.
+        With the file, the line, the text found and what was expected.
 
     Examples
     --------
@@ -110,8 +110,8 @@ def _checked(
         refuse("sparse", "read_letor", "'auto', True or False", sparse)
     if absent == "missing" and sparse is True:
         raise ParameterError(
-            "read_letor cannot combine absent='missing' with sparse=True: what a sparse matrix "
-            "does not store is 0. Use sparse=False, or absent='zero'."
+            "read_letor cannot combine absent='missing' with sparse=True: values that a sparse "
+            "matrix does not store are 0. Use sparse=False, or absent='zero'."
         )
     if n_features is not None:
         n_features = check_integer("n_features", "read_letor", n_features, low=1, high=2**31 - 1)

@@ -1,4 +1,4 @@
-"""Assembling what the kernels have parsed: a sparse matrix, query ids, document ids."""
+"""Assembling the output of the kernels: a sparse matrix, query ids, document ids."""
 
 from __future__ import annotations
 

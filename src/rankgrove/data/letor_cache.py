@@ -8,7 +8,7 @@ The header lists the source files with size, times, inode and a hash of their co
 CRC-32 of the arrays: checking 300 MB takes one core about 40 ms. If size, times and inode are
 unchanged, and the file had not been touched for two seconds before it was read (so that a later
 change must change its times), the content is the same; otherwise the hash decides.
-A copy that is damaged, or of another file, is silently replaced.
+A copy that is damaged, or belongs to another file, is silently replaced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TYPES = {"<f4", "<f8", "<i4", "<i8", "|u1"}
 
 
 class Identity(TypedDict):
-    """What identifies the content of a file without reading it."""
+    """Size, times and inode, which identify the content of a file without reading it."""
 
     size: int
     mtime_ns: int
@@ -59,7 +59,7 @@ class FileSource(Identity):
 
 
 class Key(TypedDict):
-    """What a copy is a copy of."""
+    """The files and options that a copy was made from."""
 
     options: dict[str, bool | str | int | None]
     files: list[str]
@@ -110,7 +110,7 @@ def cached(
     return parts
 
 
-# -- which content -----------------------------------------------------------------------------
+# -- the identity of a file ----------------------------------------------------------------------
 
 
 def _identity(path: Path) -> Identity:
@@ -253,7 +253,7 @@ def _aligned(size: int) -> int:
 
 
 def _load(place: Path, key: Key) -> tuple[Parts, list[FileSource]] | None:
-    """Return the copy at `place` and its sources; None if it is damaged or of another file."""
+    """Return the copy at `place` and its sources; None if it is damaged or of other files."""
     try:
         with open(place, "rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,4 +1,4 @@
-"""Error messages for what a kernel found wrong: what is there, what was expected, what to do."""
+"""Error messages for mistakes that a kernel found: the text, what was expected, the remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
-    """Return the error for what a kernel reported at `offset` of the text of `source`."""
+    """Return the error for a mistake that a kernel reported at `offset` of `source`."""
     number, line = source.line(offset)
     token = source.token(offset)
     if _is_binary(line):
@@ -40,7 +40,7 @@ def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
         )
     elif code == TWICE:
         message = (
-            f"feature {_twin(line)} stands twice in one row. "
+            f"feature {_twin(line)} appears twice in one row. "
             "Expected each index once: remove one of the two values."
         )
     elif code == BEYOND:
@@ -53,9 +53,9 @@ def explain(source: Source, offset: int, code: int, rules: Rules) -> ParseError:
         message = bare_returns(line)
     elif code == BARE_RETURN:
         message = (
-            f"a carriage return stands inside a comment ({excerpt(line)}): with old line ends the "
-            "next row would be lost there. Convert the line ends of the file, or take the "
-            "carriage return out."
+            f"there is a carriage return inside a comment ({excerpt(line)}): with old line ends "
+            "the next row would be lost there. Convert the line ends of the file, or remove the "
+            "carriage return."
         )
     elif _QID.match(token):
         message = _late_qid(token, line)
@@ -78,9 +78,9 @@ def bare_returns(line: bytes) -> str:
 
 
 def overflow(token: bytes) -> str:
-    """Return the message for a value that float32 does not hold."""
+    """Return the message for a value that is too large for float32."""
     return (
-        f"the value of {excerpt(token)} is beyond float32, which ends at 3.4e38. "
+        f"the value of {excerpt(token)} is too large for float32, whose maximum is 3.4e38. "
         "Scale that feature, or write 'inf' if infinity is meant."
     )
 
@@ -89,7 +89,7 @@ def endless_label(token: bytes) -> str:
     """Return the message for a label that is not finite."""
     return (
         f"the label {excerpt(token)} is not a finite number. "
-        "Leave documents without a judgment out, or give them the label 0."
+        "Leave out documents without a judgement, or give them the label 0."
     )
 
 
@@ -104,17 +104,17 @@ def no_qid(line: bytes, others: str | None) -> str:
     for token in later:
         if _QID.match(token):
             return (
-                f"the row has no query id in its place: {excerpt(token)} stands after "
+                f"the row has no query id in its place: {excerpt(token)} comes after "
                 f"{excerpt(second)}. Expected qid:ID as the second token, right after the label."
             )
     if others:
         return (
-            f"the row has no query id, and rows with one stand {others} ({excerpt(line)}). "
+            f"the row has no query id, but there are rows with one {others} ({excerpt(line)}). "
             "Write qid:ID after the label of every row, or of none."
         )
     return (
         f"the row has no query id ({excerpt(line)}). Write qid:ID after the label of every row, "
-        "or the sizes of the queries, one a line, to a file of the same name with .query after it "
+        "or the sizes of the queries, one per line, to a file of the same name plus .query "
         "(in Python also query_file=)."
     )
 
@@ -161,7 +161,7 @@ def _late_qid(token: bytes, line: bytes) -> str:
         )
     if not token.startswith(b"qid:"):
         return f"{excerpt(token)} is not a query id. Write qid: in lower case, as in qid:17."
-    return f"{excerpt(token)} stands after a feature. Expected qid:ID right after the label."
+    return f"{excerpt(token)} comes after a feature. Expected qid:ID right after the label."
 
 
 def _pair(token: bytes, rules: Rules) -> str:

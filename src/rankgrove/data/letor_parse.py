@@ -40,7 +40,7 @@ _INDEX = re.compile(rb"(?:^|[ \t])([0-9]{1,10}):")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Those parameters of read_letor that change the result."""
+    """The parameters of read_letor that change the result."""
 
     absent: str
     zero_based: bool
@@ -77,7 +77,7 @@ class Queries:
 
 
 def parse(paths: list[Path], queries: Queries, options: ReadOptions, n_threads: int) -> Parts:
-    """Read files as if they were one."""
+    """Parse files as if they were one."""
     sources = [Source(path, _chunk_bytes(path, n_threads)) for path in paths]
     n_rows = _count(sources)
     out, slow = _fill(sources, n_rows, options)
@@ -211,7 +211,7 @@ def _physical_memory() -> float:
 def _too_wide(n_rows: int, width: int) -> str:
     return (
         f"A dense matrix of {counted(n_rows, 'row')} and {counted(width, 'feature')} takes "
-        f"{4 * n_rows * width / 2**30:.0f} GB, more than there is. "
+        f"{4 * n_rows * width / 2**30:.0f} GB, more than this machine has. "
         "Read the file with sparse=True and absent='zero', or check its feature indices."
     )
 
@@ -324,13 +324,13 @@ def _first_kind(sources: list[Source]) -> str:
 def _kind_mistakes(
     source: Source, kind: str, side: Path | None, named: bool
 ) -> list[tuple[int, int, str]]:
-    """Return the mistake of the first row that has a query id, or none, unlike the others."""
+    """Return the mistake of the first row that differs from the others in having a query id."""
     with_qid = _first(source, kernels.WITH_QID)
     without_qid = _first(source, kernels.WITHOUT_QID)
     if with_qid is not None and named:
         _, line = source.line(with_qid)
         message = (
-            f"the row has a query id of its own ({excerpt(line.strip())}), and query_file names "
+            f"the row has its own query id ({excerpt(line.strip())}), but query_file gives "
             "the sizes of the queries. Leave query_file out."
         )
         return [(with_qid, 0, message)]
@@ -347,7 +347,7 @@ def _kind_mistakes(
     if with_qid is not None and kind == "without":
         _, line = source.line(with_qid)
         message = (
-            f"the row has a query id ({excerpt(line.strip())}), and the rows before it have none. "
+            f"the row has a query id ({excerpt(line.strip())}), but the rows before it have none. "
             "Write qid:ID after the label of every row, or of none."
         )
         return [(with_qid, 0, message)]

@@ -161,7 +161,7 @@ def as_paths(name: str, value: object) -> list[Path]:
     if any(path == "" for path in several):
         raise ParameterError(
             f"The '{name}' parameter of read_letor must be a path or a list of paths. "
-            "Got '' instead: an empty name names no file."
+            "Got '' instead, which is not the name of a file."
         )
     if several and all(isinstance(path, str | os.PathLike) for path in several):
         return [Path(path) for path in several]
@@ -192,11 +192,11 @@ def group_sizes(path: Path, data: Path, n_rows: int) -> np.ndarray:
                 path,
                 number,
                 f"the size of a group must be a whole number of at least 1. "
-                f"Got {excerpt(token)}: write one size a line, in the order of the rows.",
+                f"Got {excerpt(token)}: write one size per line, in the order of the rows.",
             )
         sizes.append(int(digits))
     if not sizes:
-        raise ParseError(path, None, "there are no group sizes in the file. Expected one a line.")
+        raise ParseError(path, None, "there are no group sizes in the file. Expected one per line.")
     return np.array(sizes, np.int64)
 
 

@@ -37,7 +37,7 @@ def write_letor(
     """Write a data set as LETOR (SVMlight with ``qid``) text.
 
     :func:`read_letor` reads the same data set back: rows in the same order, features to the last
-    bit (written with as few digits as that takes), labels, query ids, document ids. Weights and
+    bit (written with as few digits as possible), labels, query ids, document ids. Weights and
     feature names are not part of the format and are left out; query ids that are texts but all
     look like whole numbers come back as numbers. The file appears under its name only when it is
     complete.
@@ -155,7 +155,7 @@ def _block(
         rows = dataset.rows
         picked = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         X = dataset.features[picked[first:stop]]  # type: ignore[assignment]
-    # The kernels are compiled for read-only arrays alone.
+    # The kernels are compiled only for read-only arrays.
     X, values = frozen(X), frozen(values)
     return Block(
         not dataset.is_sparse, zeros, dataset.n_features, first == 0, X, columns, values, pointers
@@ -180,8 +180,8 @@ def _qids(dataset: QueryDataset) -> Texts:
     for token in tokens:
         if not token or _NOT_IN_QID.search(token):
             raise DataError(
-                f"The query id {token!r} cannot stand in a LETOR file: a query id there has at "
-                "least one sign, and no blanks, control signs or '#'. Rename it."
+                f"The query id {token!r} cannot be written to a LETOR file: a query id there has "
+                "at least one character, and no blanks, control characters or '#'. Rename it."
             )
     return _texts([f" qid:{token}" for token in tokens], dataset.query_of_row)
 
@@ -198,14 +198,14 @@ def _comment(docid: str) -> str:
         return ""
     if _NOT_IN_DOCID.search(docid) or docid != docid.strip(" \t\v\f"):
         raise DataError(
-            f"The document id {docid!r} cannot stand in a LETOR file: a document id there has no "
-            "line breaks or control signs, and no blanks around it. Rename it."
+            f"The document id {docid!r} cannot be written to a LETOR file: a document id there has "
+            "no line breaks or control characters, and no blanks around it. Rename it."
         )
     if not any(blank in docid for blank in " \t\v\f"):
         return f" #docid = {docid}"
     if _LOOKS_NAMED.search(docid):
         raise DataError(
-            f"The document id {docid!r} cannot stand in a LETOR file: what follows 'docid =' in "
-            "it would be taken for the whole id. Rename it."
+            f"The document id {docid!r} cannot be written to a LETOR file: the text after "
+            "'docid =' in it would be read as the whole id. Rename it."
         )
     return f" #{docid}"

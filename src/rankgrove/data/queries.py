@@ -57,7 +57,7 @@ class QueryDataset:
     X : array, scipy sparse matrix or None, shape (n_rows, n_features)
         Features; kept as float32. NaN is a missing value. None: no features.
         A float32 array that is stored row by row is not copied: do not write to it afterwards.
-    y : array of n_rows labels, whole or real numbers; the more the better
+    y : array of n_rows labels, whole or real numbers; higher is better
     qid : array of n_rows query ids, whole numbers or texts; rows of a query need not be adjacent
     weight : array of n_rows non-negative weights, optional
     docid : sequence of n_rows document ids, optional
@@ -139,8 +139,8 @@ class QueryDataset:
     ) -> QueryDataset:
         """Build from parts that are already in their final form, unchecked: for readers and views.
 
-        `feature_hashes` are given if they are known already; `columns` are the keyword arguments
-        of :meth:`_assemble`.
+        `feature_hashes` may be passed if they are already known; `columns` are the keyword
+        arguments of :meth:`_assemble`.
         """
         self = cls.__new__(cls)
         self._assemble(features, rows, y, query_ids, query_of_row, **columns)
@@ -282,7 +282,7 @@ class QueryDataset:
 
     @cached_property
     def query_keys(self) -> np.ndarray:
-        """A uint64 key per query, computed from its id: random draws depend on no file order."""
+        """A uint64 key per query, from its id, for random draws independent of file order."""
         return frozen(string_keys(self.query_ids))
 
     @cached_property
@@ -353,7 +353,7 @@ class QueryDataset:
 
         Parameters
         ----------
-        queries : positions in ``query_ids`` in the order wanted, or a mask of n_queries booleans
+        queries : positions in ``query_ids`` in the desired order, or a mask of n_queries booleans
         """
         return subset(self, chosen_queries(queries, self.n_queries))
 
@@ -381,7 +381,7 @@ class QueryDataset:
         )
 
     def with_n_features(self, n_features: int) -> QueryDataset:
-        """Return the data set with `n_features` features: some cut off, or absent ones added."""
+        """Return the data set with `n_features` features: last ones cut, or absent ones added."""
         if n_features == self.n_features:
             return self
         columns = self._columns()
@@ -429,10 +429,10 @@ class QueryDataset:
         if self.docid_column is not None:
             columns["docid"] = self.docid_column.compact()
         parts = (self.X, np.array(self.y), np.array(self.query_ids), np.array(self.query_of_row))
-        known = vars(self).get("feature_hashes")
-        return partial(QueryDataset.from_parts, feature_hashes=known, **columns), parts
+        hashes = vars(self).get("feature_hashes")
+        return partial(QueryDataset.from_parts, feature_hashes=hashes, **columns), parts
 
-    # -- how it looks -----------------------------------------------------------------------
+    # -- representation ---------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self.n_rows
@@ -478,5 +478,5 @@ def query_order_rows(data: QueryDataset) -> np.ndarray | slice | None:
         return data.rows
     if data.rows is None:
         return data.order
-    every = np.arange(data.features.shape[0])
-    return np.asarray(every[data.rows][data.order])
+    all_rows = np.arange(data.features.shape[0])
+    return np.asarray(all_rows[data.rows][data.order])

@@ -50,8 +50,8 @@ def content_keys(data: QueryDataset, hashes: np.ndarray) -> np.ndarray:
     """Return a uint64 key per row, in query order, computed from its query id and its features.
 
     Features are given by their `hashes`. Rows of a query with equal features are numbered by label,
-    weight, base score and file order, and the number enters the key. (The values themselves do
-    not: scaling them, or leaving out weights of 1, changes no key.)
+    weight, base score and file order, and the number is part of the key. (The values themselves
+    are not: scaling them, or leaving out weights of 1, changes no key.)
     """
     keys = mix64(hashes ^ np.repeat(data.query_keys, np.diff(data.query_ptr)))
     ordered = np.sort(keys)

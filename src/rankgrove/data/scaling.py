@@ -34,19 +34,19 @@ def mean_and_deviation(
         return _sparse_moments(features[chosen])
     parts = [chosen[i : i + _ROWS_AT_ONCE] for i in range(0, chosen.size, _ROWS_AT_ONCE)]
     n_columns = features.shape[1]
-    total, there = np.zeros(n_columns), np.zeros(n_columns)
+    total, n_known = np.zeros(n_columns), np.zeros(n_columns)
     with np.errstate(invalid="ignore", over="ignore"):
         for part in parts:
             block = features[part].astype(np.float64)
             known = ~np.isnan(block)
             total += np.where(known, block, 0.0).sum(axis=0)
-            there += known.sum(axis=0)
-        mean = total / np.maximum(there, 1)
+            n_known += known.sum(axis=0)
+        mean = total / np.maximum(n_known, 1)
         squares = np.zeros(n_columns)
         for part in parts:
             away = features[part].astype(np.float64) - mean
             squares += np.where(np.isnan(features[part]), 0.0, away * away).sum(axis=0)
-    return mean, np.sqrt(squares / np.maximum(there, 1))
+    return mean, np.sqrt(squares / np.maximum(n_known, 1))
 
 
 def _sparse_moments(features: scipy.sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -54,14 +54,14 @@ def _sparse_moments(features: scipy.sparse.csr_matrix) -> tuple[np.ndarray, np.n
     values = features.data.astype(np.float64)
     known = ~np.isnan(values)
     column, values = features.indices[known], values[known]
-    there = n_rows - np.bincount(features.indices[~known], minlength=n_columns)
+    n_known = n_rows - np.bincount(features.indices[~known], minlength=n_columns)
     with np.errstate(invalid="ignore", over="ignore"):
-        mean = np.bincount(column, values, minlength=n_columns) / np.maximum(there, 1)
+        mean = np.bincount(column, values, minlength=n_columns) / np.maximum(n_known, 1)
         away = values - mean[column]
         squares: np.ndarray = np.bincount(column, away * away, minlength=n_columns)
-        named = np.bincount(column, minlength=n_columns)
-        squares = squares + (there - named) * mean * mean
-    return mean, np.sqrt(squares / np.maximum(there, 1))
+        n_stored = np.bincount(column, minlength=n_columns)
+        squares = squares + (n_known - n_stored) * mean * mean
+    return mean, np.sqrt(squares / np.maximum(n_known, 1))
 
 
 def scale_by_query(

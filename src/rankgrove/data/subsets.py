@@ -40,7 +40,7 @@ def chosen_queries(queries: ArrayLike, n_queries: int) -> np.ndarray:
             f"Got {chosen.min()} to {chosen.max()}."
         )
     if np.unique(chosen).size != chosen.size:
-        raise DataError("A selection may name each query once.")
+        raise DataError("A selection must not name a query twice.")
     return chosen
 
 

@@ -31,14 +31,14 @@ _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "null", "nan", "-nan"}
 _DOCID = "docid"  # the column of document ids, unless another one is named
 _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
-# What a damaged table may raise besides pyarrow's own errors.
+# The errors that a damaged table may raise besides pyarrow's own.
 _DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
 
 
 # The remedy for a feature column that holds no numbers.
 _REMEDY = (
-    "convert it to numbers (codes or one column a category), or leave it out by naming the feature "
-    "columns in 'features' (--features)."
+    "convert it to numbers (codes or one column per category), or leave it out by naming the "
+    "feature columns in 'features' (--features)."
 )
 
 
@@ -133,8 +133,8 @@ def read_table(
 
     Needs the extra ``tables`` (pyarrow). The parameters are those of `QueryDataset.from_frame`;
     if `features` are named, the other columns of a parquet file are not read. In CSV and TSV files
-    query ids are whole numbers if all of them are written so, else texts, as in LETOR files (007
-    and 7 differ); document ids are texts.
+    query ids are whole numbers if all of them are, else texts, as in LETOR files (007 and 7
+    differ); document ids are texts.
 
     Examples
     --------
@@ -187,10 +187,10 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
     try:
         if name.endswith(".parquet"):
             file = pyarrow.parquet.ParquetFile(path)
-            there = set(file.schema_arrow.names)
-            if columns is None or not there.issuperset(columns):
+            present = set(file.schema_arrow.names)
+            if columns is None or not present.issuperset(columns):
                 return file.read()
-            return file.read(columns=[*columns, *({docid} & there - set(columns))])
+            return file.read(columns=[*columns, *({docid} & present - set(columns))])
         separator = _separator(path)
         _check_separator(path, separator)
         parse = pyarrow.csv.ParseOptions(delimiter=separator)
@@ -199,8 +199,8 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
         try:
             return pyarrow.csv.read_csv(str(path), parse_options=parse, convert_options=convert)
         except pyarrow.ArrowInvalid:
-            alone = pyarrow.csv.ReadOptions(use_threads=False)  # errors then have a row number
-            return pyarrow.csv.read_csv(str(path), alone, parse, convert)
+            serial = pyarrow.csv.ReadOptions(use_threads=False)  # errors then have a row number
+            return pyarrow.csv.read_csv(str(path), serial, parse, convert)
     except FileNotFoundError:
         raise MissingFileError(path) from None
     except (pyarrow.ArrowException, *_DAMAGE) as error:
@@ -232,7 +232,7 @@ def _open_text(path: Path) -> TextIO:
 
 
 def _check_separator(path: Path, separator: str) -> None:
-    """Refuse a header that is separated by something else."""
+    """Refuse a header with another separator."""
     try:
         with _open_text(path) as file:
             header = file.readline(1 << 16).strip("\r\n")
@@ -251,7 +251,7 @@ def _check_separator(path: Path, separator: str) -> None:
 
 
 def _with_plain_ids(table: Any, qid: str) -> Any:
-    """Return the table with query ids as whole numbers, if all are written so."""
+    """Return the table with query ids as whole numbers, if all of them are."""
     if table.column_names.count(qid) != 1:  # refused later, with a list of the columns
         return table
     import pyarrow
@@ -290,7 +290,7 @@ def _line_of_row(path: Path, row: int) -> int | None:
 
 
 def column_names(frame: object) -> list[Any]:
-    """Return the names of a table's columns; refuse what is not a table."""
+    """Return the names of a table's columns, or refuse an object that is not a table."""
     if hasattr(frame, "collect") and not hasattr(frame, "to_numpy"):
         raise DataError("A lazy table has no values yet: call its collect() first.")
     if hasattr(frame, "column_names"):  # pyarrow
@@ -357,7 +357,7 @@ def table_matrix(
             row = int(np.flatnonzero(lost)[0])
             raise _cell_error(
                 row,
-                f"Features are kept as float32, which ends at 3.4e38. The column {name!r} has "
+                f"Features are kept as float32, whose maximum is 3.4e38. The column {name!r} has "
                 f"{values[row]:g} in row {row}: scale it.",
             )
     return matrix
@@ -366,10 +366,10 @@ def table_matrix(
 def _numbers(
     frame: Any,
     name: Any,
-    what: str,
+    role: str,
     remedy: str = "write numbers there, or name another column.",
 ) -> np.ndarray:
-    """Return a column of numbers, nulls as NaN; the error for others says how to convert them."""
+    """Return a column of numbers, nulls as NaN; the error for other columns has the `remedy`."""
     column = _column(frame, name)
     kind = getattr(column, "type", getattr(column, "dtype", None))
     values = _plain(column)
@@ -380,7 +380,7 @@ def _numbers(
         if numbers is not None:
             return numbers
     shown = kind if kind is not None else values.dtype
-    begin = f"{what} must be numbers. The column {name!r} holds {shown}"
+    begin = f"{role} must be numbers. The column {name!r} holds {shown}"
     bad = _first_word(values)
     if bad is None:
         raise DataError(f"{begin}: {remedy}")

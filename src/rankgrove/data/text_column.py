@@ -42,7 +42,7 @@ class TextColumn:
         return TextColumn(self.blob, self.start[rows], self.end[rows])
 
     def compact(self) -> TextColumn:
-        """Return a copy of the texts that holds no other bytes than theirs."""
+        """Return a copy that holds only the bytes of these texts."""
         length = self.end - self.start
         ends = np.cumsum(length)
         starts = ends - length

@@ -14,7 +14,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_text_bytes(path: str | Path) -> bytes:
-    """Return the bytes of a text file, decompressed if it is gzip; refuse what is not text."""
+    """Return the bytes of a text file, decompressed if it is gzip; refuse binary files."""
     try:
         blob = Path(path).read_bytes()
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def read_text_bytes(path: str | Path) -> bytes:
             blob = gzip.decompress(blob)
         except EOFError:
             raise ParseError(
-                path, None, "the gzip data end too early: fetch or pack the file again."
+                path, None, "the gzip data end too early: download or compress the file again."
             ) from None
         except (OSError, zlib.error) as error:
             raise ParseError(path, None, f"the gzip data are damaged: {error}.") from None
@@ -39,10 +39,10 @@ def _check_text(path: str | Path, blob: bytes) -> None:
     try:
         blob.decode()
         bad = blob.find(b"\0")
-        what = "a byte 0"
+        reason = "a byte 0"
     except UnicodeDecodeError as error:
         bad = error.start
-        what = f"the byte 0x{blob[bad]:02x}, which is not UTF-8"
+        reason = f"the byte 0x{blob[bad]:02x}, which is not UTF-8"
     if bad >= 0:
         line = blob.count(b"\n", 0, bad) + 1
-        raise ParseError(path, line, f"this is not a text file: it has {what}.")
+        raise ParseError(path, line, f"this is not a text file: it has {reason}.")

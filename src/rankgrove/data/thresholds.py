@@ -34,8 +34,8 @@ def place_thresholds(
     n_thresholds : maximum number of thresholds of a column; equal thresholds are merged
     spacing : ``"even"``: at equal distances over the region, beginning at its lower end;
         ``"quantile"``: at quantiles of the values in the region
-    region : the quantiles of a column between which it has thresholds: (0.01, 0.99) leaves out one
-        per cent of the values on either side
+    region : the quantiles of a column between which thresholds are placed: (0.01, 0.99) leaves out
+        one per cent of the values on either side
     limits : the bounds of the region as values, the same for all columns, instead of `region`
 
     Notes
@@ -84,7 +84,7 @@ def step_codes(
     thresholds: np.ndarray,
     threshold_ptr: np.ndarray,
 ) -> np.ndarray:
-    """Return the number of thresholds of its feature that every value of these rows is above."""
+    """Return, for every value of these rows, how many thresholds of its feature are below it."""
     most = int(np.diff(threshold_ptr).max(initial=0))
     codes = np.empty((rows.size, features.shape[1]), np.uint8 if most < 256 else np.uint16)
     for j in range(features.shape[1]):
@@ -107,7 +107,7 @@ def indicators(
     if isinstance(features, np.ndarray):
         row, column, codes = _all_cells(features, thresholds, threshold_ptr)
     else:
-        row, column, codes = _named_cells(features, thresholds, threshold_ptr)
+        row, column, codes = _stored_cells(features, thresholds, threshold_ptr)
     counts = np.bincount(row, codes, minlength=features.shape[0]).astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     first = np.cumsum(codes) - codes
@@ -130,7 +130,7 @@ def _all_cells(
     return row, np.tile(np.arange(n_columns), n_rows), codes.ravel().astype(np.int64)
 
 
-def _named_cells(
+def _stored_cells(
     features: scipy.sparse.csr_matrix, thresholds: np.ndarray, threshold_ptr: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, columns and codes of the stored values, and of zeros above a threshold."""
@@ -145,11 +145,11 @@ def _named_cells(
         cuts = thresholds[threshold_ptr[j] : threshold_ptr[j + 1]]
         codes = np.where(np.isnan(values), 0, np.searchsorted(cuts, values, side="left"))
         if of_zero[j]:
-            every = np.full(features.shape[0], of_zero[j], np.int64)
-            every[row] = codes
-            row, codes = np.arange(features.shape[0]), every
-        some = codes > 0
-        cells.append((row[some], np.full(int(some.sum()), j), codes[some]))
+            all_codes = np.full(features.shape[0], of_zero[j], np.int64)
+            all_codes[row] = codes
+            row, codes = np.arange(features.shape[0]), all_codes
+        nonzero = codes > 0
+        cells.append((row[nonzero], np.full(int(nonzero.sum()), j), codes[nonzero]))
     row, column, codes = (
         np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*cells, strict=True)
     )

@@ -1,7 +1,7 @@
 """TREC runs and judgements, and the data sets that are made from them.
 
-A run can be judged (`pool`), and the scores of several runs can be the features from which a
-better one is learned (`dataset_from_runs`). Reading and writing files is in `trec_files`.
+`pool` joins a run with judgements, to evaluate it. `dataset_from_runs` makes the scores of several
+runs the features of a data set. Files are read and written in `trec_files`.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def pool(
     *,
     complete: bool = False,
 ) -> tuple[QueryDataset, np.ndarray]:
-    """Return a data set without features, and scores, that evaluate a run as trec_eval does.
+    """Return a data set without features, and scores, to evaluate a run as trec_eval does.
 
     Every query that is in both has its retrieved and its judged documents. The rows of a query are
-    in descending order of document id, so that breaking ties by row order breaks them as trec_eval
-    does. Like trec_eval, this rounds scores to float32: two scores that are equal then are a tie.
+    in descending order of document id, so that ties in row order are ranked as by trec_eval. Scores
+    are rounded to float32, also as by trec_eval; scores that are then equal are tied.
 
     Parameters
     ----------
     run, qrels : as read by `read_run` and `read_qrels`, or plain mappings of that form
-    complete : also take the queries that are judged but not in the run, as queries with nothing
-        retrieved (trec_eval's ``-c``)
+    complete : also include the judged queries that are not in the run, with nothing retrieved
+        (trec_eval's ``-c``)
 
     Returns
     -------
@@ -83,7 +83,7 @@ def pool(
     check_qrels(qrels)
     if not any(qid in run for qid in qrels):
         raise DataError(
-            f"The run ({_some(run)}) and the qrels ({_some(qrels)}) have no query in common"
+            f"The run ({_excerpt(run)}) and the qrels ({_excerpt(qrels)}) have no query in common"
             f"{_other_types(run, qrels)}."
         )
     qids: list[str] = []
@@ -162,7 +162,7 @@ def _other_types(run: Mapping[str, object], qrels: Mapping[str, object]) -> str:
     return ""
 
 
-def _some(table: Mapping[str, object]) -> str:
+def _excerpt(table: Mapping[str, object]) -> str:
     names = [repr(name) for name in list(table)[:3]]
     return "queries " + ", ".join(names) + (", ..." if len(table) > 3 else "") if names else "empty"
 
@@ -190,8 +190,8 @@ def dataset_from_runs(
         In a list a feature has the name of its run. If names clash, a run given as a path takes
         the name of its file instead, and names that still clash are numbered.
     qrels : judgements, or the path of a qrels file
-    absent : the value of a document that a run did not retrieve: ``"min"``, the run's smallest
-        score for that query (over all queries, if it retrieved nothing for that one), or
+    absent : the score of a document that a run did not retrieve: ``"min"``, the run's lowest
+        score for that query (or for any query, if it retrieved nothing for that one), or
         ``"missing"``, NaN
     unjudged : documents without a judgement are ``"irrelevant"``, label 0, or ``"drop"``
 
@@ -234,8 +234,8 @@ def dataset_from_runs(
         blocks.append(_score_columns(documents, retrieved, floors, absent == "min"))
     if not qids:
         raise DataError(
-            f"No documents are left: the qrels have {_some(judgements)}; "
-            + "; ".join(f"the run {name!r} has {_some(run)}" for name, run in named.items())
+            f"No documents are left: the qrels have {_excerpt(judgements)}; "
+            + "; ".join(f"the run {name!r} has {_excerpt(run)}" for name, run in named.items())
             + "."
         )
     return QueryDataset(
@@ -251,8 +251,8 @@ def _score_columns(
 ) -> np.ndarray:
     """Return the scores of a query, documents x runs.
 
-    A document that a run did not retrieve gets the lowest score of the query if `lowest` is set
-    and there is one, else the run's floor.
+    A document that a run did not retrieve gets the run's lowest score for the query if `lowest` is
+    set and there is one, else the run's floor.
     """
     block = np.empty((len(documents), len(retrieved)))
     for j, (scores, floor) in enumerate(zip(retrieved, floors, strict=True)):
@@ -305,9 +305,9 @@ def _distinct(names: list[str]) -> list[str]:
     seen: set[str] = set()
     out = []
     for name in names:
-        fresh, number = name, 2
-        while fresh in seen or (fresh != name and fresh in taken):
-            fresh, number = f"{name}_{number}", number + 1
-        seen.add(fresh)
-        out.append(fresh)
+        unique, number = name, 2
+        while unique in seen or (unique != name and unique in taken):
+            unique, number = f"{name}_{number}", number + 1
+        seen.add(unique)
+        out.append(unique)
     return out

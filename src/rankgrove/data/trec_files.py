@@ -1,7 +1,7 @@
 """TREC runs and judgements as values and as files.
 
-A run says which documents a system retrieved for a query and how it scored them; qrels say how
-good documents are. Both are plain dicts of dicts, so that other tools take them as they are.
+A run has the scores of the documents that a system retrieved for every query; qrels have the
+grades of documents. Both are plain dicts of dicts, which other tools accept as they are.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Run(dict[str, dict[str, float]]):
     Raises
     ------
     DataError
-        Naming query and document, if a score is not a number. Minus infinity is allowed: it says
-        that a document was not retrieved.
+        If a score is not a number; the message names query and document. Minus infinity is
+        allowed: it means that a document was not retrieved.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Run(dict[str, dict[str, float]]):
 
 
 class Qrels(dict[str, dict[str, int]]):
-    """Judgements: ``qrels[qid][docid]`` is a whole-number grade, the more the better.
+    """Judgements: ``qrels[qid][docid]`` is a whole-number grade; higher is better.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Qrels(dict[str, dict[str, int]]):
     Raises
     ------
     DataError
-        Naming query and document, if a grade is not a finite number.
+        If a grade is not a finite number; the message names query and document.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def _not_a_table(table: object, what: str, value: str) -> str:
 
 
 def check_run(run: object) -> None:
-    """Refuse what is not a mapping {query id: {document id: score}}."""
+    """Refuse a run that is not a mapping {query id: {document id: score}}."""
     _check_table(run, "a run", "score")
 
 
 def check_qrels(qrels: object) -> None:
-    """Refuse what is not a mapping {query id: {document id: grade}}."""
+    """Refuse qrels that are not a mapping {query id: {document id: grade}}."""
     _check_table(qrels, "qrels", "grade")
 
 
@@ -141,7 +141,7 @@ def _all_plain(documents: Mapping[Any, Any]) -> bool:
     values = documents.values()
     try:
         return set(map(type, values)) <= {int, float} and abs(sum(values)) < 1e308
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # a whole number too large for a float
         return False
 
 
@@ -228,8 +228,8 @@ def _fields(
 ) -> Iterator[tuple[int, list[bytes]]]:
     """Yield line number and fields of every line except empty ones and comments.
 
-    With `long_tags` the last field may have several words. If the rank is not a number, it is the
-    document id that contains a space, which is an error.
+    With `long_tags` the last field may have several words. If the rank is then not a number, the
+    document id contains a space, which is an error.
     """
     for number, line in enumerate(read_text_bytes(path).split(b"\n"), start=1):
         fields = line.split()
@@ -267,7 +267,7 @@ def _collect(
         document = docid.decode()
         if document in documents:
             raise ParseError(
-                path, number, f"the document {document!r} stands twice in query {qid.decode()!r}."
+                path, number, f"the document {document!r} appears twice in query {qid.decode()!r}."
             )
         documents[document] = value
     if not out:
@@ -378,7 +378,7 @@ def run_of_scores(dataset: QueryDataset, scores: ArrayLike) -> Run:
         documents = run[names[query]]
         if docid in documents:
             raise DataError(
-                f"The document {docid!r} stands twice in query {names[query]!r}: "
+                f"The document {docid!r} appears twice in query {names[query]!r}: "
                 "a run needs distinct document ids."
             )
         documents[docid] = score
@@ -399,5 +399,5 @@ def _ranked(qid: str, documents: Mapping[str, float]) -> list[tuple[str, float]]
 def _check_token(what: str, token: str) -> None:
     if len(token.encode().split()) != 1 or token.encode().split()[0] != token.encode():
         raise DataError(
-            f"A {what} in a run file must not be empty and have no white space. Got {token!r}."
+            f"A {what} in a run file must not be empty or have white space. Got {token!r}."
         )

@@ -12,7 +12,7 @@ Table = Mapping[Any, Mapping[Any, Any]]
 
 
 class RanxTable(Protocol):
-    """What is used of a Run or of Qrels of ranx."""
+    """A ranx Run or Qrels: the members that are used."""
 
     def to_dict(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the mapping {query id: {document id: value}}."""
@@ -39,8 +39,8 @@ def as_run(run: object) -> Table:
 def as_qrels(qrels: object) -> Table:
     """Return judgements as a mapping {query id: {document id: grade}}, or refuse them.
 
-    As :func:`as_run`; the grade is called relevance, label, rel or grade. Of a data set of
-    ir_datasets the judgements are taken.
+    Like :func:`as_run`, but the value is called relevance, label, rel or grade, and a data set of
+    ir_datasets is also accepted.
     """
     if hasattr(qrels, "qrels_iter"):
         qrels = qrels.qrels_iter()
@@ -74,14 +74,14 @@ def _of_frame(frame: DataFrame, what: str) -> Table:
 
 def _names(known: Iterable[str], what: str, kind: str) -> list[str]:
     """Return the names of the query, the document and the value."""
-    taken = list(known)
+    present = list(known)
     names = []
     for choices in (_QUERY, _DOCUMENT, _VALUE[what]):
-        matching = [name for name in choices if name in taken]
+        matching = [name for name in choices if name in present]
         if not matching:
             raise DataError(
                 f"The {what} must have one of the {kind} {', '.join(choices)}. It has: "
-                f"{', '.join(map(str, taken))}."
+                f"{', '.join(map(str, present))}."
             )
         names.append(matching[0])
     return names
@@ -93,7 +93,7 @@ def _collected(entries: Iterable[Iterable[Any]], what: str) -> dict[str, dict[st
         documents = table.setdefault(str(qid), {})
         if str(docid) in documents:
             raise DataError(
-                f"The document {str(docid)!r} stands twice in query {str(qid)!r} of the {what}: "
+                f"The document {str(docid)!r} appears twice in query {str(qid)!r} of the {what}: "
                 "leave one out."
             )
         documents[str(docid)] = value

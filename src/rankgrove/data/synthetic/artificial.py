@@ -20,7 +20,7 @@ from rankgrove.data.synthetic.common import (
 from rankgrove.random import generator
 
 _REFERENCE_ROWS = 100_000
-# "fitted" is the outcome of the experiment wu2010-labels.
+# "fitted" is the result of the experiment wu2010-labels.
 PRESETS = {
     "skewed": SKEWED,
     "equal": (0.2,) * 5,
@@ -46,10 +46,10 @@ def make_artificial(
     Parameters
     ----------
     n_queries, n_docs, n_features : sizes; every query has n_docs documents
-    labels : the shares of the labels 0, 1, ...: ``"skewed"`` (.52, .33, .105, .035, .01, as web
-        judgements are), ``"equal"`` (five of .2), ``"fitted"`` (.5, .1, .34, .055, .005: fitted to
+    labels : the shares of the labels 0, 1, ...: ``"skewed"`` (.52, .33, .105, .035, .01, as in web
+        judgements), ``"equal"`` (five of .2), ``"fitted"`` (.5, .1, .34, .055, .005: fitted to
         the figures of Table 1 of the LambdaMART paper, which does not state them), or any shares
-    seed : fixes the queries; a whole number of at least 0, as is `task`
+    seed : fixes the queries; a whole number of at least 0, like `task`
     task : fixes the polynomial, its scaling and the label edges
 
     Returns

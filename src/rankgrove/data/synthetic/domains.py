@@ -32,8 +32,8 @@ def make_domains(
 ) -> tuple[QueryDataset, QueryDataset]:
     """Make a source and a target domain, such as two markets of one search engine.
 
-    Behind every feature stands a hidden variable, standard normal in both domains, and relevance
-    is a function of the hidden variables with linear parts, products and thresholds. Labels are 0
+    Every feature depends on a hidden variable, standard normal in both domains. Relevance is a
+    function of the hidden variables with linear parts, products and thresholds. Labels are 0
     to 4 with shares of about .4, .25, .2, .1 and .05 in both domains.
 
     Parameters
@@ -41,15 +41,15 @@ def make_domains(
     n_source, n_target : numbers of queries
     n_docs, n_features : sizes; every query has n_docs documents
     feature_shift : how far the target's features are from the source's. At 0 both are the same
-        function of the hidden variables. At s each target feature is moved by s * u and stretched
+        function of the hidden variables. At s each target feature is shifted by s * u and scaled
         by exp(s * v / 2), with normal random numbers u and v per feature; a share s / 10 of the
         features is missing (NaN) in the target, and as many other features in the source
     relevance_shift : how far relevance differs. The target's relevance function is
         (1 - s) times the source's plus s times another one that is uncorrelated with it, scaled
-        to the same variance: at 0 the same function, at 1 an unrelated one
-    seed : fixes the queries; a whole number of at least 0, as is `task`
+        to the same variance: at 0 it is the same function, at 1 an unrelated one
+    seed : fixes the queries; a whole number of at least 0, like `task`
     task : fixes the functions, the shifts' directions and the label edges
-    noise : standard deviation of the judges' noise; that of relevance itself is 1
+    noise : standard deviation of the judges' noise; relevance itself has 1
 
     Returns
     -------
@@ -106,7 +106,7 @@ class _Function(NamedTuple):
 
 class _Problem(NamedTuple):
     functions: tuple[_Function, _Function]
-    overlap: float  # the correlation, which is removed from the second
+    overlap: float  # the correlation of both, which is removed from the second
     reference: np.ndarray  # both functions over a sample, rows x 2
     judges: np.ndarray
     shapes: np.ndarray  # 0: as it is, 1: exponential, 2: cut at zero
@@ -160,7 +160,7 @@ def _function(draw: np.random.Generator, n_features: int) -> _Function:
 def _hidden(
     stream: tuple[int | str, ...], n_queries: int, n_docs: int, n_features: int
 ) -> np.ndarray:
-    """Return standard normal variables, correlated in groups and, a fifth, within queries."""
+    """Return standard normal variables, correlated in groups and (by a fifth) within queries."""
     seed, *names = stream
     n_groups = -(-n_features // _GROUP)
     group = np.arange(n_features) // _GROUP

@@ -1,8 +1,8 @@
 """Web-like data: counts with heavy tails, ratios, logs, many zeros, and judgements that disagree.
 
 A document has latent properties (`_LATENTS`), a query has a nature (`_NATURE`); neither is
-observed. Features are noisy observations of the latents, some of the query only; relevance is a
-function of latents and nature, to which judges add noise.
+observed. Features are noisy observations of the latents, some only of the query. Relevance is a
+function of latents and nature; judges add noise to it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def make_web(
     task: int = 0,
     noise: float = 1.0,
 ) -> QueryDataset:
-    """Make data that look like those of a web search engine.
+    """Make data that looks like that of a web search engine.
 
     Features are counts with heavy tails, logarithms, ratios, scores, columns that are mostly
     zero, flags, features of the query only and a few constants; features of a stream (body, anchor,
@@ -62,9 +62,9 @@ def make_web(
     n_queries : number of queries
     n_docs : the mean number of documents per query; the number varies
     n_features : number of features
-    seed : fixes the queries; a whole number of at least 0, as is `task`
-    task : fixes what features mean, what is relevant and the label edges
-    noise : standard deviation of the judges' noise; that of relevance itself is 1
+    seed : fixes the queries; a whole number of at least 0, like `task`
+    task : fixes the meaning of features, the relevance function and the label edges
+    noise : standard deviation of the judges' noise; relevance itself has 1
 
     Returns
     -------
@@ -96,7 +96,7 @@ def make_web(
     return assembled(X, y, sizes, sights.names)
 
 
-# -- documents, queries and what is relevant --------------------------------------------------
+# -- documents, queries and relevance ---------------------------------------------------------
 
 
 class _Drawn(NamedTuple):
@@ -172,7 +172,7 @@ def _worth(weights: np.ndarray, drawn: _Drawn) -> np.ndarray:
 
 
 class _Sights(NamedTuple):
-    """What every feature observes: columns are in order of kind, `place` is their feature."""
+    """The observations behind features: columns in order of kind, `place` is their feature."""
 
     kinds: dict[str, slice]
     place: np.ndarray
