@@ -57,10 +57,10 @@ def test_queries_that_runs_lack():
     qrels = {q: {"a": 1, "b": 0} for q in "123"}
     good = {q: {"a": 2.0, "b": 1.0} for q in "12"}
     poor = {q: {"a": 1.0, "b": 2.0} for q in "123"}
-    with pytest.warns(UserWarning, match="good lacks 1 judged query, counting 0"):
+    with pytest.warns(UserWarning, match="good lacks 1 judged query, counted as 0"):
         found = rg.compare({"good": good, "poor": poor}, qrels, "map", "trec")
     assert found.mean == {"good": pytest.approx(2 / 3), "poor": 0.5}
-    assert str(found).endswith("good lacks 1 judged query, counting 0.")
+    assert str(found).endswith("good lacks 1 judged query, counted as 0.")
     with pytest.warns(UserWarning, match="left out for all systems"):
         found = rg.compare(
             {"good": good, "poor": poor}, qrels, "map", "trec", missing_queries="drop"

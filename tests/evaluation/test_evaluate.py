@@ -144,11 +144,11 @@ def test_all_queries_left_out():
 
 def test_bad_input(scored):
     data, scores = scored
-    with pytest.raises(rg.DataError, match=r"one number a row of the data set .* Got .*\(3,\)"):
+    with pytest.raises(rg.DataError, match=r"one number per row of the data .* Got .*\(3,\)"):
         rg.evaluate([1.0, 2, 3], data, "map")
     bad = scores.copy()
     bad[5] = np.nan
-    with pytest.raises(rg.DataError, match=r"NaN stands for 1 score of .*, the first at row 5"):
+    with pytest.raises(rg.DataError, match=r"got NaN for 1 score of .*, the first at row 5"):
         rg.evaluate(bad, data, "map")
     with pytest.raises(rg.DataError, match="must be numbers"):
         rg.evaluate(np.array(["a"] * data.n_rows), data, "map")
@@ -217,7 +217,7 @@ def test_data_of_a_model():
         lambda: rg.compare({"a": model, "b": model}, table, "map"),
     ):
         with pytest.raises(
-            rg.DataError, match=r"a model ranks a QueryDataset.*from_frame.*Got Dat"
+            rg.DataError, match=r"a model needs a QueryDataset.*from_frame.*Got Dat"
         ):
             call()
 
@@ -301,7 +301,7 @@ def test_the_convention_of_runs_is_trec_unless_said_otherwise():
 
 def test_lacking_queries_without_relevant_documents_are_not_said_to_count():
     qrels = {"1": {"a": 1, "b": 0}, "2": {"c": 1}, "3": {"d": 0}}
-    with pytest.warns(UserWarning, match="which count 0, but for 1 without a relevant document"):
+    with pytest.warns(UserWarning, match="which count 0, except 1 without a relevant document"):
         rg.evaluate({"1": {"a": 1.0}}, qrels, "map", "papers")
     with pytest.warns(UserWarning, match="1 of 3 .*, which is left out: no document is relevant"):
         rg.evaluate({"1": {"a": 1.0}, "2": {"c": 1.0}}, qrels, "map", "papers")
@@ -351,7 +351,7 @@ def test_bad_frames_and_tuples():
     with pytest.raises(rg.DataError, match=r"one of the columns doc_id, docno, docid. It has: qid"):
         rg.evaluate(frame, QRELS, "map")
     twice = pd.DataFrame({"qid": [1, 1], "docno": ["a", "a"], "rel": [1, 0]})
-    with pytest.raises(rg.DataError, match="'a' stands twice in query '1' of the qrels"):
+    with pytest.raises(rg.DataError, match="'a' appears twice in query '1' of the qrels"):
         rg.evaluate(RUN, twice, "map")
     lacking = pd.DataFrame({"qid": [1], "docno": ["a"], "score": [math.nan]})
     with pytest.raises(rg.DataError, match="'a' of query '1' has the score nan"):

@@ -364,7 +364,7 @@ def test_shuffling_stays_within_tied_groups_and_is_even():
 def test_pfound_takes_chances():
     assert rg.measure("pfound").query_value([0.5, 1.0], [2, 1]) == pytest.approx(0.5 + 0.5 * 0.85)
     with pytest.raises(
-        rg.DataError, match="takes chances from 0 to 1, and the data has the label 3"
+        rg.DataError, match="needs probabilities from 0 to 1, but the data has the label 3"
     ):
         rg.measure("pfound").query_value([0, 3], [2, 1])
 

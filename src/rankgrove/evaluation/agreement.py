@@ -34,10 +34,10 @@ def agreement(
     Parameters
     ----------
     first, second : models or scores of a data set's rows; without a data set, two runs in the forms
-        that :func:`evaluate` takes: the documents that both retrieved count
+        that :func:`evaluate` takes, compared on the documents that both retrieved
     dataset : the documents to rank; its labels do not matter
-    measures : ``"kendall"`` (tau-b), ``"spearman"`` or ``"pairs"`` (of the pairs that `second`
-        orders, the share that `first` orders in the same way)
+    measures : ``"kendall"`` (tau-b), ``"spearman"`` or ``"pairs"`` (the share of the pairs ordered
+        by `second` that `first` orders in the same way)
     n_threads : threads to use, None for all cores; the figures do not depend on it
 
     Returns
@@ -49,14 +49,14 @@ def agreement(
     --------
     >>> import rankgrove as rg
     >>> data = rg.QueryDataset(None, [0, 0, 0], qid=[1, 1, 1])
-    >>> found = rg.agreement([3, 2, 1], [3, 1, 2], data)
-    >>> {name: round(mean, 3) for name, mean in found.mean.items()}
+    >>> result = rg.agreement([3, 2, 1], [3, 1, 2], data)
+    >>> {name: round(mean, 3) for name, mean in result.mean.items()}
     {'kendall': 0.333, 'spearman': 0.5}
     """
     for name, measure in named_measures(measures, "papers").items():
         if measure.name not in (*MEASURES, "pairs"):
             raise ParameterError(
-                f"The 'measures' parameter of agreement must be of 'kendall', 'spearman' and "
+                f"The 'measures' parameter of agreement must be among 'kendall', 'spearman' and "
                 f"'pairs': others need judgements. Got {name!r} instead."
             )
     if dataset is None:

@@ -76,7 +76,7 @@ class Comparison:
     query_ids : the ids of the common queries
     per_query : the values of every system for them
     contrasts : the pairs of systems that were compared
-    convention : the convention from which parameters of the measure come that its name lacks
+    convention : the convention for parameters that the measure's name does not give
     missing : for runs, the judged queries that each lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     dropped : a dict from the id of a query that the measure leaves out to the reason
@@ -349,9 +349,9 @@ def compare(
 
 def missing_lines(missing: dict[str, tuple[QueryId, ...]], missing_queries: str) -> list[str]:
     """Return one line for every system whose run lacks judged queries, with their number."""
-    what = "counting 0" if missing_queries == "zero" else "left out for all systems"
+    effect = "counted as 0" if missing_queries == "zero" else "left out for all systems"
     return [
-        f"{name} lacks {counted(len(queries), 'judged query', 'judged queries')}, {what}."
+        f"{name} lacks {counted(len(queries), 'judged query', 'judged queries')}, {effect}."
         for name, queries in missing.items()
         if queries
     ]
@@ -388,7 +388,7 @@ def _comparison(
         first.convention,
         {name: evaluation.missing for name, evaluation in evaluations.items()},
         first.missing_queries,
-        {qid: why for each in evaluations.values() for qid, why in each.dropped[measure].items()},
+        {qid: why for e in evaluations.values() for qid, why in e.dropped[measure].items()},
         {name: evaluation.tied_queries for name, evaluation in evaluations.items()},
     )
 
@@ -415,8 +415,8 @@ def _common(
 def paired(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     """Return the difference of every query; 0 if the values differ by rounding only.
 
-    Equal values may differ in their last bits if they were summed in another order. That must
-    count neither as a win nor as a rank among the differences.
+    Equal values may differ in their last bits if they were summed in another order. Such a
+    difference must count neither as a win nor in the ranks of the tests.
     """
     difference = ours - theirs
     larger = np.maximum(np.abs(ours), np.abs(theirs))

@@ -60,8 +60,8 @@ class Evaluation:
     mean : for every measure its mean over the queries that were not left out
     interval : for every measure the 95 % confidence interval of the mean (Student's t)
     dropped : for every measure a dict from the id of a query that was left out to the reason
-    convention : the convention from which parameters of measures come that the names lack; "" if
-        labels play no part (:func:`agreement`)
+    convention : the convention for parameters that the measures' names do not give; "" if labels
+        are not used (:func:`agreement`)
     missing : for a run, the judged queries that it lacks
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     tied_queries : by trec_eval's convention, the number of queries of a data set with equal scores,
@@ -124,9 +124,9 @@ class Evaluation:
                 notes.setdefault(reasons_text(dropped), []).append(name)
         parts = []
         for text, names in notes.items():
-            whom = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
+            scope = "" if len(names) == len(self.mean) else f" (for {', '.join(names)})"
             total = counted(self.query_ids.size, "query", "queries")
-            parts.append(f"; left out of {total}: {text}{whom}")
+            parts.append(f"; left out of {total}: {text}{scope}")
         return "".join(parts)
 
     def _without_value(self) -> list[str]:
@@ -237,7 +237,7 @@ def evaluate(
     Parameters
     ----------
     model : an object with ``predict`` (a ranker, or any model that takes features), or one score
-        per row of the data set. Minus infinity says that a document was not retrieved.
+        per row of the data set. Minus infinity means that a document was not retrieved.
         With qrels, a run: a :class:`Run`, a dict, a ranx Run, a data frame (columns query_id or
         qid, doc_id or docno, score) or named tuples with such fields, as in ir_datasets.
     dataset : the judged data, as a data set or (X, y, qid); or qrels to evaluate a run against as
@@ -284,15 +284,15 @@ def judged_data(dataset: Judged, system: object, owner: str) -> QueryDataset | R
         return QueryDataset(X, y, qid, feature_names=names)
     if hasattr(system, "predict") and not isinstance(dataset, QueryDataset):
         raise DataError(
-            f"{owner}: a model ranks a QueryDataset, or (X, y, qid): of a table with labels and "
-            "query ids, rg.QueryDataset.from_frame(table, label=..., qid=...) makes one. Got "
+            f"{owner}: a model needs a QueryDataset or (X, y, qid). Convert a table with labels "
+            "and query ids by rg.QueryDataset.from_frame(table, label=..., qid=...). Got "
             f"{type(dataset).__name__}."
         )
     return dataset
 
 
 def usual_convention(dataset: object) -> str:
-    """Return the convention for a data set, or for qrels, if the caller names none."""
+    """Return the default convention for a data set, or for qrels."""
     return "papers" if isinstance(dataset, QueryDataset) else "trec"
 
 
@@ -314,7 +314,7 @@ def evaluation_of(
     missing_queries: str,
     n_threads: int | None,
 ) -> Evaluation:
-    """Do the same as :func:`evaluate`, without a warning."""
+    """Like :func:`evaluate`, but without a warning."""
     missing: tuple[QueryId, ...] = ()
     judged: np.ndarray | None = None
     if isinstance(dataset, QueryDataset):
@@ -367,7 +367,7 @@ def _tied_queries(dataset: Judged, scores: np.ndarray) -> int:
 
 
 def tied_text(n_queries: int) -> str:
-    """Return a text: how documents with equal scores were ranked, unlike by trec_eval."""
+    """Return a note that documents with equal scores were not ranked as by trec_eval."""
     return (
         f"in {counted(n_queries, 'query', 'queries')} were ranked in the order of the rows; "
         "trec_eval ranks them by document id, descending"
@@ -383,37 +383,37 @@ class _Ranked:
 
 
 def missing_text(evaluation: Evaluation) -> str:
-    """Return a text: how many judged queries a run lacks, and how they are treated."""
+    """Return a note on how many judged queries a run lacks, and how they are treated."""
     zero = evaluation.missing_queries == "zero"
-    lacks = len(evaluation.missing)
-    total = evaluation.query_ids.size + (0 if zero else lacks)
-    what = "count 0" if zero else "are left out"
-    if lacks == 1:
-        what = "counts 0" if zero else "is left out"
+    n_missing = len(evaluation.missing)
+    total = evaluation.query_ids.size + (0 if zero else n_missing)
+    effect = "count 0" if zero else "are left out"
+    if n_missing == 1:
+        effect = "counts 0" if zero else "is left out"
     every = [set(dropped) for dropped in evaluation.dropped.values()]
     irrelevant = len(set(evaluation.missing).intersection(*every)) if zero else 0
-    if irrelevant == lacks:
-        what = f"{'is' if lacks == 1 else 'are'} left out: no document is relevant"
+    if irrelevant == n_missing:
+        effect = f"{'is' if n_missing == 1 else 'are'} left out: no document is relevant"
     elif irrelevant:
-        what += f", but for {irrelevant:,} without a relevant document"
-    return f"{lacks:,} of {counted(total, 'judged query', 'judged queries')}, which {what}"
+        effect += f", except {irrelevant:,} without a relevant document"
+    return f"{n_missing:,} of {counted(total, 'judged query', 'judged queries')}, which {effect}"
 
 
 def prepared_on(
     measure: Measure, data: QueryDataset, owner: str, n_threads: int | None = None
 ) -> PreparedMeasure:
-    """Return a measure prepared for some data; refuse data if it leaves out every query."""
+    """Return a measure prepared for some data; refuse data of which it leaves out every query."""
     prepared = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
         raise DataError(
-            f"{owner}: {measure} leaves out every query of the data (nothing relevant, or all of "
-            "it). Check the labels, or give another measure or convention."
+            f"{owner}: {measure} leaves out every query of the data (nothing relevant, or "
+            "everything). Check the labels, or give another measure or convention."
         )
     return prepared
 
 
 def scores_of(model: object, dataset: Judged, owner: str) -> tuple[QueryDataset, np.ndarray]:
-    """Return the data set, and the scores of a model for it or given as an array."""
+    """Return the data set, and its scores by a model or from an array."""
     if isinstance(model, Mapping) or not isinstance(dataset, QueryDataset):
         raise DataError(
             f"{owner}: a run ({{query: {{document: score}}}}) is evaluated against qrels "

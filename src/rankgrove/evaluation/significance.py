@@ -27,9 +27,8 @@ def wilcoxon_signed_rank(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test; equal queries are left out."""
     from scipy.stats import wilcoxon
 
-    different = np.sort(
-        differences[differences != 0.0]
-    )  # sorted: the order of queries must not matter
+    # Sorted, so that the order of queries does not matter.
+    different = np.sort(differences[differences != 0.0])
     if different.size == 0:
         return 1.0
     return float(wilcoxon(different).pvalue)

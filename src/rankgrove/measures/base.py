@@ -39,7 +39,7 @@ TIES = ("stable", "worst", "expected", "together")  # in the order of the kernel
 FULL_DEPTH = np.iinfo(np.int64).max
 SERIAL_ROWS = 1 << 14
 
-# The measures by name. Subclasses are added by themselves, users' measures by register_measure.
+# The measures by name. Defining a subclass adds it; register_measure adds users' measures.
 REGISTRY: dict[str, type[Measure]] = {}
 
 
@@ -60,7 +60,7 @@ class Measure(ABC):
     name: ClassVar[str]
     rule: ClassVar[int]  # the kernels' code of how gains and weights combine
     cutoff_is: ClassVar[str] = "optional"  # or "required", "refused"
-    undefined_is: ClassVar[str] = "nothing relevant"  # what an undefined query lacks
+    undefined_is: ClassVar[str] = "nothing relevant"  # why a query has no value
     needs_pairs: ClassVar[bool] = False  # whether it is a share of pairs of unequal documents
     unretrieved_gain: ClassVar[bool] = False  # whether documents with score -inf still count
     uses_judgements: ClassVar[bool] = False  # whether it matters which documents are judged
@@ -82,7 +82,7 @@ class Measure(ABC):
     def __post_init__(self) -> None:
         owner = f"the measure {self.name!r}"
         if self.cutoff is not None and self.cutoff_is == "refused":
-            refuse("cutoff", owner, "left out: it takes the whole ranking", self.cutoff)
+            refuse("cutoff", owner, "left out: the measure uses the whole ranking", self.cutoff)
         if self.cutoff is None and self.cutoff_is == "required":
             refuse("cutoff", owner, f"given, as in '{self.name}@10'", self.cutoff)
         if self.cutoff is not None:
@@ -100,7 +100,7 @@ class Measure(ABC):
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    # -- what a subclass defines --------------------------------------------------------------
+    # -- defined by subclasses ----------------------------------------------------------------
 
     @abstractmethod
     def gains(self, labels: np.ndarray) -> np.ndarray:
@@ -109,7 +109,7 @@ class Measure(ABC):
     def query_gains(
         self, labels: np.ndarray, queries: QueryPieces, judged: np.ndarray | None
     ) -> np.ndarray:
-        """Return the gains if they depend on the query, or on what is `judged` (None: all)."""
+        """Like :meth:`gains`, but may depend on the query and the `judged` rows (None: all)."""
         return self.gains(labels)
 
     @abstractmethod
@@ -147,7 +147,7 @@ class Measure(ABC):
         return values
 
     def shown(self, mean: float) -> float:
-        """Return the figure for many queries, from the mean of their values."""
+        """Return the figure that is shown for the mean of the queries' values."""
         return mean
 
     def check_target(self) -> None:
@@ -178,11 +178,11 @@ class Measure(ABC):
         judged: np.ndarray | None = None,
         pooled: bool = False,
     ) -> PreparedMeasure:
-        """Compute what depends only on the labels (float64, query order), to be used repeatedly.
+        """Compute everything that depends only on the labels (float64, query order), for reuse.
 
-        `judged` says which documents are judged (None: all). `pooled`: the documents are part of a
-        larger collection, whose other documents have the label 0, so that labels which are all
-        equal here are not equal there, unless they are 0.
+        `judged` is a mask of the judged documents (None: all). `pooled`: the documents are part of
+        a larger collection, whose other documents have the label 0. Labels that are all equal here
+        are then not equal there, unless they are 0.
         """
         return PreparedMeasure(self, labels, query_ptr, n_threads, beyond_cutoff, judged, pooled)
 
@@ -305,8 +305,9 @@ class QueryPieces:
 class Ranking:
     """The documents of every query in descending order of score; made by :func:`rank`.
 
-    ``order`` the row (in query order) at every position; ``tied`` whether a position has the same
-    score as the one before it; ``retrieved`` how many documents of a query have a score above -inf.
+    ``order``: the row (in query order) at every position; ``tied``: whether a position has the same
+    score as the one before it; ``retrieved``: the number of documents of a query with a score above
+    -inf.
     """
 
     __slots__ = ("order", "query_ptr", "retrieved", "tied")
@@ -336,9 +337,9 @@ def rank(scores: np.ndarray, query_ptr: np.ndarray, n_threads: int | None = None
 class PreparedMeasure:
     """A measure on the labels of one data set: everything that does not depend on scores.
 
-    ``gain`` one per row (query order), ``weight`` one per rank (same layout), ``is_fixed`` which
-    queries have a value that no order changes, and ``fixed_value`` that value (NaN: dropped),
-    ``drop_reason`` a text for every dropped query position.
+    ``gain``: one per row (query order); ``weight``: one per rank (same layout); ``is_fixed``: which
+    queries have the same value in any order; ``fixed_value``: that value (NaN: dropped);
+    ``drop_reason``: from the position of every dropped query to the reason.
     """
 
     def __init__(

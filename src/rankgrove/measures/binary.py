@@ -51,7 +51,7 @@ class Binary(Measure):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return weights by rank and factors by query, whose products are the weights.
 
-        `sizes` are the numbers of documents of every query, `n_relevant` those of relevant ones.
+        `sizes` has the number of documents of every query, `n_relevant` that of relevant ones.
         """
         return reciprocal_ranks(int(sizes.max()), self.cutoff), np.ones(n_relevant.size)
 
@@ -200,7 +200,7 @@ class Success(_AtCutoff):
 
 @dataclass(frozen=True)
 class RPrecision(Binary):
-    """The share of relevant documents among the first R, of R relevant ones."""
+    """The share of relevant documents among the first R, where R is the number of relevant ones."""
 
     name: ClassVar[str] = "rprec"
     rule: ClassVar[int] = SUM
@@ -243,7 +243,7 @@ class RBP(Binary):
 
 @dataclass(frozen=True)
 class AUC(Binary):
-    """ROC area: the share of relevant-irrelevant pairs in the right order, a tied pair half."""
+    """ROC area: the share of relevant-irrelevant pairs in the right order; ties count half."""
 
     name: ClassVar[str] = "auc"
     rule: ClassVar[int] = SUM

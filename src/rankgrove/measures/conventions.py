@@ -1,6 +1,6 @@
 """Named conventions, which make figures comparable with those of papers and other programs.
 
-A convention has values for parameters of measures; a measure takes those of its own parameters.
+A convention has values for parameters of measures; a measure uses those for the parameters it has.
 Entries with a dot are for one measure only.
 """
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from rankgrove.validation import check_choice
 
-# papers    LambdaMART papers: 2^l - 1, queries whose labels are all equal left out
+# papers    LambdaMART papers: gain 2^l - 1, without queries whose labels are all equal
 # letor     LETOR 3.0/4.0's script: no discount for rank 2, NDCG@k 0 for a query of fewer than k
 # mslr      LETOR's script as changed for MSLR-WEB: relevant from label 2 on
-# trec      trec_eval: the grade is the gain; rows must stand in trec_eval's tie order
+# trec      trec_eval: the grade is the gain; rows must be in trec_eval's tie order
 # yahoo     Yahoo! learning to rank challenge: five grades, NDCG 0.5 where nothing is relevant
 # lightgbm  LightGBM and XGBoost: NDCG and MAP 1 where nothing is relevant, ties in input order
 # sklearn   scikit-learn: the grade is the gain, ties averaged; average_precision_score and

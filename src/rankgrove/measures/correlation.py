@@ -16,7 +16,7 @@ from rankgrove.measures.pairs import Pairs
 
 @dataclass(frozen=True)
 class _Correlation(Pairs):
-    """Base of both: the whole ranking counts, and tied documents share one rank."""
+    """Base of both correlations: the whole ranking counts, and tied documents share a rank."""
 
     tie_rules: ClassVar[tuple[str, ...]] = ("together",)
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)

@@ -54,7 +54,7 @@ class CustomMeasure(Measure):
         except (IndexError, ValueError, ZeroDivisionError) as error:
             raise ParameterError(
                 f"The measure {self.name!r} failed ({error}): it must work for the labels of every "
-                "query, also of one with a single document."
+                "query, even one with a single document."
             ) from None
 
     @property
@@ -78,7 +78,7 @@ def register_measure(
 def register_measure(
     name: str, function: Function | None = None, *, delta: RankedFunction | None = None
 ) -> Function | Callable[[Function], Function]:
-    """Make a measure from a plain Python function, usable wherever a name of a measure is.
+    """Make a measure from a plain Python function, to be used by name like a built-in one.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def register_measure(
         with a cutoff (``name@k``), where `labels` is a float64 array in ranked order, best rank
         first. It is compiled by Numba. Without it, the call returns a decorator.
     delta : ``delta(labels, i, j)`` (with ``k`` last if `function` has it), the change of the
-        value when ranks i < j are swapped; for functions with a faster way than evaluating twice
+        value when ranks i < j are swapped; pass it if it is faster than evaluating twice
 
     Returns
     -------
@@ -109,8 +109,8 @@ def register_measure(
         return lambda function: register_measure(name, function, delta=delta)
     if not isinstance(name, str) or not name.isidentifier() or name != name.lower():
         raise ParameterError(
-            "A measure's name must be of lower-case letters, digits and underscores, and begin "
-            f"with a letter. Got {name!r} instead."
+            "A measure's name must consist of lower-case letters, digits and underscores, and "
+            f"begin with a letter. Got {name!r} instead."
         )
     taken = REGISTRY.get(name)
     from rankgrove.measures.parse import ALIASES
@@ -158,7 +158,7 @@ def _n_parameters(name: str, function: object) -> int:
 def compiled(
     name: str, function: RankedFunction, delta: RankedFunction | None, cutoff: int | None
 ) -> CustomKernels:
-    """Compile a user's measure; errors of Numba become a message about the function."""
+    """Compile a user's measure; Numba's errors become a ParameterError about the function."""
     from numba.core.errors import NumbaError
 
     from rankgrove.measures._custom_kernels import CustomKernels

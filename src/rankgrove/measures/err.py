@@ -35,9 +35,10 @@ def _stopping(labels: np.ndarray, max_grade: float | None, name: str) -> np.ndar
 
 @dataclass(frozen=True)
 class ERR(Measure):
-    """The expected 1/rank at which a reader stops who stops at a document with probability R.
+    """The expectation of 1/rank for the rank at which a reader stops.
 
-    R = (2^l - 1) / 2^max_grade (overview paper, section 3).
+    A reader stops at a document with probability (2^l - 1) / 2^max_grade (overview paper,
+    section 3).
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class ERR(Measure):
 
 @dataclass(frozen=True)
 class PFound(Measure):
-    """The probability that a reader is satisfied: as ERR, with a decay instead of 1 / rank.
+    """The probability that a reader is satisfied: like ERR, with a decay instead of 1 / rank.
 
     Parameters
     ----------
@@ -95,8 +96,9 @@ class PFound(Measure):
         gain = gains_of(labels, self.gain)
         if gain.max() > 1.0:
             raise DataError(
-                f"pfound takes chances from 0 to 1, and the data has the label {labels.max():g}. "
-                "Say what chance a grade is: gain='exp2', or a table such as 0/.07/.14/.41/.61."
+                f"pfound needs probabilities from 0 to 1, but the data has the label "
+                f"{labels.max():g}. Map grades to probabilities by gain='exp2' or a table such as "
+                "0/.07/.14/.41/.61."
             )
         return gain
 

@@ -62,7 +62,7 @@ def discounts(name: str, n: int, cutoff: int | None = None) -> np.ndarray:
         return 1.0 / np.log2(1.0 + rank)
     if name == "ln":
         return 1.0 / np.log(1.0 + rank)
-    # LETOR's script: nothing for the first two ranks, then log2 of the rank itself.
+    # LETOR's script: no discount for the first two ranks, then log2 of the rank itself.
     return 1.0 / np.log2(np.maximum(rank, 2.0))
 
 

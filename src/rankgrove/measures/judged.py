@@ -47,8 +47,8 @@ class _Incomplete(Binary):
 class Bpref(_Incomplete):
     """The share of judged irrelevant documents not above the relevant ones (trec_eval's form).
 
-    A relevant document counts 1 - (judged irrelevant ones above it, at most R) / min(R, N), of R
-    relevant and N judged irrelevant documents; the mean is over the R.
+    A relevant document counts 1 - (judged irrelevant ones above it, at most R) / min(R, N), where
+    R documents are relevant and N judged irrelevant; the value is the mean over the R.
     """
 
     name: ClassVar[str] = "bpref"
@@ -95,7 +95,7 @@ class Judged(Measure):
     rule: ClassVar[int] = SUM
     uses_judgements: ClassVar[bool] = True
     not_a_target: ClassVar[str] = (
-        "it does not depend on relevance. It says how far to trust another measure"
+        "it does not depend on relevance. It shows how far another measure can be trusted"
     )
 
     def gains(self, labels: np.ndarray) -> np.ndarray:

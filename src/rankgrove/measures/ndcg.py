@@ -24,7 +24,7 @@ from rankgrove.validation import check_choice
 
 @dataclass(frozen=True)
 class _Discounted(Measure):
-    """Base of the three: graded gains and a discount by rank.
+    """Base of the three measures: graded gains and a discount by rank.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DCG(_Discounted):
 
 @dataclass(frozen=True)
 class NDCG(_Discounted):
-    """DCG divided by that of the best order (equation 1 of the LambdaMART paper).
+    """DCG divided by the DCG of the best order (equation 1 of the LambdaMART paper).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Names of measures: ``ndcg@10``, ``map[letor]``, ``dcg@5[gain=0/1/3/7/10,discount=ln]``.
 
 A name is a measure, a cutoff and, in brackets, a convention and single parameters. Parameters that
-are not given come from the convention of the call, ``papers`` by default. ``str(measure)`` names
+are not given come from the `convention` argument, ``papers`` by default. ``str(measure)`` has
 all differences from ``papers``, so it parses back to the same measure.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from rankgrove.errors import ParameterError
-from rankgrove.measures import (  # noqa: F401  (they enter the registry)
+from rankgrove.measures import (  # noqa: F401  (importing them registers them)
     binary,
     correlation,
     err,
@@ -46,7 +46,7 @@ ALIASES = {
     "rho": "spearman",
     "recip_rank": "mrr",
 }
-# trec_eval's names with a cutoff, P_10 as it prints them and P.10 as it takes them: ours.
+# trec_eval's names with a cutoff (P_10 in its output, P.10 in its options) -> our names.
 _TREC_NAMES = {
     "p": "p",
     "recall": "recall",
@@ -66,7 +66,7 @@ _FORM = re.compile(
 def measure(
     spec: str | Measure, convention: str | None = None, **parameters: ParameterValue
 ) -> Measure:
-    """Return the measure with a name.
+    """Return the measure that a name stands for.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def measure(
         ``"mslr"``, ``"trec"``, ``"yahoo"``, ``"lightgbm"``, ``"sklearn"`` or ``"ranklib"``
     parameters : single parameters (``gain``, ``discount``, ``cutoff``, ``empty``, ``ties``,
         ``relevant``, ``max_grade``, ``short``, ``denominator``, ``p``, ``decay``), which override
-        both
+        the name and the convention
 
     Examples
     --------
@@ -106,26 +106,26 @@ def measure(
         known = ", ".join(sorted(REGISTRY))
         raise ParameterError(
             f"There is no measure {name!r}{nearest(name, [*REGISTRY, *ALIASES])}. "
-            f"There are: {known}."
+            f"The measures are {known}."
         )
     cls = REGISTRY[name]
     names = {field.name for field in fields(cls)}
-    said, in_brackets = _items(spec, match["items"] or "")
+    values, in_brackets = _items(spec, match["items"] or "")
     if match["cutoff"] is not None:
-        said["cutoff"] = _cutoff(spec, match["cutoff"])
-    said |= parameters
-    unknown = [key for key in said if key not in names]
+        values["cutoff"] = _cutoff(spec, match["cutoff"])
+    values |= parameters
+    unknown = [key for key in values if key not in names]
     if unknown:
         raise ParameterError(
             f"The measure {name!r} has no parameter {unknown[0]!r}{nearest(unknown[0], names)}. "
             f"It has: {', '.join(sorted(names))}."
         )
     chosen = in_brackets or convention or "papers"
-    return cls(**(convention_parameters(chosen, name, names) | said))
+    return cls(**(convention_parameters(chosen, name, names) | values))
 
 
 def _from_trec(spec: str) -> str:
-    """Return a name of trec_eval that has a cutoff as ours: ``P_10`` is ``p@10``."""
+    """Translate a trec_eval name with a cutoff: ``P_10`` becomes ``p@10``."""
     match = _TREC_FORM.fullmatch(spec)
     if match is None:
         return spec
@@ -164,12 +164,12 @@ def _text(value: ParameterValue) -> str:
 
 def _items(spec: str, text: str) -> tuple[dict[str, Any], str | None]:
     """Parse the text in brackets: parameters, and a convention or None."""
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     convention = None
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (part.strip() for part in item.partition("="))
         if equals:
-            said[key] = _parse_value(value)
+            values[key] = _parse_value(value)
         elif item in CONVENTIONS and convention is None:
             convention = item
         else:
@@ -177,7 +177,7 @@ def _items(spec: str, text: str) -> tuple[dict[str, Any], str | None]:
                 f"In {spec!r}, {item!r} is neither a convention ({', '.join(CONVENTIONS)}) nor "
                 f"'parameter=value'{nearest(item, CONVENTIONS)}."
             )
-    return said, convention
+    return values, convention
 
 
 def _parse_value(text: str) -> Any:
