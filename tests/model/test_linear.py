@@ -65,7 +65,7 @@ def test_a_missing_value_is_0_after_scaling():
     for matrix in (X, scipy.sparse.csr_matrix(X)):
         np.testing.assert_allclose(score_linear(model, matrix), score_linear(model, full))
     X[2, 4] = np.inf
-    with pytest.raises(rg.DataError, match="infinite values, and feature 5 has inf"):
+    with pytest.raises(rg.DataError, match="infinite values, but feature 5 has inf"):
         score_linear(model, X)
     with pytest.raises(rg.DataError, match="feature 5 has inf"):
         score_linear(model, scipy.sparse.csr_matrix(X))
@@ -100,12 +100,12 @@ def test_it_is_frozen_and_travels_as_arrays():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": np.ones(8)}, "one weight a feature"),
+        ({"weights": np.ones(8)}, "one weight per feature"),
         ({"weights": np.full(9, np.nan)}, "finite numbers"),
         ({"shift": np.ones(2)}, "one shift and one scale"),
         ({"scale": -np.ones(9)}, "negative scale"),
         ({"scaling": np.array(17)}, "do not fit"),
-        ({"thresholds": np.ones(3)}, "one weight a feature"),
+        ({"thresholds": np.ones(3)}, "one weight per feature"),
     ],
 )
 def test_damage_is_refused(change, message):
@@ -118,7 +118,7 @@ def test_damaged_thresholds_are_refused():
         ({"thresholds": np.array([1.0, 0.5, -1.0, 0.0])}, "do not ascend"),
         ({"threshold_ptr": np.array([0, 3, 4])}, "borders"),
         ({"threshold_ptr": np.array([0, 3, 2, 4])}, "borders"),
-        ({"weights": np.ones(3)}, "one weight a threshold"),
+        ({"weights": np.ones(3)}, "one weight per threshold"),
     ]:
         with pytest.raises(ValueError, match=message):
             replace(steps(), **change).check()

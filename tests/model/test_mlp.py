@@ -118,7 +118,7 @@ def test_the_filled_up_form(sizes):
 def test_infinite_values_are_refused_with_their_place():
     net, X = make((4, 2)), features(300, 4)
     X[201, 2] = -np.inf
-    message = r"row 201 has -inf for feature 3\. Put a finite number there, or NaN"
+    message = r"row 201 has -inf for feature 3\. Replace it by a finite number, or by NaN"
     for given in (X, scipy.sparse.csr_matrix(X)):
         with pytest.raises(rg.DataError, match=message):
             net.scores(given)

@@ -124,7 +124,7 @@ def test_damaged_is_not_foreign(model, tmp_path):
             rg.load(path)
         assert "not a rankgrove model" not in str(caught.value)
     path.write_bytes(whole[:200])
-    with pytest.raises(rg.ModelFileError, match="is damaged or cut short: copy it again"):
+    with pytest.raises(rg.ModelFileError, match="is damaged or truncated: copy it again"):
         rg.load(path)
     for foreign in (b"not a model", b"P", b"PKK" + whole[3:100]):
         path.write_bytes(foreign)

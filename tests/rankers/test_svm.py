@@ -241,7 +241,7 @@ def test_infinite_values(train):
     X[4, 2] = np.inf
     data = rg.QueryDataset(X, train.y, train.qid)
     for options in ({}, {"scaling": None}):
-        with pytest.raises(rg.DataError, match="infinite values, and feature 3 has inf"):
+        with pytest.raises(rg.DataError, match="infinite values, but feature 3 has inf"):
             rg.SVMMap(**options).fit(data)
     for options in ({"thresholds": 5}, {"scaling": "query"}, {"scaling": "percentile"}):
         assert np.isfinite(rg.SVMMap(**options).fit(data).predict(data)).all()

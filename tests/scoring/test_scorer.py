@@ -143,9 +143,9 @@ def test_mistakes_are_named():
     scorer = Scorer(make_ensemble(rng, [4] * 2, 3, NUMBERS))
     with pytest.raises(DataError, match="trained on 3 features; the data has 2"):
         scorer.predict(np.zeros((1, 2)))
-    with pytest.raises(DataError, match=r"a row a document.*Got an array of shape \(3,\)"):
+    with pytest.raises(DataError, match=r"one row per document.*Got an array of shape \(3,\)"):
         scorer.predict(np.zeros(3))
-    with pytest.raises(DataError, match=r"such as data.X of a query. Got dict"):
+    with pytest.raises(DataError, match=r"such as data.X. Got dict"):
         scorer.predict({})
     assert repr(scorer) == "Scorer(2 trees, 3 features)"
     with pytest.raises(ParameterError, match="'k' parameter of Scorer"):

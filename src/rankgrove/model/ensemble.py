@@ -1,4 +1,4 @@
-"""The one form of every tree model: flat, frozen arrays.
+"""Tree models as flat, frozen arrays.
 
 The nodes of all trees are stored one after the other, and so are the leaves; children are numbered
 within their tree, a leaf as ``~leaf``::
@@ -10,7 +10,7 @@ The score of a row is ``base`` plus the values of its leaves, added in the order
 float64: boosting adds in the same order, so a model's scores equal the training scores to the bit.
 A model of another library may have thresholds in float64, or add in float32 (``single``), so that
 its scores equal those of that library to the bit.
-Where a row has several scores, one per class, tree t adds to column ``t % n_columns``.
+If a row has several scores, one per class, tree t adds to column ``t % n_columns``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEAF_FIELDS = ("value", "leaf_count", "leaf_weight", "leaf_mean")
 # Statistics of the training rows at nodes and leaves, which a foreign model or an old file may
 # lack. An unknown count is -1, an unknown weight or mean is NaN.
 STATISTICS = tuple(
-    f"{of}_{what}" for of in ("node", "leaf") for what in ("count", "weight", "mean")
+    f"{of}_{name}" for of in ("node", "leaf") for name in ("count", "weight", "mean")
 )
 _TYPES = {
     "feature": np.int32,
@@ -54,7 +54,7 @@ _TYPES = {
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Trees whose values add up.
+    """Trees whose values are summed.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class Ensemble:
             raise ValueError("a split on a feature that does not exist.")
         finite = np.isfinite(self.value).all() and np.isfinite(self.base)
         if np.isnan(self.threshold).any() or not finite:
-            raise ValueError("a threshold or a leaf value that is no number.")
+            raise ValueError("a threshold or a leaf value that is not a number.")
         highest = np.maximum.reduceat(np.abs(self.value), self.leaf_ptr[:-1]) if self.n_trees else 0
         limit = float(np.finfo(np.float32).max) if self.single else sense.LARGEST
         if not abs(self.base) + np.sum(highest) <= limit:

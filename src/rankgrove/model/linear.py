@@ -2,8 +2,8 @@
 
 With thresholds a score is a sum of step functions, one per feature: the weights of all thresholds
 below the value of the feature (SVM-map paper, section 4.2 and Figure 2). The thresholds of all
-features are stored one after the other, ascending within a feature; feature j has those from
-``threshold_ptr[j]`` up to but not including ``threshold_ptr[j + 1]``, and so have the weights.
+features are stored one after the other, ascending within a feature; those of feature j, and their
+weights, are at ``threshold_ptr[j]`` up to but not including ``threshold_ptr[j + 1]``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Linear:
     shift, scale : one per feature: a scaled value is (value - shift) / scale. A missing value is 0
         after scaling, and so is every value of a feature whose scale is 0. Neither is used with
         thresholds
-    thresholds, threshold_ptr : those of all features (see above); both empty: no thresholds
+    thresholds, threshold_ptr : of all features (see above); both empty: no thresholds
     intercept : the start value of every score
     """
 
@@ -128,22 +128,22 @@ class Linear:
             sense.numbers(getattr(self, name), name)
         sense.number(self.intercept, "intercept")
         if self.shift.shape != (self.n_features,) or self.scale.shape != (self.n_features,):
-            raise ValueError("one shift and one scale a feature are needed.")
+            raise ValueError("one shift and one scale per feature are needed.")
         if np.any(self.scale < 0.0):
             raise ValueError("a negative scale.")
         if not self.has_thresholds:
             if self.weights.shape != (self.n_features,) or self.thresholds.size:
-                raise ValueError("one weight a feature is needed.")
+                raise ValueError("one weight per feature is needed.")
             with np.errstate(all="ignore"):
                 weights, intercept = self.raw_weights()
-            sense.numbers(np.append(weights, intercept), "weights of features as they are")
+            sense.numbers(np.append(weights, intercept), "weights of unscaled features")
             return
         if self.threshold_ptr.size != self.n_features + 1:
-            raise ValueError("the borders of thresholds.")
+            raise ValueError("wrong borders of thresholds.")
         sense.borders(self.threshold_ptr, self.thresholds.size, "thresholds")
         if self.weights.shape != self.thresholds.shape:
-            raise ValueError("one weight a threshold is needed.")
+            raise ValueError("one weight per threshold is needed.")
         if not all(np.all(np.diff(thresholds) > 0) for thresholds, _ in self.by_feature()):
             raise ValueError("thresholds that do not ascend.")
         if np.isnan(self.thresholds).any():
-            raise ValueError("a threshold that is no number.")
+            raise ValueError("a threshold that is not a number.")

@@ -29,14 +29,14 @@ class Network:
     """A function from the features of a document to its score.
 
     Inputs are standardised, (x - mean) * scale; a missing value (NaN) counts as the mean, that is
-    0, and so does every value of a feature whose scale is 0. Then every hidden layer is
+    0, and so does every value of a feature whose scale is 0. Every hidden layer is
     activation(inputs @ W + b), and the score is the last layer's units times w. The score has no
-    bias, which would add the same number to all documents.
+    bias, since it would add the same number to all documents.
 
     Parameters
     ----------
-    sizes : number of features, then of the units of every hidden layer; without any: a linear
-        function
+    sizes : number of features, then number of units of every hidden layer; without hidden layers
+        the net is a linear function
     flat : all weights, W1 (row by row), b1, W2, b2, ..., w
     mean, scale : one per feature
     activation : ``"tanh"`` or ``"relu"``
@@ -63,11 +63,11 @@ class Network:
                     f"{counted(n, 'number')} in '{name}'. Got an array of shape {array.shape}."
                 )
             if not np.isfinite(array).all():
-                raise DataError(f"The numbers of a net must be finite; '{name}' has others.")
+                raise DataError(f"The numbers of a net must be finite; some of '{name}' are not.")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
-    # -- its parts --------------------------------------------------------------------------------
+    # -- parts ------------------------------------------------------------------------------------
 
     @property
     def n_features(self) -> int:
@@ -111,14 +111,14 @@ class Network:
 
         if features.shape[1] != self.n_features:
             raise DataError(
-                f"The net takes {counted(self.n_features, 'feature')}; the data has "
+                f"The net needs {counted(self.n_features, 'feature')}; the data has "
                 f"{features.shape[1]}. Give it the same features in the same order."
             )
         chosen = chosen_rows(features, rows)
         scores = np.empty(chosen.size)
         matrix, parameters = matrix_parts(features), spread(self.flat, self.sizes)
         widths, code = filled_widths(self.sizes), ACTIVATIONS.index(self.activation)
-        few = 1 if chosen.size * parameters.size < SERIAL_PRODUCTS else n_threads
+        n_used = 1 if chosen.size * parameters.size < SERIAL_PRODUCTS else n_threads
         bad: list[int] = []
 
         def work(first: int, last: int) -> None:
@@ -129,7 +129,8 @@ class Network:
                 bad.append(at)
 
         if chosen.size:
-            parallel.run_pieces(work, parallel.piece_bounds(np.arange(chosen.size + 1), few), few)
+            bounds = parallel.piece_bounds(np.arange(chosen.size + 1), n_used)
+            parallel.run_pieces(work, bounds, n_used)
         if bad:
             refuse_infinite(features, chosen[min(bad) :])
         return scores
@@ -156,7 +157,7 @@ class Network:
         if sizes.dtype != np.int64 or sizes.ndim != 1 or sizes.size == 0 or sizes.min() < 1:
             raise ModelFileError("the net's sizes must be whole numbers of at least 1.")
         if code.dtype != np.int64 or code.shape != (1,) or not 0 <= code[0] < len(ACTIVATIONS):
-            raise ModelFileError("the net has an activation that is not known here.")
+            raise ModelFileError("the net has an unknown activation.")
         for name in ("flat", "mean", "scale"):
             if arrays[name].dtype != np.float64:
                 raise ModelFileError(f"the net's array {name!r} must be of float64.")
@@ -190,7 +191,7 @@ def filled_widths(sizes: tuple[int, ...]) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _places(sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the place of every weight in the padded form, which are no biases, and its length."""
+    """Return the places of weights in the padded form, which are not biases, and its length."""
     places: list[np.ndarray] = []
     is_factor: list[np.ndarray] = []
     at = 0
@@ -226,8 +227,8 @@ def factors(sizes: tuple[int, ...]) -> np.ndarray:
 
 def chosen_rows(features: Matrix, rows: np.ndarray | slice | None) -> np.ndarray:
     """Return `rows` as an array of row numbers."""
-    every = np.arange(features.shape[0])
-    return every if rows is None else np.ascontiguousarray(every[rows])
+    all_rows = np.arange(features.shape[0])
+    return all_rows if rows is None else np.ascontiguousarray(all_rows[rows])
 
 
 def matrix_parts(features: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -254,12 +255,12 @@ def matrix_parts(features: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 def refuse_infinite(features: Matrix, rows: np.ndarray) -> None:
     """Raise DataError for the first infinite value among `rows`."""
     for first in range(0, rows.size, 4096):
-        some = features[rows[first : first + 4096]]
-        block = some if isinstance(some, np.ndarray) else some.toarray()
+        part = features[rows[first : first + 4096]]
+        block = part if isinstance(part, np.ndarray) else part.toarray()
         where = np.argwhere(np.isinf(block))
         if where.size:
             row, column = int(rows[first + where[0, 0]]), int(where[0, 1])
             raise DataError(
-                f"A net cannot take infinite values: row {row} has {block[tuple(where[0])]} for "
-                f"feature {column + 1}. Put a finite number there, or NaN where it is missing."
+                f"A net cannot score infinite values: row {row} has {block[tuple(where[0])]} for "
+                f"feature {column + 1}. Replace it by a finite number, or by NaN if it is missing."
             )

@@ -1,7 +1,7 @@
 """Checks whether the numbers of a model file make sense; every check raises ValueError.
 
-Checksums detect damage, but not a file that somebody wrote on purpose. So everything that kernels
-receive, above all indices, is checked after reading, whoever wrote it.
+Checksums detect damage, but not a file that somebody wrote on purpose. So all numbers that kernels
+receive, above all indices, are checked after reading.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-LARGEST = 1e100  # of a score: its square and its weighted sums are finite too
+LARGEST = 1e100  # the largest score: its square and its weighted sums are finite too
 MOST_FEATURES = 2**31 - 1  # they are numbered by int32
 
 
@@ -63,7 +63,7 @@ def borders(array: np.ndarray, n: int, what: str) -> None:
 def table(value: object, what: str) -> dict[str, Any]:
     """Return a JSON object, or refuse another value."""
     if not isinstance(value, dict):
-        raise ValueError(f"{what} must be values by name, not {_shown(value)}.")
+        raise ValueError(f"{what} must be a mapping, not {_shown(value)}.")
     return value
 
 
@@ -78,8 +78,8 @@ def history(value: object, what: str, of_rounds: bool = True) -> None:
     """Refuse anything but {data set: {measure: values of all rounds}}, or one value of each."""
     for by_measure in table(value, what).values():
         for values in table(by_measure, what).values():
-            every = values if of_rounds else [values]
-            if not isinstance(every, list) or not all(_is_value(number) for number in every):
+            listed = values if of_rounds else [values]
+            if not isinstance(listed, list) or not all(_is_value(number) for number in listed):
                 raise ValueError(f"{what} must hold numbers, not {_shown(values)}.")
 
 

@@ -1,7 +1,7 @@
 """The model file: a zip of a JSON header and plain ``.npy`` arrays; nothing in it is executed.
 
 The header has the version of rankgrove, the kind of model, its parameters and training record, and
-a checksum of every array. The bytes depend on the content alone.
+a checksum of every array. The bytes depend only on the content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rankgrove.model.sense import table
 FORMAT = "rankgrove model"
 FORMAT_VERSION = 1
 _HEADER = "header.json"
-# What reading a damaged zip, header or array, or building a model from it, may raise.
+# The errors that a damaged zip, header or array may raise in reading, or in building the model.
 DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError,
@@ -75,7 +75,7 @@ def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndar
             if header.get("version", 0) > FORMAT_VERSION:
                 raise ModelFileError(
                     f"{target} was written by rankgrove {header.get('rankgrove')}, in a newer "
-                    "form than this version reads: upgrade rankgrove."
+                    "format than this version can read: upgrade rankgrove."
                 )
             arrays = {
                 name: _array(target, name, archive.read(f"{name}.npy"), checksum)
@@ -97,7 +97,7 @@ def said(error: BaseException) -> str:
 
 
 def needed(arrays: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, Any]:
-    """Return these arrays of a model file, to be replaced by values; refuse a file without one."""
+    """Return these arrays of a model file; refuse a file that lacks one of them."""
     values = {}
     for name in names:
         if name not in arrays:
@@ -107,14 +107,14 @@ def needed(arrays: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, 
 
 
 def _no_zip(path: Path) -> str:
-    """Return a text about a file that is not a zip: whether it is foreign, or a damaged model."""
+    """Return what is wrong with a file that is not a zip: a foreign file, or a damaged model."""
     with path.open("rb") as file:
         begin = file.read(4)
     if not begin:
         return "is empty."
     # A model begins with the mark of a zip, and ends with its directory.
     if begin == b"PK\x03\x04" or zipfile.is_zipfile(path):
-        return f"is damaged or cut short: {_REMEDY}"
+        return f"is damaged or truncated: {_REMEDY}"
     return "is not a rankgrove model."
 
 
@@ -131,7 +131,7 @@ def _array(path: Path, name: str, blob: bytes, checksum: str) -> np.ndarray:
         return _values(blob)
     except DAMAGE as error:
         raise ModelFileError(
-            f"{path} is damaged: the array {name!r} has a header that cannot be ({said(error)}). "
+            f"{path} is damaged: the array {name!r} has an impossible header ({said(error)}). "
             f"{_REMEDY[0].upper()}{_REMEDY[1:]}"
         ) from None
 
@@ -146,7 +146,7 @@ def _values(blob: bytes) -> np.ndarray:
         raise ValueError(f"values of the type {dtype} in the shape {shape}")
     n_bytes = math.prod(shape) * dtype.itemsize
     if n_bytes != len(blob) - file.tell():
-        raise ValueError(f"{len(blob) - file.tell():,} bytes, and its shape needs {n_bytes:,}")
+        raise ValueError(f"{len(blob) - file.tell():,} bytes, but its shape needs {n_bytes:,}")
     return np.ndarray(shape, dtype, blob, file.tell(), order="F" if by_column else "C").copy()
 
 

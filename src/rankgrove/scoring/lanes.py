@@ -4,8 +4,8 @@ A value is replaced by its bin, the number of the feature's thresholds below it,
 ``x > threshold[j]`` is ``bin > j``. Leaves are numbered from left to right, and a document is at
 the first leaf that it may still reach. All nodes of a tree are visited in their order, each by two
 comparisons of bytes and one selection for all lanes; there are no branches to predict and no bits
-to search. Where NaN goes depends on its bin alone: a feature whose nodes send NaN both ways has
-two columns of bins.
+to search. Where NaN goes depends only on its bin: a feature whose nodes send NaN both ways has two
+columns of bins.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LEVEL_ORDER = np.array([1, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15])
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """An ensemble in the form that lanes use.
+    """An ensemble compiled for lanes.
 
     Attributes
     ----------
     feature, missing, n_rows, table_ptr : for every column of bins, the feature, the bin of NaN, and
         the size and place of its table of thresholds
-    tables : the thresholds, by the type of the numbers that are compared with them
+    tables : the thresholds, by the type of the features that are compared with them
     column, test, turn : for every node, the column, the bin that must be exceeded, and its first
         leaf with the first one on the right; the nodes of TREES trees are interleaved
     row : for every tree of a group, its place in its chunk
@@ -94,7 +94,7 @@ class Lanes:
         )  # fmt: skip
 
     def enough(self, kept: list[np.ndarray], n_rows: int) -> np.ndarray:
-        """Return room for the bins of `n_rows` documents, twice: taken from `kept`, or new."""
+        """Return two buffers for the bins of `n_rows` documents, taken from `kept` or new."""
         needed = -(-n_rows // BLOCK) * BLOCK * self.feature.size
         try:
             bins = kept.pop()
@@ -145,7 +145,7 @@ class Room:
 
 
 def compile_lanes(ensemble: Ensemble) -> Lanes:
-    """Return an ensemble in the form that lanes use."""
+    """Compile an ensemble for lanes."""
     columns, column, test = _binned(ensemble)
     n_nodes, n_leaves = np.diff(ensemble.node_ptr), np.diff(ensemble.leaf_ptr)
     begin, right = (np.empty(ensemble.feature.size, np.int64) for _ in range(2))
@@ -191,8 +191,8 @@ def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     high = np.maximum.reduceat(ensemble.value, first)
     ends = np.minimum(np.arange(1, -(-first.size // CHUNK) + 1) * CHUNK, first.size)
 
-    def after(a_tree: np.ndarray) -> np.ndarray:
-        return np.append(np.cumsum(a_tree[::-1])[::-1], 0.0)[ends]
+    def after(per_tree: np.ndarray) -> np.ndarray:
+        return np.append(np.cumsum(per_tree[::-1])[::-1], 0.0)[ends]
 
     unit = float(np.finfo(np.float32 if ensemble.single else np.float64).eps)
     # for the smallest float32 numbers the rounding error is not relative
@@ -258,8 +258,8 @@ def _grouped(
     for first in range(0, n_nodes.size, CHUNK):
         sizes = n_nodes[first : first + CHUNK]
         by_size = np.argsort(-sizes, kind="stable")
-        for some in range(0, by_size.size, TREES):
-            members = by_size[some : some + TREES]
+        for start in range(0, by_size.size, TREES):
+            members = by_size[start : start + TREES]
             steps = int(sizes[members].max())
             block = np.full((steps, TREES), -1, np.int64)
             for k, tree in enumerate(members.tolist()):

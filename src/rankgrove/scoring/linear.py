@@ -25,7 +25,7 @@ def score_linear(
 ) -> np.ndarray:
     """Return one float64 score per row of float32 `features` (dense or CSR), for all rows or some.
 
-    If the model scales features by query, `features` must be scaled already.
+    If the model scales features by query, `features` must already be scaled.
     """
     chosen = np.arange(features.shape[0])
     if rows is not None:
@@ -101,8 +101,8 @@ def over_rows(
 ) -> None:
     """Call ``work(first, last)`` for pieces of rows of about `width` values each."""
     if n_rows:
-        few = 1 if n_rows * width < SERIAL_CELLS else n_threads
-        parallel.run_pieces(work, parallel.piece_bounds(np.arange(n_rows + 1), few), few)
+        n_used = 1 if n_rows * width < SERIAL_CELLS else n_threads
+        parallel.run_pieces(work, parallel.piece_bounds(np.arange(n_rows + 1), n_used), n_used)
 
 
 def filled(features: Matrix, rows: np.ndarray, fill: np.ndarray) -> Matrix:
@@ -121,7 +121,7 @@ def filled(features: Matrix, rows: np.ndarray, fill: np.ndarray) -> Matrix:
         where = np.nonzero(infinite)
         column = where[1][0] if values.ndim == 2 else part.indices[where[0][0]]
         raise DataError(
-            f"A linear model cannot take infinite values, and feature {column + 1} has "
+            f"A linear model cannot score infinite values, but feature {column + 1} has "
             f"{values[infinite][0]}. Replace them, or train with thresholds."
         )
     return part

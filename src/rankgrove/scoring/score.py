@@ -1,8 +1,8 @@
-"""Scoring by trees: which scorer, which rows, how many threads.
+"""Scoring by trees: the choice of scorer, rows and threads.
 
-There are two scorers that give the same bits: ``walk`` goes down every tree one document at a time,
-``lanes`` brings 64 documents at once down trees that were compiled into another form before. The
-choice follows from the number of documents and the size of the trees, by measured costs.
+Two scorers give the same bits: ``walk`` goes down every tree for one document at a time, ``lanes``
+scores 64 documents at a time with trees that were compiled into another form. The choice depends
+on the number of documents and the size of the trees, by measured costs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Costs:
 
 
 class _Known:
-    """What is known about an ensemble: its costs, and its compiled form once that has paid."""
+    """The cached costs of an ensemble, and its compiled form once that pays."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.costs = Costs(ensemble)
@@ -72,49 +72,49 @@ _knowing = threading.Lock()
 
 
 def known(ensemble: Ensemble) -> _Known:
-    """Return what is known about an ensemble; it is deleted with the ensemble, and never saved."""
+    """Return the cache of an ensemble, which is deleted with the ensemble and never saved."""
     with _knowing:
-        about = _known.get(ensemble)
-        if about is None:
-            about = _known[ensemble] = _Known(ensemble)
-        return about
+        cache = _known.get(ensemble)
+        if cache is None:
+            cache = _known[ensemble] = _Known(ensemble)
+        return cache
 
 
 def lanes_of(ensemble: Ensemble) -> Lanes:
-    """Return an ensemble in the form of ``lanes``, made once."""
+    """Return an ensemble compiled for ``lanes``; it is compiled only once."""
     from rankgrove.scoring.lanes import compile_lanes
 
-    about = known(ensemble)
-    with about.lock:
-        if about.lanes is None:
-            about.lanes = compile_lanes(ensemble)
-        return about.lanes
+    cache = known(ensemble)
+    with cache.lock:
+        if cache.lanes is None:
+            cache.lanes = compile_lanes(ensemble)
+        return cache.lanes
 
 
 def _narrow(ensemble: Ensemble) -> tuple[np.ndarray, Ensemble]:
-    """Return the features that trees test, and the ensemble for these alone, made once."""
-    about = known(ensemble)
-    with about.lock:
-        if about.narrow is None:
+    """Return the features that trees test, and the ensemble with only these (cached)."""
+    cache = known(ensemble)
+    with cache.lock:
+        if cache.narrow is None:
             used, feature = np.unique(ensemble.feature, return_inverse=True)
-            about.narrow = used, replace(ensemble, n_features=used.size, feature=feature)
-        return about.narrow
+            cache.narrow = used, replace(ensemble, n_features=used.size, feature=feature)
+        return cache.narrow
 
 
 def choose(ensemble: Ensemble, n_rows: int) -> Walk | Lanes:
     """Return the faster scorer for `n_rows` documents.
 
-    An ensemble is compiled for lanes once walking has taken more time than compiling would. So it
-    is never compiled for a few documents, and a service that keeps scoring has it soon.
+    An ensemble is compiled for lanes once walking has taken more time than compiling would take.
+    So it is never compiled for a few documents, but soon in a service that keeps scoring.
     """
     from rankgrove.scoring.walk import Walk
 
-    about = known(ensemble)
-    if n_rows < about.costs.least:
+    cache = known(ensemble)
+    if n_rows < cache.costs.least:
         return Walk(ensemble)
-    if about.lanes is None:
-        about.walked += n_rows * about.costs.walk
-        if about.walked < about.costs.build:
+    if cache.lanes is None:
+        cache.walked += n_rows * cache.costs.walk
+        if cache.walked < cache.costs.build:
             return Walk(ensemble)
     return lanes_of(ensemble)
 
@@ -130,7 +130,7 @@ def score(
     """Return one float64 score per row of `features` (dense or CSR), for all rows or some.
 
     Values are compared as float32, or as float64 if the ensemble has float64 thresholds and the
-    features are float64. `start` are scores to which the trees are added: those of a submodel. If
+    features are float64. The trees are added to the scores `start`, those of a submodel. If
     the ensemble has several columns, the result is of shape (columns, rows). `scorer` is
     ``"walk"`` or ``"lanes"``; None takes the faster one.
     """
@@ -188,16 +188,16 @@ def _add_sparse(
     scores: np.ndarray,
 ) -> None:
     for first in range(0, scores.shape[1], _SPARSE_ROWS_AT_ONCE):
-        some = slice(first, first + _SPARSE_ROWS_AT_ONCE)
-        part = features[rows[some] if rows.size else some].toarray()
-        part_scores = scores[:, some].copy()
+        block = slice(first, first + _SPARSE_ROWS_AT_ONCE)
+        part = features[rows[block] if rows.size else block].toarray()
+        part_scores = scores[:, block].copy()
         _add(ensemble, by, plain(part), EVERY_ROW, n_threads, part_scores)
-        scores[:, some] = part_scores
+        scores[:, block] = part_scores
 
 
 def _add(
     ensemble: Ensemble,
-    by: Any,  # Walk or Lanes, each with buffers of its own kind
+    by: Any,  # Walk or Lanes, each with its own kind of buffers
     features: np.ndarray,
     rows: np.ndarray,
     n_threads: int | None,
@@ -205,12 +205,12 @@ def _add(
 ) -> None:
     n_rows = scores.shape[1]
     costs = known(ensemble).costs
-    few = parallel.thread_count(n_threads)
-    if few == 1 or n_rows * min(costs.walk, costs.lanes) < _SERIAL:
+    n_used = parallel.thread_count(n_threads)
+    if n_used == 1 or n_rows * min(costs.walk, costs.lanes) < _SERIAL:
         by.add(features, rows, 0, n_rows, by.room(features.dtype), scores)
         return
     n_blocks = -(-n_rows // 128)  # whole blocks: only the last one has empty lanes
-    bounds = np.minimum(128 * parallel.piece_bounds(np.arange(n_blocks + 1), few), n_rows)
+    bounds = np.minimum(128 * parallel.piece_bounds(np.arange(n_blocks + 1), n_used), n_rows)
     rooms: list[Any] = []  # one per thread; pop and append are atomic
 
     def work(first: int, last: int) -> None:
@@ -221,4 +221,4 @@ def _add(
         by.add(features, rows, first, last, room, scores)
         rooms.append(room)
 
-    parallel.run_pieces(work, bounds, few)
+    parallel.run_pieces(work, bounds, n_used)

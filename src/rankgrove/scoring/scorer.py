@@ -24,7 +24,7 @@ class Top(NamedTuple):
 
     Attributes
     ----------
-    rows : the documents, the best first; of equal scores, the one with the lower row first
+    rows : the documents, the best first; of equal scores, the lower row first
     scores : their scores, the same as if all documents were scored
     saved : the share of (document, tree) pairs that were not evaluated
     """
@@ -38,9 +38,8 @@ class Scorer:
     """A model ready to score queries of tens to thousands of documents.
 
     It compiles the model at once, keeps its buffers, and works on the calling thread. Several
-    threads may share a scorer: each has its own buffers while it scores.
-
-    Made by ``model.scorer()``.
+    threads may share a scorer: each has its own buffers while it scores. ``model.scorer()`` makes
+    one.
     """
 
     def __init__(self, ensemble: Ensemble) -> None:
@@ -59,7 +58,7 @@ class Scorer:
         self._bounds: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         if ensemble.n_columns != 1:
             raise DataError(
-                f"A Scorer gives one score a document; these trees give {ensemble.n_columns}."
+                f"A Scorer gives one score per document; these trees give {ensemble.n_columns}."
             )
 
     def __repr__(self) -> str:
@@ -94,8 +93,8 @@ class Scorer:
     def top(self, X: ArrayLike, k: int) -> Top:
         """Return the first `k` documents of a ranking by score, with their exact scores.
 
-        Documents that the remaining trees cannot bring among the first `k` any more are left out.
-        The result is the same as by scoring all documents and a stable sort.
+        Documents are left out once the remaining trees cannot bring them among the first `k`. The
+        result is the same as that of scoring all documents and sorting them stably.
         """
         check_integer("k", "Scorer.top", k, low=1)
         features = self._checked(X)
@@ -132,7 +131,7 @@ class Scorer:
         if features.ndim != 2:
             got = f"an array of shape {features.shape}" if features.ndim else type(X).__name__
             raise DataError(
-                "A Scorer takes an array of features, a row a document, such as data.X of a query. "
+                "A Scorer takes an array of features, one row per document, such as data.X. "
                 f"Got {got}."
             )
         check_features(self._ensemble, features)
