@@ -43,7 +43,7 @@ def test_compressed_data(folder, words):
 
 def test_a_compressed_model(folder):
     _, told = run_here("evaluate", "data.txt.gz", "-s", "packed.rg", cwd=folder, status=2)
-    assert "it is compressed. Unpack it first: gunzip" in told
+    assert "it is compressed. Decompress it first: gunzip" in told
 
 
 def test_compressed_data_is_no_model(folder):

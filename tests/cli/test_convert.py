@@ -90,7 +90,7 @@ def test_converting_as_a_user_does(folder):
     assert (out, complaints) == ("written to web.rg\n", "")
     words = "convert web.rg web.json --to elasticsearch --features names.txt --name ranker"
     _, complaints = run(*words.split(), cwd=folder, status=2)
-    assert "takes 0 for a missing value" in complaints
+    assert "treats a missing value as 0" in complaints
     assert not (folder / "web.json").exists()
     _, complaints = run_apart(*words.split(), "--missing", "zero", cwd=folder)
     assert "web.json: All scores are higher by" in complaints
@@ -159,7 +159,7 @@ def test_a_dump_of_xgboost_is_converted(folder):
     assert "--features names.txt" in complaints
     words = "convert dump.json dump.rg --features names.txt"
     _, complaints = run_apart(*words.split(), cwd=folder)
-    assert "does not hold the base score" in complaints
+    assert "does not have the base score" in complaints
     _, complaints = run_apart(*words.split(), "--base-score", "0.5", cwd=folder)
     assert "base score" not in complaints
     assert rg.load(folder / "dump.rg").ensemble_.base == 0.5

@@ -185,7 +185,7 @@ def test_hostile_files(content, tmp_path):
 def test_files_that_are_written_but_not_read_say_so(tmp_path):
     trees = random_ensemble(1)
     (tmp_path / "model").write_bytes(encode(trees, "elasticsearch", LABELS, zero=True)[0])
-    with pytest.raises(rg.ModelFileError, match=r"written, not read.*text of its 'definition'"):
+    with pytest.raises(rg.ModelFileError, match=r"written but not read.*text of its 'definition'"):
         rg.load(tmp_path / "model")
 
 

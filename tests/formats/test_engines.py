@@ -121,8 +121,8 @@ def test_a_ranklib_model_with_weights(tmp_path):
             "<ensemble><tree><split><feature>0</feature></split></tree></ensemble>",
             "'feature' must be a whole number",
         ),
-        ("<ensemble><feature>1</feature></ensemble>", "<feature> cannot stand in <ensemble>"),
-        ("<ensemble><tree>", "damaged or cut short"),
+        ("<ensemble><feature>1</feature></ensemble>", "<feature> cannot be in <ensemble>"),
+        ("<ensemble><tree>", "damaged or truncated"),
     ],
 )
 def test_what_ranklib_cannot_have_meant(text, message, tmp_path):
@@ -180,7 +180,7 @@ def test_a_solr_model_that_others_wrote(tmp_path, caplog):
         rg.load(path)
     document["class"] = "org.apache.solr.ltr.model.LinearModel"
     path.write_text(json.dumps(document))
-    with pytest.raises(ModelFileError, match=r"it is Solr's LinearModel; of Solr's models"):
+    with pytest.raises(ModelFileError, match=r"it is Solr's LinearModel; only Solr's"):
         rg.load(path)
 
 
@@ -262,7 +262,7 @@ def test_the_shift_is_the_least_score_that_is_possible():
 @pytest.mark.parametrize("to", ["ranklib", "solr", "elasticsearch"])
 def test_missing_values_that_are_not_zero_are_not_lost_unasked(to):
     trees = random_ensemble(5, 4, 8)
-    with pytest.raises(ParameterError, match=r"takes 0 for a missing value, and \d+ splits of"):
+    with pytest.raises(ParameterError, match=r"treats a missing value as 0, but \d+ splits of"):
         encode(trees, to, LABELS)
     agreeing = replace(trees, missing_left=trees.threshold >= 0)
     assert encode(agreeing, to, LABELS)[0] == encode(trees, to, LABELS, zero=True)[0]
@@ -271,7 +271,7 @@ def test_missing_values_that_are_not_zero_are_not_lost_unasked(to):
 @pytest.mark.parametrize("to", ["ranklib", "solr", "elasticsearch", "python", "c"])
 def test_several_scores_a_row_are_refused(to):
     trees = random_ensemble(5, 4, 8, n_columns=3)
-    with pytest.raises(ParameterError, match=r"3 scores a row.*to='lightgbm', to='xgboost' or"):
+    with pytest.raises(ParameterError, match=r"3 scores per row.*to='lightgbm', to='xgboost' or"):
         encode(trees, to, LABELS)
 
 

@@ -131,7 +131,7 @@ def test_statistics_and_names_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("params", "dataset", "message"),
     [
-        (KINDS["lambdarank"], {"categorical_feature": [4]}, "categorical split.*column of its own"),
+        (KINDS["lambdarank"], {"categorical_feature": [4]}, "categorical split.*column per"),
         (
             {"objective": "regression", "linear_tree": True},
             {},

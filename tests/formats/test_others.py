@@ -164,7 +164,7 @@ def test_linear_models_and_nets_for_solr(model):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     assert any("no intercept" in note for note in notes) == bool(intercept)
     if model is not MODELS[1]:
-        with pytest.raises(ParameterError, match="takes the mean of"):
+        with pytest.raises(ParameterError, match="uses the mean of"):
             encode(model, "solr", LABELS)
 
 
@@ -174,15 +174,15 @@ def test_linear_models_for_elasticsearch():
     found = mirrored.elasticsearch(written.decode(), NAMES, ROWS)
     np.testing.assert_allclose(found, scores_of(model, np.nan_to_num(ROWS)), rtol=1e-5, atol=1e-5)
     assert "refuses scores below 0" in notes[0]
-    with pytest.raises(ParameterError, match="shift is for them"):
+    with pytest.raises(ParameterError, match="shift is only for trees"):
         encode(model, "elasticsearch", LABELS, shift=True)
 
 
 @pytest.mark.parametrize("to", ["lightgbm", "xgboost", "ranklib", "python", "c"])
 def test_what_holds_trees_alone(to):
-    with pytest.raises(ParameterError, match=r"takes no linear models.*to='solr', to='elastic"):
+    with pytest.raises(ParameterError, match=r"cannot hold linear models.*to='solr', to='elastic"):
         encode(linear(), to, LABELS)
-    with pytest.raises(ParameterError, match=r"takes no nets.*to='solr' or to='onnx'"):
+    with pytest.raises(ParameterError, match=r"cannot hold nets.*to='solr' or to='onnx'"):
         encode(net(), to, LABELS)
 
 

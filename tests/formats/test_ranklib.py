@@ -146,12 +146,12 @@ def test_quickranks_trees_are_float64(tmp_path):
         ("Coordinate Ascent", "0:1.0", "'feature' must be a whole number in 1"),
         ("AdaRank", "1:2:3", "no line of 'feature:weight'"),
         ("AdaRank", "1:nan", "a weight is 'nan'"),
-        ("AdaRank", "1:x", "is damaged: 'x' stands where a number should"),
+        ("AdaRank", "1:x", "is damaged: 'x' is not a number"),
         ("Linear Regression", "99999999999:1", "must be a whole number"),
         ("RankBoost", "1:2", "no line of 'feature:threshold:weight'"),
-        ("RankBoost", "1:nan:1", "no number"),
+        ("RankBoost", "1:nan:1", "not a number"),
         ("Random Forests", "", "without trees"),
-        ("Random Forests", "<ensemble><tree>", "cut short: it cannot be read from line"),
+        ("Random Forests", "<ensemble><tree>", "truncated: it cannot be read beyond line"),
     ],
 )
 def test_damaged_ones_are_refused(kind, body, message, tmp_path):

@@ -189,7 +189,7 @@ def test_base_scores_of_0_and_1_are_xgboosts(objective):
         found = walked(xgboost.read_document(document).ensemble, X.astype(np.float32))[0]
         np.testing.assert_array_equal(found, expected)
     document["learner"]["learner_model_param"]["base_score"] = "2"
-    with pytest.raises(rg.ModelFileError, match="no probability"):
+    with pytest.raises(rg.ModelFileError, match="not a probability"):
         xgboost.read_document(document)
 
 
@@ -212,7 +212,7 @@ def test_a_dump_is_read(form, tmp_path, caplog):
     assert not caplog.records
     np.testing.assert_array_equal(model.predict(X), expected)
     without = rg.load(path)
-    assert "does not hold the base score" in caplog.text
+    assert "does not have the base score" in caplog.text
     np.testing.assert_allclose(without.predict(X), expected - base, rtol=1e-5, atol=1e-5)
     assert np.isfinite(model.ensemble_.node_weight).all() == (form == "with_stats")
     booster.save_model(tmp_path / "whole.json")

@@ -73,7 +73,7 @@ def test_classes(train, test, tmp_path):
     np.testing.assert_allclose(
         rg.load(tmp_path / "m.txt").predict(test), model.predict(test), rtol=1e-9
     )
-    with pytest.raises(rg.ParameterError, match="scores a row, one a class"):
+    with pytest.raises(rg.ParameterError, match="scores per row, one per class"):
         rg.convert(model, tmp_path / "m.c")
     ordinal = rg.McRank("ordinal", **SMALL).fit(train)
     with pytest.raises(rg.ParameterError, match=r"form='classes'.*rg\.MART"):
@@ -122,7 +122,7 @@ def test_what_no_format_can_hold(train, test, boosted, tmp_path):
     stack = rg.StackedRanker([boosted, net], n_epochs=1).fit(train)
     with pytest.raises(rg.ParameterError, match=r"StackedRanker is a net of.*CombinedRanker"):
         rg.convert(stack, tmp_path / "m.txt")
-    with pytest.raises(rg.ParameterError, match=r"takes no nets"):
+    with pytest.raises(rg.ParameterError, match=r"cannot hold nets"):
         rg.convert(net, tmp_path / "m.txt")
     assert list(tmp_path.iterdir()) == []
 
@@ -202,7 +202,7 @@ def test_what_never_saw_a_missing_value_needs_no_word_on_it(family, train, tmp_p
         ranker.save(tmp_path / "m.rg")
         model = rg.load(tmp_path / "m.rg")
         if hole:
-            with pytest.raises(rg.ParameterError, match="takes 0 for a missing value"):
+            with pytest.raises(rg.ParameterError, match="treats a missing value as 0"):
                 rg.convert(model, tmp_path / "m.json", to="solr")
             continue
         rg.convert(model, tmp_path / "m.json", to="solr")
@@ -215,7 +215,7 @@ def test_what_never_saw_a_missing_value_needs_no_word_on_it(family, train, tmp_p
             rg.convert(onward, tmp_path / "m.json", to="elasticsearch")
             model.saw_missing_ = None  # as a file of before
             model.save(tmp_path / "old.rg")
-            with pytest.raises(rg.ParameterError, match="takes 0 for a missing value"):
+            with pytest.raises(rg.ParameterError, match="treats a missing value as 0"):
                 rg.convert(tmp_path / "old.rg", tmp_path / "m.json", to="solr")
 
 

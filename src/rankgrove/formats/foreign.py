@@ -15,7 +15,7 @@ from rankgrove.model.tree import Tree
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-MOST_FEATURES = 1 << 24  # a higher number is taken for damage
+MOST_FEATURES = 1 << 24  # a higher number means that the file is damaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Foreign:
         as many as its trees use
     averaged : for a random forest, how its scores are computed; the ensemble is then its ``flat()``
     absent : the value of a feature that a row does not mention, ``"zero"`` or ``"missing"``
-    notes : what differs from the library, or is not known
+    notes : differences from the library, and things that the file does not say
     """
 
     ensemble: Ensemble
@@ -87,20 +87,20 @@ class Foreign:
     notes: tuple[str, ...] = ()
 
 
-ABSENT = "rankgrove_absent"  # the field for it in files of other libraries' formats written here
+ABSENT = "rankgrove_absent"  # its field in files that are written here for other libraries
 
 
 def absent_of(said: Any, saw_missing: bool) -> str:
-    """Return the value of absent features: as `said` in a file written here, or as in training."""
+    """Return the value of absent features: `said`, the field ABSENT, or else as in training."""
     if said in ("zero", "missing"):
         return str(said)
     return "missing" if saw_missing else "zero"
 
 
 def learned_directions(ensemble: Ensemble) -> bool:
-    """Return whether missing values go to both sides, as in XGBoost if training data had any.
+    """Return whether missing values go to both sides, as in XGBoost if training data had some.
 
-    Otherwise all go to the same side: right by ``hist`` and ``approx``, left by ``exact``.
+    Otherwise they all go to the same side: right by ``hist`` and ``approx``, left by ``exact``.
     """
     return bool(ensemble.missing_left.any() and not ensemble.missing_left.all())
 
@@ -112,7 +112,7 @@ def inside(document: Any, *keys: str) -> Any:
     """Return the value under some nested keys."""
     for key in keys:
         if not isinstance(document, Mapping) or key not in document:
-            raise ModelFileError(f"it lacks {key!r}: it is damaged, or of another kind.")
+            raise ModelFileError(f"it lacks {key!r}: it is damaged, or another kind of file.")
         document = document[key]
     return document
 
@@ -158,8 +158,8 @@ def names_or_none(
         return None
     if len(listed) != n_features:
         raise ModelFileError(
-            f"it names {len(listed)} of {n_features} features: names were lost, or the number of "
-            "features is damaged. Name all of them or none."
+            f"it has names for {len(listed)} of {n_features} features: names were lost, or the "
+            "number of features is damaged. Name all of them or none."
         )
     if plain and listed == [plain.format(j) for j in range(n_features)]:
         return None
@@ -216,7 +216,7 @@ def make_tree(
 
 
 def _counts(values: Numbers) -> np.ndarray:
-    """Return numbers of rows; impossible ones count as unknown."""
+    """Return numbers of rows; impossible numbers become unknown."""
     numbers = np.array(values, np.float64)
     return np.where((numbers >= 0) & (numbers < 2.0**53), numbers, -1.0).astype(np.int64)
 

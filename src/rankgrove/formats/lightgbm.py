@@ -40,10 +40,7 @@ from rankgrove.formats.zero_missing import room_for, without_zero_rule
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
-CATEGORICAL, DEFAULT_LEFT = (
-    1,
-    2,
-)  # bits of the decision_type of a split; the missing type follows them
+CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing type follows
 MISSING = ("None", "Zero", "NaN")
 MOST_COLUMNS = 1 << 16
 PLAIN = "Column_{}"  # the name of a feature that has none
@@ -61,7 +58,7 @@ def read_text(text: str) -> Foreign:
     if not head.strip():
         raise ModelFileError(
             "it begins with a tree: the lines before it ('tree', 'version=' and so on to "
-            "'tree_sizes=') are missing. Take the whole file that save_model writes."
+            "'tree_sizes=') are missing. Use the whole file that save_model writes."
         )
     header = _lines(head)
     _check_number(header, len(parts), trees_end is not None)
@@ -80,13 +77,13 @@ def _check_number(header: Mapping[str, str], n_trees: int, has_end: bool) -> Non
     if not has_end:
         raise ModelFileError(
             f"it ends within or after tree {max(0, n_trees - 1):,}{of_all}, without the line 'end "
-            "of trees': what follows was lost. Save or copy the model again; of one that was cut "
-            "by hand, end the last whole tree by that line and remove the line tree_sizes=."
+            "of trees': the rest was lost. Save or copy the model again; if you cut it by hand, "
+            "add that line after the last whole tree and remove the line tree_sizes=."
         )
     if listed is not None and listed != n_trees:
         raise ModelFileError(
-            f"it has {n_trees:,} trees{of_all}: trees were removed or added by hand. Take the "
-            f"whole model; or, to have these {n_trees:,} trees as they are, remove the line "
+            f"it has {n_trees:,} trees{of_all}: trees were removed or added by hand. Use the "
+            f"whole model; or, to use these {n_trees:,} trees as they are, remove the line "
             "tree_sizes=. (booster.save_model(path, num_iteration=...) writes the first trees.)"
         )
 
@@ -164,7 +161,7 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
     if np.any(kind & CATEGORICAL):
         _refuse_categories(number)
     if np.any(kind < 0) or np.any(kind >> 2 > 2):
-        raise ModelFileError(f"tree {number} has a 'decision_type' that is not known here.")
+        raise ModelFileError(f"tree {number} has an unknown 'decision_type'.")
     default_left, missing = (kind & DEFAULT_LEFT) != 0, kind >> 2
     rate = float(lines.get("shrinkage", 1.0)) or 1.0
     tree = make_tree(
@@ -196,7 +193,7 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
     while todo:
         node, place = todo.pop()
         if not isinstance(node, Mapping):
-            raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
+            raise ModelFileError(f"tree {number} has a node that is not an object: it is damaged.")
         if "leaf_value" in node:
             if "leaf_coeff" in node:
                 _refuse_linear(number)
@@ -240,8 +237,8 @@ def _features(numbers: np.ndarray) -> np.ndarray:
 
 def _refuse_categories(number: int) -> None:
     raise ModelFileError(
-        f"tree {number} has a categorical split, a set of categories in place of a threshold, "
-        "which cannot be read. Train it with a column of its own for every category, and without "
+        f"tree {number} has a categorical split (a set of categories instead of a threshold), "
+        "which cannot be read. Train it with one column per category, and without "
         "categorical_feature."
     )
 

@@ -3,8 +3,8 @@
 Lines that begin with ``##`` come first. Features count from 1 and are float32; a missing value
 counts as 0.
 
-- LambdaMART, MART: XML. A value goes left if x <= threshold. The sum is float32, to which every
-  tree adds its weight times its output; the product is not rounded first.
+- LambdaMART, MART: XML. A value goes left if x <= threshold. Every tree adds its weight times its
+  output to a float32 sum; the product is not rounded first.
 - Random Forests: several such ensembles; their sums are added in float64 and divided by their
   number.
 - Coordinate Ascent, AdaRank, Linear Regression: a line of ``feature:weight``, added in float64 in
@@ -40,8 +40,8 @@ TREES = ("LambdaMART", "MART")
 WEIGHTS = ("Coordinate Ascent", "AdaRank", "Linear Regression")
 FOREST, STUMPS = "Random Forests", "RankBoost"
 NETS = ("RankNet", "LambdaRank", "ListNet")
-MOST_WEIGHTS = 1 << 20  # of a linear model; a higher number is taken for damage
-# The elements that an element may contain.
+MOST_WEIGHTS = 1 << 20  # of a linear model; a higher number means that the file is damaged
+# Element -> the elements that may contain it.
 _INSIDE = {
     "bags": ("",),
     "ranker": ("",),
@@ -78,17 +78,15 @@ def read_text(text: str) -> Foreign | ForeignWeights:
     if kind == FOREST:
         return _forest(body)
     if kind and kind not in TREES:
-        why = "a net, which is not read" if kind in NETS else "not known here"
+        why = "a net, which cannot be read" if kind in NETS else "which is unknown"
         raise ModelFileError(
-            f"it is RankLib's {kind!r}, {why}. Of RankLib's models "
-            f"{', '.join((*TREES, FOREST, *WEIGHTS))} and {STUMPS} are read."
+            f"it is RankLib's {kind!r}, {why}. RankLib's models that can be read are "
+            f"{', '.join((*TREES, FOREST, *WEIGHTS))} and {STUMPS}."
         )
     parser = _Parser()
     ensembles = parser.parse(body)
     if len(ensembles) != 1:
-        raise ModelFileError(
-            f"it has {len(ensembles)} <ensemble>, where one is due: it is damaged."
-        )
+        raise ModelFileError(f"it has {len(ensembles)} <ensemble> instead of one: it is damaged.")
     (trees,) = ensembles
     return Foreign(
         _ensemble(trees, single=not parser.wide),
@@ -121,7 +119,7 @@ def _terms(body: str, kind: str, n_parts: int) -> list[list[str]]:
     terms = [word.split(":") for word in (line[0] if line[1] else line[2]).split()]
     if not terms or any(len(term) != n_parts for term in terms):
         form = "feature:threshold:weight" if n_parts == 3 else "feature:weight"
-        raise ModelFileError(f"it has no line of {form!r} as {kind} has: it is damaged.")
+        raise ModelFileError(f"it has no line of {form!r}, as {kind} models have: it is damaged.")
     return terms
 
 
@@ -198,8 +196,8 @@ class _Parser:
             parser.Parse(text.encode(), True)
         except expat.ExpatError as error:
             raise ModelFileError(
-                f"its XML is damaged or cut short: it cannot be read from line {error.lineno}, "
-                f"column {error.offset + 1} on."
+                f"its XML is damaged or truncated: it cannot be read beyond line {error.lineno}, "
+                f"column {error.offset + 1}."
             ) from None
         return self.ensembles
 
@@ -210,12 +208,12 @@ class _Parser:
             return
         if above and above.name == "ranker" and name not in ("info", "ensemble"):
             raise ModelFileError(
-                f"it is QuickRank's {self.kind or 'model'} with <{name}>; of QuickRank's models "
-                "those that are one <ensemble> of trees are read (MART, LAMBDAMART, DART, ...)."
+                f"it is QuickRank's {self.kind or 'model'} with <{name}>; only QuickRank's models "
+                "that are one <ensemble> of trees can be read (MART, LAMBDAMART, DART, ...)."
             )
         if name not in _INSIDE or (above.name if above else "") not in _INSIDE[name]:
             where = f"in <{above.name}>" if above else "first"
-            raise ModelFileError(f"<{name}> cannot stand {where}: it is damaged, or not RankLib's.")
+            raise ModelFileError(f"<{name}> cannot be {where}: it is damaged, or not RankLib's.")
         if name == "ranker":
             self.wide = True
         elif name == "ensemble":
@@ -254,28 +252,28 @@ class _Parser:
             self.open[-1].text.append(text)
 
     def end(self, name: str) -> None:
-        done = self.open.pop()
-        text = "".join(done.text).strip()
-        if any(element.name == "info" for element in self.open):
+        element = self.open.pop()
+        text = "".join(element.text).strip()
+        if any(outer.name == "info" for outer in self.open):
             self.kind = text if name == "type" else self.kind
         elif name == "feature":
             self.open[-1].values[name] = whole_number(text, "feature", 1, MOST_FEATURES)
         elif name in ("threshold", "output"):
             self.open[-1].values[name] = self._number(text)
-        elif name == "split" and done.node is None:
-            if set(done.values) != {"output"}:
+        elif name == "split" and element.node is None:
+            if set(element.values) != {"output"}:
                 raise ModelFileError("a split has neither children nor an output: it is damaged.")
-            self.parts.leaf(done.place, self.weight * done.values["output"])
-        elif name == "split" and (done.n_children != 2 or "output" in done.values):
+            self.parts.leaf(element.place, self.weight * element.values["output"])
+        elif name == "split" and (element.n_children != 2 or "output" in element.values):
             raise ModelFileError("a split must have two children: it is damaged.")
         elif name == "tree":
-            if done.n_children != 1:
+            if element.n_children != 1:
                 raise ModelFileError("a tree has no root: it is damaged.")
             self.ensembles[-1].append(self.parts.tree(np.float32))
 
 
 def _refuse_doctype(*_: Any) -> None:
-    raise ModelFileError("it has a document type, which no RankLib model has: it is not read.")
+    raise ModelFileError("it has a document type, which no RankLib model has: it cannot be read.")
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -284,7 +282,7 @@ def _refuse_doctype(*_: Any) -> None:
 def write_text(ensemble: Ensemble) -> str:
     """Return the text of a LambdaMART model that RankLib loads.
 
-    Missing values go where 0 goes, also if the ensemble sends them elsewhere. Thresholds and
+    Missing values go where 0 goes, even if the ensemble sends them elsewhere. Thresholds and
     outputs are float32; the base is a tree with a single leaf.
     """
     single = ensemble.for_float32()

@@ -16,31 +16,31 @@ from rankgrove.files import told_errors, why
 from rankgrove.formats.foreign import Foreign, ForeignWeights
 
 HEAD = 4096  # bytes by which a file is recognised
-# What a damaged document may raise in a reader, besides ModelFileError.
+# The errors that a damaged document may raise in a reader, besides ModelFileError.
 _DAMAGE = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
     UnicodeError, ValueError,
 )  # fmt: skip
 DUMP = "xgboost dump"
-# Files that are recognised by their content, but not read: what they are, and what to do.
+# Files that are recognised by their content but cannot be read -> what they are, and the remedy.
 _NAMED = {
-    "xgboost binary": "it is of XGBoost's old binary format, which is not read (XGBoost 3.1 and "
-    "later do not read it either). With an XGBoost up to 3.0, xgboost.Booster(model_file=path)"
-    ".save_model('model.json') writes one that is.",
-    "xgboost text": "it is XGBoost's dump as text, which is not read. Take what "
-    "booster.save_model('model.json') writes, or dump_model(path, dump_format='json').",
-    "pickle": "it is a Python pickle, which is never read: loading one runs what is in it. Save "
+    "xgboost binary": "it is in XGBoost's old binary format, which cannot be read (XGBoost 3.1 and "
+    "later cannot read it either). Convert it with XGBoost 3.0 or older: "
+    "xgboost.Booster(model_file=path).save_model('model.json').",
+    "xgboost text": "it is XGBoost's dump as text, which cannot be read. Use "
+    "booster.save_model('model.json'), or dump_model(path, dump_format='json').",
+    "pickle": "it is a Python pickle, which is never read: loading one runs the code in it. Save "
     "the model in its library's own format: save_model of LightGBM and XGBoost.",
-    "lfs": "it is a pointer of Git LFS, not the file itself. Get that by: git lfs pull.",
-    "gzip": "it is compressed. Unpack it first: gunzip.",
+    "lfs": "it is a Git LFS pointer, not the file itself. Get the file with: git lfs pull.",
+    "gzip": "it is compressed. Decompress it first: gunzip.",
 }
 
 
 def kind_of(path: str | Path) -> str | None:
     """Return the kind of model in a file: ``"rankgrove"``, the name of a reader, or None.
 
-    A compressed model is ``"gzip"``, which is refused; other compressed files, such as data, are
-    not models.
+    A compressed model is ``"gzip"``, which is refused; other compressed files, such as data, give
+    None.
     """
     with told_errors(path, kind=ModelFileError), Path(path).open("rb") as file:
         head = file.read(HEAD)
@@ -74,7 +74,7 @@ def _kind_of_head(head: bytes) -> str | None:
 
 
 def _named(head: bytes, begin: bytes) -> str | None:
-    """Return which of the kinds that are not read a file is."""
+    """Return the kind of a file that is recognised but cannot be read, or None."""
     if re.search(rb"[\4-\10]\0{7}(gbtree|gblinear|dart)", head) or head.startswith(b"bs64\t"):
         return "xgboost binary"
     if re.match(rb"booster(\[0\])?:\s", begin):
@@ -103,9 +103,9 @@ def read_foreign(
     features: Sequence[str] | None = None,
     base_score: float | None = None,
 ) -> Foreign | ForeignWeights:
-    """Read a model of another library; `kind` is what :func:`kind_of` says.
+    """Read a model of another library; `kind` is the result of :func:`kind_of`.
 
-    `features` and `base_score` are missing from a dump of XGBoost, and given by the caller.
+    `features` and `base_score` are for a dump of XGBoost, which lacks them.
     """
     target = Path(path)
     try:
@@ -127,7 +127,7 @@ def _read(
     features: Sequence[str] | None = None,
     base_score: float | None = None,
 ) -> Foreign | ForeignWeights:
-    with np.errstate(all="ignore"):  # numbers out of bounds are found in the result
+    with np.errstate(all="ignore"):  # numbers out of bounds are refused in the result
         if kind == DUMP:
             from rankgrove.formats.xgboost_dump import read_dump
 
@@ -161,22 +161,22 @@ def read_object(model: Any) -> Foreign | ForeignWeights | None:
 def _what(error: Exception) -> str:
     """Return a message about a document on which a reader failed."""
     if isinstance(error, json.JSONDecodeError):
-        return f"its JSON breaks off or is wrong at line {error.lineno}, column {error.colno}"
+        return f"its JSON ends or is wrong at line {error.lineno}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
         return f"it is not UTF-8 text from byte {error.start:,} on"
     if isinstance(error, RecursionError):
         return "it is nested deeper than any model"
     if isinstance(error, MemoryError):
-        return "a number in it asks for more memory than there is"
+        return "a number in it requires more memory than this machine has"
     no_number = re.match(
         r"could not convert string to float: (.+)|invalid literal.*: (.+)", str(error)
     )
     if no_number:
         shown = no_number[1] or no_number[2]
-        return f"{shown[:80]} stands where a number should"
+        return f"{shown[:80]} is not a number"
     if isinstance(error, ValueError | ArithmeticError):
         return str(error)[:200].rstrip(".")
-    return "a value is lacking or of another type than models have"
+    return "a value is missing or has the wrong type"
 
 
 def _text(data: bytes) -> str:
@@ -199,9 +199,9 @@ def _json(data: bytes) -> Foreign:
         return solr.read_document(document)
     if "model" in document:
         raise ModelFileError(
-            "it seems to be a model for Elasticsearch, which is written, not read. Convert the "
-            "model that it was made from; or save the text of its 'definition', which is a model "
-            "of XGBoost (a dump) or of RankLib, as a file of its own."
+            "it seems to be a model for Elasticsearch, which can be written but not read. Convert "
+            "the model that it was made from; or save the text of its 'definition', which is a "
+            "model of XGBoost (a dump) or of RankLib, to another file."
         )
     raise ModelFileError(
         "it is JSON, but neither XGBoost's (Booster.save_model, dump_model), nor LightGBM's "

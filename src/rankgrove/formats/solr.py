@@ -1,8 +1,8 @@
 """Solr's model store as JSON: writes trees, linear models and nets, reads trees.
 
-A value goes left if x <= t + 1e-6, computed in float32; so the threshold that is written is one
-whose sum with 1e-6 is ours. A feature that a document lacks is 0. Weights, values, their products
-and the sum are float32.
+A value goes left if x <= t + 1e-6, computed in float32; so the threshold t that is written is one
+whose sum with 1e-6 is the model's. A feature that a document lacks is 0. Weights, values, their
+products and the sum are float32.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ TREES = "MultipleAdditiveTreesModel"
 def read_document(document: Any) -> Foreign:
     """Read a MultipleAdditiveTreesModel.
 
-    Features that are all called f1, f2, ..., as in files written here of models without names, are
-    taken by their numbers; others are the columns, in the order of the list.
+    If all features are called f1, f2, ..., as in files that are written here for models without
+    names, the numbers are the columns; otherwise the columns are in the order of the list.
     """
     kind = str(inside(document, "class")).rpartition(".")[2]
     if kind != TREES:
         raise ModelFileError(
-            f"it is Solr's {kind}; of Solr's models {TREES} is read. Load the model that it was "
+            f"it is Solr's {kind}; only Solr's {TREES} can be read. Load the model that it was "
             "made from."
         )
     names = []
@@ -55,8 +55,8 @@ def read_document(document: Any) -> Foreign:
         norm = feature.get("norm")
         if norm and "IdentityNormalizer" not in str(inside(norm, "class")):
             raise ModelFileError(
-                f"its feature {names[-1]!r} is normalised by Solr, which is not done here. Take "
-                "the norm out of the file, and give the model normalised features."
+                f"its feature {names[-1]!r} is normalised by Solr, which is not supported here. "
+                "Remove the norm from the file, and give the model normalised features."
             )
     if len(set(names)) != len(names):
         raise ModelFileError("two of its features have the same name: it is damaged.")
@@ -77,7 +77,7 @@ def read_document(document: Any) -> Foreign:
     shown = [f"{name} is column {j + 1}" for j, name in enumerate(names[:5])]
     note = (
         f"Its {len(names)} features are taken in the order of its list ({', '.join(names[:5])}"
-        f"{', ...' if len(names) > 5 else ''}): the columns of the data must stand so "
+        f"{', ...' if len(names) > 5 else ''}): the columns of the data must be in that order "
         f"({', '.join(shown)}{', ...' if len(names) > 5 else ''}). Text with another number of "
         "features is refused."
     )
@@ -98,11 +98,11 @@ def _read_tree(number: int, tree: Any, place: Mapping[str, int], zero: bool) -> 
     weight, parts = _number(inside(tree, "weight"), number), TreeParts()
     todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(tree, "root"), None)]
     while todo:
-        node, hangs = todo.pop()
+        node, position = todo.pop()
         if not isinstance(node, Mapping):
-            raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
+            raise ModelFileError(f"tree {number} has a node that is not an object: it is damaged.")
         if "value" in node:
-            parts.leaf(hangs, float(weight * _number(node["value"], number)))
+            parts.leaf(position, float(weight * _number(node["value"], number)))
             continue
         feature, at = (
             inside(node, "feature"),
@@ -110,10 +110,10 @@ def _read_tree(number: int, tree: Any, place: Mapping[str, int], zero: bool) -> 
         )
         left, right = inside(node, "left"), inside(node, "right")
         if feature not in place:  # Solr stops here, with 0
-            parts.leaf(hangs, 0.0)
+            parts.leaf(position, 0.0)
             continue
         to_left = bool(at >= 0) if zero else node.get("missing") == "left"
-        split = parts.split(hangs, place[feature], float(at), to_left)
+        split = parts.split(position, place[feature], float(at), to_left)
         todo.append((right, (split, False)))
         todo.append((left, (split, True)))
     return parts.tree(np.float32)
@@ -127,7 +127,7 @@ def _number(value: object, number: int) -> np.float32:
         return np.float32(bare)
     except ValueError:
         raise ModelFileError(
-            f"tree {number} has {text[:40]!r} in place of a number: it is damaged."
+            f"tree {number} has {text[:40]!r} instead of a number: it is damaged."
         ) from None
 
 
@@ -135,7 +135,7 @@ def _number(value: object, number: int) -> np.float32:
 
 
 def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[str, list[str]]:
-    """Return a MultipleAdditiveTreesModel, and notes on what is not exact."""
+    """Return a MultipleAdditiveTreesModel, and notes on inexact numbers."""
     trees = with_base(ensemble)
     used = np.unique(ensemble.feature)
     threshold = ensemble.for_float32().threshold
@@ -144,14 +144,14 @@ def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[st
     if np.any(error > 0):
         notes.append(
             f"Solr adds 1e-6 to thresholds: {np.count_nonzero(error):,} of {threshold.size:,} "
-            f"cannot be written exactly, and are off by {error.max():.2g} at the most."
+            f"cannot be written exactly, and are off by at most {error.max():.2g}."
         )
     params = {"trees": [{"weight": "1", "root": _root(tree, names)} for tree in trees]}
     return _document(TREES, name, [names[j] for j in used.tolist()], params), notes
 
 
 def write_linear(model: Linear, names: Sequence[str], name: str) -> str:
-    """Return a LinearModel without intercept, which would add the same number to all documents."""
+    """Return a LinearModel; it has no intercept, which does not change the ranking."""
     weight, _ = model.raw_weights()
     used = np.flatnonzero(weight)
     params = {"weights": {names[j]: weight[j] for j in used.tolist()}}
@@ -187,13 +187,13 @@ def written(threshold: np.ndarray) -> np.ndarray:
 
 
 def gap(number: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-    """Return the distances between the thresholds that Solr computes and the wanted ones."""
+    """Return the distances between the thresholds that Solr computes and those of the model."""
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(np.abs(reached(number).astype(np.float64) - threshold), posinf=np.inf)
 
 
 def reached(number: np.ndarray) -> np.ndarray:
-    """Return the value with which Solr compares, for a threshold in the file."""
+    """Return the value that Solr compares with, given a threshold in the file."""
     return np.asarray(number, np.float32) + SLACK
 
 

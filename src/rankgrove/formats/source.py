@@ -1,7 +1,7 @@
 """Trees as source code without dependencies: a Python file or a C file.
 
-Both hold the trees as tables and add with our arithmetic: float64 in the order of the trees, or
-float32 if the model does. Features are rounded to float32 first.
+Both hold the trees as tables and add as the model does: in the order of the trees, in float64 or
+float32. Features are rounded to float32 first.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def write_c(ensemble: Ensemble, name: str) -> str:
     )
 
 
-# array's codes of what fits: float32 thresholds, float64 values, 32 bits (long is 4 bytes or more)
+# Type codes of array: double holds thresholds and values exactly; long has at least 32 bits.
 _CODES = {
     "root": "l", "feature": "l", "threshold": "d", "left": "l", "right": "l", "missing": "b",
     "value": "d",
@@ -141,10 +141,10 @@ def _tables(ensemble: Ensemble) -> dict[str, np.ndarray]:
         leaf = trees.leaf_ptr[tree] + ~child
         return np.where(child >= 0, trees.node_ptr[tree] + child, ~leaf)
 
-    every = np.arange(trees.n_trees)
+    all_trees = np.arange(trees.n_trees)
     is_leaf = np.diff(trees.node_ptr) == 0
     return {
-        "root": through(np.where(is_leaf, -1, 0), every),
+        "root": through(np.where(is_leaf, -1, 0), all_trees),
         "feature": trees.feature,
         "threshold": trees.threshold,
         "left": through(trees.left, of_node),
@@ -167,7 +167,7 @@ def _c_float(value: float | np.floating[Any]) -> str:
 
 
 def _wrapped(words: list[str]) -> str:
-    """Return words with commas between them, in lines of a readable length."""
+    """Return words separated by commas, in lines of readable length."""
     lines, length = [""], 0
     for word in words:
         if length + len(word) > 96:

@@ -23,7 +23,7 @@ def decode(data: bytes) -> Any:
     decoder = _Decoder(data)
     value = decoder.value(decoder.marker(), 0)
     if decoder.at != len(data):
-        raise ModelFileError("there are bytes beyond its end: it is damaged.")
+        raise ModelFileError("there are bytes after its end: it is damaged.")
     return value
 
 
@@ -34,7 +34,7 @@ class _Decoder:
 
     def take(self, n: int) -> bytes:
         if n < 0 or n > len(self.data) - self.at:
-            raise ModelFileError("it is damaged or cut short. Copy it again.")
+            raise ModelFileError("it is damaged or truncated. Copy it again.")
         self.at += n
         return self.data[self.at - n : self.at]
 
@@ -62,7 +62,7 @@ class _Decoder:
 
     def value(self, marker: str, depth: int) -> Any:
         if depth > MOST_DEPTH:
-            raise ModelFileError(f"it is nested more than {MOST_DEPTH} deep: it is damaged.")
+            raise ModelFileError(f"it is nested more than {MOST_DEPTH} levels deep: it is damaged.")
         if marker in _NUMBERS:
             return self.number(marker)
         if marker in _CONSTANTS:
@@ -91,9 +91,9 @@ class _Decoder:
             return kind, None
         self.take(1)
         n = self.length()
-        # values without bytes (true, null) must not be repeated without end
+        # values without bytes (true, null) must not be repeated endlessly
         if n < 0 or n > len(self.data):
-            raise ModelFileError("it is damaged or cut short. Copy it again.")
+            raise ModelFileError("it is damaged or truncated. Copy it again.")
         return kind, n
 
     def array(self, depth: int) -> np.ndarray | list[Any]:

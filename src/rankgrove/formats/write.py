@@ -1,4 +1,4 @@
-"""Writing models for other programs: what each format can hold, and what is refused."""
+"""Writing models for other programs: the formats, what they can hold, and what is refused."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Format:
     Attributes
     ----------
     program : the program that reads it
-    ending : of its files; "" if other formats have the same
+    ending : the ending of its files; "" if other formats have the same
     trees, linear, net : the functions that write such models; None: they cannot be written
     columns : whether trees may give several scores per row
-    zero : whether the program takes a missing value for 0
+    zero : whether the program treats a missing value as 0
     positive : whether the program refuses scores below 0
     """
 
@@ -107,7 +107,7 @@ def encode(
     shift: bool | None = None,
     learned_missing: bool = True,
 ) -> tuple[bytes, list[str]]:
-    """Return a model in a format, and notes on what is not exactly preserved.
+    """Return a model in a format, and notes on inexact conversions.
 
     Parameters
     ----------
@@ -116,38 +116,38 @@ def encode(
     labels : names of the model and its features
     zero : let missing values count as 0, if the format requires it
     shift : add a constant so that no score of trees is negative; None: if the format needs it
-    learned_missing : whether the model's treatment of missing values was learned, or may have been;
-        one that was not learned is given up, with a note
+    learned_missing : whether the model's treatment of missing values was, or may have been,
+        learned; otherwise it is dropped where the format requires it, with a note
     """
     form = FORMATS[to]
     writer = _writer(form, model)
     notes: list[str] = []
     if isinstance(model, Ensemble) and model.n_columns > 1 and not form.columns:
         raise ParameterError(
-            f"The trees give {model.n_columns} scores a row, one a class, and {form.program} "
-            f"takes one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
+            f"The trees give {model.n_columns} scores per row, one per class, but {form.program} "
+            f"allows one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
             "rg.LambdaMART, which give one."
         )
     if form.zero:
-        model, given_up = _with_zero_for_missing(model, form, zero, learned_missing)
-        notes += given_up
+        model, zero_notes = _with_zero_for_missing(model, form, zero, learned_missing)
+        notes += zero_notes
     if isinstance(model, Ensemble):
         if form.positive if shift is None else shift:
             model, note = _shifted(model)
             notes.append(note)
     elif shift:
-        raise ParameterError("Only scores of trees have a least value: shift is for them.")
+        raise ParameterError("Only scores of trees have a minimum: shift is only for trees.")
     elif form.positive:
         notes.append(
-            f"{form.program} refuses scores below 0, and this model may give such: see that its "
-            "features and weights do not, or take trees, whose scores are shifted."
+            f"{form.program} refuses scores below 0, and this model may give some: make sure that "
+            "its features and weights do not, or use trees, whose scores are shifted."
         )
     if isinstance(model, Linear) and to != "onnx" and model.raw_weights()[1]:
         intercept = model.raw_weights()[1]
         side = "lower" if intercept > 0 else "higher"
         notes.append(
-            f"{form.program} has no intercept: all scores are {side} by {abs(intercept):.9g}, and "
-            "rank alike."
+            f"{form.program} has no intercept: all scores are {side} by {abs(intercept):.9g}; the "
+            "ranking is the same."
         )
     written = writer(model, labels)
     if isinstance(written, tuple):
@@ -162,12 +162,12 @@ def _writer(form: Format, model: Model) -> Callable[..., Written]:
         Linear: ("linear models", form.linear),
         Network: ("nets", form.net),
     }
-    what, writer = of_kind[type(model)]
+    kind, writer = of_kind[type(model)]
     if writer is None:
         key = "linear" if isinstance(model, Linear) else "net"
         raise ParameterError(
-            f"{form.program} takes no {what}. {_others(lambda f: getattr(f, key) is not None)} can "
-            "hold them."
+            f"{form.program} cannot hold {kind}. {_others(lambda f: getattr(f, key) is not None)} "
+            "can hold them."
         )
     return writer
 
@@ -180,25 +180,28 @@ def _others(able: Callable[[Format], bool]) -> str:
 def _with_zero_for_missing(
     model: Model, form: Format, zero: bool, learned: bool
 ) -> tuple[Model, list[str]]:
-    """Return a model whose missing values count as 0; refuse to change learned ones unasked."""
+    """Return a model that treats missing values as 0; learned treatment needs `zero`."""
     if isinstance(model, Ensemble):
         as_zero = model.threshold >= 0.0
         n = int(np.count_nonzero(model.missing_left != as_zero))
-        what = f"{counted(n, 'split')} of {model.feature.size:,} send it elsewhere than 0"
+        effect = (
+            f"{counted(n, 'split')} of {model.feature.size:,} "
+            f"{'sends' if n == 1 else 'send'} it elsewhere than 0"
+        )
         changed: Model = replace(model, missing_left=as_zero)
     else:
         fill = model.shift if isinstance(model, Linear) else model.mean
         n = int(np.count_nonzero(fill[model.scale > 0]))
-        what, changed = f"this model takes the mean of {counted(n, 'feature')} for it", model
+        effect, changed = f"this model uses the mean of {counted(n, 'feature')} for it", model
     if n and not zero and not learned:
         return changed, [
-            f"No value was missing in training, so that nothing was learned for one: "
-            f"{form.program} takes 0 for it."
+            f"No value was missing in training, so nothing was learned for missing values: "
+            f"{form.program} treats them as 0."
         ]
     if n and not zero:
         raise ParameterError(
-            f"{form.program} takes 0 for a missing value, and {what}. Where no value is missing, "
-            "or 0 stands for such values in the index, say missing='zero' (--missing zero)."
+            f"{form.program} treats a missing value as 0, but {effect}. If no value is missing, "
+            "or the index has 0 for missing values, pass missing='zero' (--missing zero)."
         )
     return changed, []
 

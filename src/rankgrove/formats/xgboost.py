@@ -2,8 +2,8 @@
 
 A value goes left if x < threshold, in float32, a missing value to the default side; the values of
 leaves are stored among the thresholds. Scores are float32: the base score, then every tree, in
-their order. The base score is a prediction; its margin is what is added. All of this was found by
-comparing with versions 1.7, 2.1, 3.0 and 3.2.
+their order. The base score is a prediction; its margin is added. This was found by comparing with
+versions 1.7, 2.1, 3.0 and 3.2.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def read_document(document: Any) -> Foreign:
         )
     model = inside(booster, "gbtree", "model") if name == "dart" else inside(booster, "model")
     if whole_number(params.get("num_target", 1), "num_target", 0, MOST_CLASSES) > 1:
-        raise ModelFileError("it has several targets, which cannot be read: train one a model.")
+        raise ModelFileError(
+            "it has several targets, which cannot be read: train one model per target."
+        )
     n_features = whole_number(inside(params, "num_feature"), "num_feature", 0, MOST_FEATURES)
     n_columns = max(1, whole_number(params.get("num_class", 0), "num_class", 0, MOST_CLASSES))
     listed = as_list(inside(model, "trees"), "trees")
@@ -92,14 +94,14 @@ def read_document(document: Any) -> Foreign:
         ordered = [*(_constant(float(margin)) for margin in margins), *ordered]
     names = learner.get("feature_names", []) if isinstance(learner, dict) else []
     ensemble = joined(ordered, n_features, base, n_columns, single=True)
-    said = learner["attributes"].get(ABSENT) if learner.get("attributes") else None
+    absent = learner["attributes"].get(ABSENT) if learner.get("attributes") else None
     return Foreign(
         ensemble,
         "XGBoost",
         objective,
         names_or_none(names, n_features),
         classes=objective in ("multi:softmax", "multi:softprob"),
-        absent=absent_of(said, learned_directions(ensemble)),
+        absent=absent_of(absent, learned_directions(ensemble)),
     )
 
 
@@ -117,9 +119,9 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
     is_leaf = left == -1
     if np.any(kinds[~is_leaf] == 1):
         raise ModelFileError(
-            f"tree {number} has a categorical split, a set of categories in place of a threshold, "
-            "which cannot be read. Train it without enable_categorical, with a column of its own "
-            "for every category."
+            f"tree {number} has a categorical split (a set of categories instead of a threshold), "
+            "which cannot be read. Train it without enable_categorical, with one column per "
+            "category."
         )
     condition = _single(inside(document, "split_conditions"), "split_conditions", n)
     feature = whole(inside(document, "split_indices"), "split_indices", n)
@@ -165,11 +167,11 @@ def _by_level(
         inner = here[~is_leaf[here]]
         below = np.column_stack([left[inner], right[inner]]).ravel()
         if seen > left.size or (below.size and not 0 <= below.min() <= below.max() < left.size):
-            raise ModelFileError(f"the nodes of tree {number} are no tree: it is damaged.")
+            raise ModelFileError(f"the nodes of tree {number} do not form a tree: it is damaged.")
         levels.append(below)
     visited = np.concatenate(levels)
     if not visited.size or np.unique(visited).size != visited.size:
-        raise ModelFileError(f"the nodes of tree {number} are no tree: it is damaged.")
+        raise ModelFileError(f"the nodes of tree {number} do not form a tree: it is damaged.")
     inner, leaves = visited[~is_leaf[visited]], visited[is_leaf[visited]]
     place = np.zeros(left.size, np.int64)
     place[inner], place[leaves] = np.arange(inner.size), ~np.arange(leaves.size)
@@ -198,27 +200,27 @@ def _margins(base_score: object, objective: str, n_columns: int) -> np.ndarray:
     if objective in LOGISTIC:
         if not np.all((scores >= 0) & (scores <= 1)):
             raise ModelFileError(
-                f"its base_score is {base_score!r}, no probability: it is damaged."
+                f"its base_score is {base_score!r}, not a probability: it is damaged."
             )
         scores = np.clip(scores, LEAST_PROBABILITY, unit - LEAST_PROBABILITY)
         return np.array([-_log(unit / p - unit) for p in scores], np.float32)
     if objective in LOGARITHMIC:
         if not np.all(scores > 0):
             raise ModelFileError(
-                f"its base_score is {base_score!r}, of which {objective} takes the logarithm: it "
-                "has no scores, in XGBoost neither. Train it with a base_score above 0."
+                f"its base_score is {base_score!r}, but {objective} needs its logarithm: the model "
+                "has no scores, not even in XGBoost. Train it with a base_score above 0."
             )
         return np.array([_log(p) for p in scores], np.float32)
     if objective not in IDENTICAL and np.any(scores != 0):
         raise ModelFileError(
-            f"its objective is {objective!r}, of which it is not known here how its base score "
-            "enters the scores. Train it with base_score=0, or with an objective such as rank:ndcg."
+            f"its objective is {objective!r}, and how that uses the base score is not known here. "
+            "Train it with base_score=0, or with an objective such as rank:ndcg."
         )
     return scores
 
 
 def _log(value: np.float32) -> float:
-    """Return logf of the C library, as XGBoost does: it is not always the nearest float32."""
+    """Return logf of the C library, like XGBoost: it is not always the nearest float32."""
     try:
         logf = ctypes.CDLL(None).logf
         logf.restype, logf.argtypes = ctypes.c_float, [ctypes.c_float]
@@ -228,7 +230,7 @@ def _log(value: np.float32) -> float:
 
 
 def _single(values: object, name: str, n: int | None = None) -> np.ndarray:
-    """Return a list of numbers as float32, of which they are the shortest texts."""
+    """Return a list of numbers as float32."""
     with np.errstate(over="ignore"):
         return reals(values, name, n).astype(np.float32)
 

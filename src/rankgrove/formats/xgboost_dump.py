@@ -31,9 +31,9 @@ from rankgrove.model.tree import Tree
 
 _PLAIN = re.compile(r"f(\d{1,8})")
 NO_BASE = (
-    "XGBoost's dump does not hold the base score, which is added to all scores alike: scores are "
-    "XGBoost's less that number, and rank alike. Give base_score= (--base-score), the margin that "
-    "they begin with, to have them equal."
+    "XGBoost's dump does not have the base score, which is added to all scores: scores are lower "
+    "than XGBoost's by that number, and rank the same. To make them equal, give base_score= "
+    "(--base-score), the margin that scores start from."
 )
 
 
@@ -79,7 +79,7 @@ class _Columns:
             )
         else:
             raise ModelFileError(
-                f"tree {number} splits on a feature {name!r}, and an XGBoost dump does not say "
+                f"tree {number} splits on a feature {name!r}, but an XGBoost dump does not say "
                 "which column that is. Give the names of all features in the order of the data: "
                 "rg.load(path, features=[...]), or rankgrove convert --features names.txt."
             )
@@ -96,7 +96,7 @@ def _tree(number: int, root: Any, columns: _Columns) -> Tree:
     while todo:
         node, place = todo.pop()
         if not isinstance(node, Mapping):
-            raise ModelFileError(f"tree {number} has a node that is none: it is damaged.")
+            raise ModelFileError(f"tree {number} has a node that is not an object: it is damaged.")
         if "leaf" in node:
             parts.leaf(place, _single(node["leaf"], number), **_known(node))
             continue
@@ -104,8 +104,8 @@ def _tree(number: int, root: Any, columns: _Columns) -> Tree:
         if "split_condition" not in node or isinstance(node["split_condition"], list):
             raise ModelFileError(
                 f"tree {number} splits {name!r} by categories or as an indicator ('i' of a feature "
-                "map), which a dump does not fully say. Take what save_model writes, of a model "
-                "without categories."
+                "map), which a dump does not fully describe. Use the file that save_model "
+                "writes, of a model without categories."
             )
         column = columns.of(name, number)
         children = {
@@ -134,6 +134,6 @@ def _known(node: Mapping[str, Any]) -> dict[str, float]:
 
 def _single(value: object, number: int) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelFileError(f"tree {number} has {value!r} in place of a number: it is damaged.")
+        raise ModelFileError(f"tree {number} has {value!r} instead of a number: it is damaged.")
     with np.errstate(over="ignore"):
         return float(np.float32(value))

@@ -1,8 +1,8 @@
 """LightGBM's rule for zeros, expressed by plain thresholds.
 
-LightGBM takes values with an absolute value of at most `ZERO` for 0: they all go to the side of 0,
-and a threshold among them is moved to their end. If zero stands for missing, a split sends them to
-its default side, whatever the threshold::
+LightGBM treats values with an absolute value of at most `ZERO` as 0: they all go to the side of 0,
+and a threshold among them is moved to their end. If zero means missing, a split sends them to its
+default side, whatever the threshold::
 
     x <= t: left        -ZERO <= x <= ZERO: the default side        else: right
 
@@ -24,7 +24,7 @@ from rankgrove.model.tree import Tree
 
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold
 BELOW = math.nextafter(-ZERO, -math.inf)  # the highest number that is below every zero
-LEAST_ROOM, MOST_TIMES = 1 << 17, 8  # limit of the growth of the number of leaves
+LEAST_ROOM, MOST_TIMES = 1 << 17, 8  # limits of the number of leaves, and of its growth
 
 
 def room_for(trees: Iterable[Tree]) -> int:
@@ -54,7 +54,7 @@ def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
 
 
 def _with_zeros_together(tree: Tree) -> Tree:
-    """Return the tree with all values that LightGBM takes for 0 on the side of 0."""
+    """Return the tree with all values that LightGBM treats as 0 on the side of 0."""
     threshold = np.array(tree.threshold, np.float64)
     threshold[(threshold >= 0.0) & (threshold < ZERO)] = ZERO
     threshold[(threshold < 0.0) & (threshold > BELOW)] = BELOW
@@ -82,9 +82,9 @@ def _chain(threshold: float, default_left: bool) -> list[tuple[float, bool]]:
 def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) -> Tree:
     """Return the tree with nodes replaced by chains.
 
-    How many rows reached each end of a chain is not known. They are divided evenly: what is below a
-    split is equally often below its left and its right ends, so that the shares of rows on either
-    side, on which Shapley values depend, stay the same. Such numbers are not whole; they are kept
+    The number of rows that reached each end of a chain is not known. Rows are divided evenly: a
+    subtree is repeated equally often below left and right ends, so the shares of rows on either
+    side, on which Shapley values depend, stay the same. These numbers are not whole; they are kept
     as weights, and counts are unknown.
     """
     parts = TreeParts()
@@ -97,9 +97,9 @@ def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) 
             parts.leaf(place, float(tree.value[~child]), weight=weight)
             if len(parts.value) > room:
                 raise ModelFileError(
-                    "it was trained with zero_as_missing, and as plain thresholds its trees would "
-                    f"have more than {MOST_TIMES} times as many leaves. Train it with NaN for "
-                    "missing values and without zero_as_missing."
+                    "it was trained with zero_as_missing, and with plain thresholds its trees "
+                    f"would have more than {MOST_TIMES} times as many leaves. Train it with NaN "
+                    "for missing values and without zero_as_missing."
                 )
             continue
         default_left = bool(tree.missing_left[child])
