@@ -137,6 +137,6 @@ def test_scheduler_killed(tmp_path, monkeypatch):
             if len(done) == 3:
                 scheduler.kill()
 
-        with pytest.raises(rg.ClusterError, match=r"scheduler at .* is gone .* Start it again"):
+        with pytest.raises(rg.ClusterError, match=r"scheduler at .* is gone .* Restart it"):
             run_tasks(sleeping, None, range(500), cluster=address, on_done=kill_when_under_way)
     assert 3 <= len(done) < 50

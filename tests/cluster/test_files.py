@@ -247,7 +247,7 @@ def test_scheduler_killed_while_training_and_gone_on(tmp_path, monkeypatch):
                 scheduler.kill()  # the workers alone would do for the rest of the training
                 worker.kill()
 
-        with pytest.raises(rg.ClusterError, match=r"scheduler at .* is gone .* Start it again"):
+        with pytest.raises(rg.ClusterError, match=r"scheduler at .* is gone .* Restart it"):
             train(address, kill)
     assert seen[-1] < 8
     with scheduler_and_worker(tmp_path) as (address, *_):
@@ -335,7 +335,7 @@ def test_on_the_command_line(client, tmp_path):
     _, complaint = run_here(
         "train", *files, "--cluster", "here", "--out", "x.rg", cwd=tmp_path, status=2
     )
-    assert "'local', an address as tcp://host:8786" in complaint
+    assert "'local', an address such as tcp://host:8786" in complaint
 
 
 @pytest.mark.parametrize("max_bins", [2, 5, 255])

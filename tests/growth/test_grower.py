@@ -241,7 +241,7 @@ def test_other_rows_are_routed_on_their_bins() -> None:
         leaves = leaves_of(tree, binner.transform(new), n_threads=n_threads)
         assert np.array_equal(tree.value[leaves], tree.predict(new))
     other = Binner.fit(new[:, ::-1].copy())
-    with pytest.raises(DataError, match="no threshold of these bins"):
+    with pytest.raises(DataError, match="not a threshold of these bins"):
         leaves_of(tree, other.transform(new))
 
 
@@ -304,7 +304,7 @@ def test_bad_input_is_refused() -> None:
         grow.grow(gradient, np.full(20, np.inf))
     with pytest.raises(DataError, match="1e144"):
         grow.grow(gradient * 1e150)
-    with pytest.raises(DataError, match="one number a row"):
+    with pytest.raises(DataError, match="one number per row"):
         grow.grow(gradient[:5])
     with pytest.raises(DataError, match="at least one row"):
         grow.grow(gradient, rows=np.array([], np.int64))

@@ -122,12 +122,12 @@ def test_base_scores(client):
 ROW = [0.0] * 5
 BIG = "1" + "0" * 400
 MISTAKES = [
-    (b"", 400, None, "no JSON"),
-    (b"{", 400, None, "no JSON"),
-    (b"\xff\xfe\x00", 400, None, "no JSON"),
+    (b"", 400, None, "not JSON"),
+    (b"{", 400, None, "not JSON"),
+    (b"\xff\xfe\x00", 400, None, "not JSON"),
     (b"[" * 100_000, 400, None, "nested too deeply"),
     (b'{"a":' * 30_000, 400, None, "nested too deeply"),
-    (b"9" * 5000, 400, None, "no JSON"),
+    (b"9" * 5000, 400, None, "not JSON"),
     (b"[]", 422, "(the body)", "is []"),
     (b"null", 422, "(the body)", "is null"),
     ({}, 422, "documents", "is null"),

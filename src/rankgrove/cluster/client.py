@@ -1,4 +1,4 @@
-"""A Dask client for what a caller names: a cluster of this machine, an address, or a client."""
+"""A Dask client for a cluster on this machine, the address of a scheduler, or a given client."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ from rankgrove.parallel import thread_count
 from rankgrove.validation import refuse
 
 CONNECT_SECONDS = 10.0  # to reach a scheduler
-WORKER_SECONDS = 60.0  # for a first worker to appear, or another one for those that were lost
+WORKER_SECONDS = 60.0  # for a first worker to appear, or another one after a loss
 LOCAL = "local"
 
 
 def check_cluster(cluster: Any, owner: str) -> None:
-    """Refuse what names no cluster; None is none at all."""
+    """Refuse a value that is not a cluster; None (no cluster) is allowed."""
     if cluster is None or cluster == LOCAL or hasattr(cluster, "submit"):
         return
     if not (isinstance(cluster, str) and "://" in cluster):
-        refuse("cluster", owner, "'local', an address as tcp://host:8786, or a Client", cluster)
+        refuse(
+            "cluster", owner, "'local', an address such as tcp://host:8786, or a Client", cluster
+        )
 
 
 @contextmanager
 def connected(cluster: Any, n_jobs: int, n_threads: int | None = None) -> Iterator[Any]:
-    """Give a Dask client; what was started for it is closed afterwards.
+    """Yield a Dask client; anything that was started for it is closed afterwards.
 
     Parameters
     ----------
-    cluster : ``"local"``: workers on this machine, as many as there are jobs or cores for; the
-        address of a scheduler, as ``"tcp://host:8786"``; or a Client, which is left open
-    n_jobs : how many jobs there are to share out
-    n_threads : threads of a job; None: what there is
+    cluster : ``"local"``: workers on this machine, limited by the numbers of jobs and cores; the
+        address of a scheduler, such as ``"tcp://host:8786"``; or a Client, which is left open
+    n_jobs : number of jobs to distribute
+    n_threads : threads per job; None: all that there are
     """
     check_cluster(cluster, "a cluster")
     distributed = _distributed()
@@ -59,27 +61,27 @@ def connected(cluster: Any, n_jobs: int, n_threads: int | None = None) -> Iterat
 
 
 def check_alive(client: Any) -> None:
-    """Refuse to continue where the scheduler is gone."""
+    """Raise ClusterError if the scheduler is gone."""
     if client.status != "running":
         raise gone(client)
 
 
 def gone(client: Any) -> ClusterError:
-    """Return the error of a scheduler that does not answer any more."""
+    """Return the error for a scheduler that no longer answers."""
     return ClusterError(
         f"The Dask scheduler at {address_of(client)} is gone (the client is {client.status}). "
-        "Start it again, and then this; what is kept in files goes on from there."
+        "Restart it, and run this again: work that was saved to files is not repeated."
     )
 
 
 def address_of(client: Any) -> str:
-    """Return where the scheduler of a client is, or was."""
+    """Return the address of a client's scheduler, also if it is gone."""
     address = getattr(getattr(client, "scheduler", None), "address", None)
     return str(address or getattr(client, "_start_arg", "an unknown address"))
 
 
 def wait_for_workers(client: Any) -> None:
-    """Wait until there is a worker; refuse to wait for long."""
+    """Wait until there is a worker; raise ClusterError after a time."""
     if threads_of_workers(client):
         return
     try:
@@ -94,7 +96,7 @@ def wait_for_workers(client: Any) -> None:
 
 
 def threads_of_workers(client: Any) -> dict[str, int]:
-    """Return the workers of a cluster by address, and how many threads each has."""
+    """Return the number of threads of every worker of a cluster, by address."""
     try:
         n_threads = client.nthreads()
     except (OSError, TimeoutError):
@@ -103,7 +105,7 @@ def threads_of_workers(client: Any) -> dict[str, int]:
 
 
 def own_threads(n_threads: int | None) -> int:
-    """Return how many threads a task may use on the worker that it runs on."""
+    """Return the number of threads that a task may use on its worker."""
     from distributed import get_worker
 
     most = int(get_worker().state.nthreads)
@@ -119,9 +121,9 @@ def _distributed() -> Any:
 
 
 def _local(distributed: Any, n_jobs: int, n_threads: int | None) -> tuple[Any, Any]:
-    """Start workers on this machine: together they have as many threads as it has cores."""
+    """Start workers on this machine, with one thread per core in total."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        # A worker that imports the caller's script has come here: the caller says what is wrong.
+        # A worker got here by importing the caller's script: the caller reports the mistake.
         sys.exit(1)
     cores = thread_count(None)
     n_workers = max(1, min(n_jobs, cores // thread_count(n_threads or 1)))
@@ -143,20 +145,20 @@ def _local(distributed: Any, n_jobs: int, n_threads: int | None) -> tuple[Any, A
 
 
 def _unguarded() -> str:
-    """Return the remedy where workers import a script that starts them again."""
+    """Return the remedy for workers that import a script that starts them again."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script is None:
         return ""
     return (
-        f" Workers are processes that import {script}: where it starts the work itself, they would "
-        'do so again. Put that below a line  if __name__ == "__main__":  in it.'
+        f" Workers are processes that import {script}: if importing it starts the work, they would "
+        'start it again. Put that code below  if __name__ == "__main__":  in the script.'
     )
 
 
 def _reach(distributed: Any, address: str) -> Any:
     try:
         return distributed.Client(address, timeout=CONNECT_SECONDS, direct_to_workers=True)
-    except Exception as error:  # what listens there may be no scheduler at all, and answer anything
+    except Exception as error:  # the listener there may not be a scheduler, and answer anything
         raise ClusterError(
             f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:.0f} seconds "
             f"({type(error).__name__}). Start one with  dask scheduler  and workers with  dask "
@@ -166,7 +168,7 @@ def _reach(distributed: Any, address: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's own log to itself: what matters comes as an error."""
+    """Silence Dask's own log: problems that matter are raised as errors."""
     names = [
         "distributed",
         *(n for n in logging.root.manager.loggerDict if n[:12] == "distributed."),

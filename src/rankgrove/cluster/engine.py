@@ -1,4 +1,4 @@
-"""Independent pieces of work, one after the other in this process or side by side on a cluster."""
+"""Independent tasks, run one after the other in this process or in parallel on a cluster."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rankgrove.errors import ClusterError
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Work = Callable[[Shared, Task, int | None], Result]  # of what all tasks need, a task, threads
+Work = Callable[[Shared, Task, int | None], Result]  # (shared, task, n_threads) -> result
 
-LOOK_SECONDS = 0.5  # between two looks at whether the scheduler is still there
-GONE_SECONDS = 15.0  # a scheduler may be away for this long
+LOOK_SECONDS = 0.5  # between two checks whether the scheduler is still there
+GONE_SECONDS = 15.0  # a scheduler may be unreachable for this long
 MOST_LOSSES = 5  # of the same task
 
 
@@ -43,21 +43,21 @@ def run_tasks(
 
     Parameters
     ----------
-    work : a function of a module (workers import it); what it returns must depend on `shared` and
-        the task alone
-    shared : what all tasks need, such as data: handed to every worker once
+    work : a function of a module (workers import it); its result must depend only on `shared` and
+        the task
+    shared : a value that all tasks need, such as data; it is sent to every worker once
     tasks : one small value each
     cluster : None: this process; ``"local"``: processes on this machine; the address of a Dask
-        scheduler, as ``"tcp://host:8786"``; or a ``distributed.Client``
-    n_threads : threads of one task; None: all cores of where it runs
+        scheduler, such as ``"tcp://host:8786"``; or a ``distributed.Client``
+    n_threads : threads of one task; None: all cores of the machine where it runs
     on_done : called in this process with the number and the result of every task as it ends, in
         any order
 
     Notes
     -----
-    A worker runs as many tasks at a time as its threads suffice for. What a worker was doing when
-    it was lost is done by another one; the results are the same. An error that a task raises ends
-    the run, and so does Ctrl-C: what is still open is cancelled.
+    A worker runs as many tasks at a time as it has threads for. The tasks of a lost worker are run
+    by another one; the results are the same. An error that a task raises ends the run, and so does
+    Ctrl-C: open tasks are cancelled.
     """
     check_cluster(cluster, "run_tasks")
     if cluster is not None and len(tasks):
@@ -74,12 +74,12 @@ def run_tasks(
 def _on_worker(
     work: Work[Shared, Task, Result], shared: Shared, task: Task, n_threads: int | None
 ) -> Result:
-    """Do one task on a worker, with no more threads than the worker has."""
+    """Run one task on a worker, with at most the worker's number of threads."""
     return work(shared, task, own_threads(n_threads))
 
 
 class _Run(Generic[Shared, Task, Result]):
-    """One run of tasks: every worker has as many of them as it can work on, the rest wait here."""
+    """One run of tasks: every worker has as many tasks as it can run, the others wait here."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Run(Generic[Shared, Task, Result]):
         self._n_threads = n_threads
         self._on_done = on_done
         self._waiting = deque(range(len(tasks)))
-        self._open: dict[Any, tuple[int, str]] = {}  # future -> task, the worker it was meant for
+        self._open: dict[Any, tuple[int, str]] = {}  # future -> task, and the worker it was sent to
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._losses = [0] * len(tasks)
         self._results: dict[int, Result] = {}
@@ -105,7 +105,7 @@ class _Run(Generic[Shared, Task, Result]):
         self._last_seen = time.monotonic()
 
     def results(self) -> list[Result]:
-        """Run all tasks; return what they return, in their order."""
+        """Run all tasks; return their results in order."""
         try:
             while len(self._results) < len(self._tasks):
                 self._hand_out()
@@ -115,13 +115,13 @@ class _Run(Generic[Shared, Task, Result]):
         return [self._results[i] for i in range(len(self._tasks))]
 
     def _cancel(self) -> None:
-        """Let the workers drop what is still open."""
+        """Cancel all open tasks."""
         if self._open and self._client.status == "running":
             with suppress(OSError, TimeoutError):
                 self._client.cancel(list(self._open), force=True)
 
     def _hand_out(self) -> None:
-        """Give every worker with a free place a task that waits."""
+        """Give a waiting task to every worker with a free place."""
         if not self._waiting:
             return
         workers = threads_of_workers(self._client)
@@ -153,19 +153,19 @@ class _Run(Generic[Shared, Task, Result]):
         future.add_done_callback(self._ended.put)
 
     def _scatter(self) -> Any:
-        """Bring what all tasks need to every worker."""
+        """Send the shared data to every worker."""
         try:
             return self._client.scatter(
                 [self._shared], broadcast=True, hash=False, timeout=WORKER_SECONDS
             )[0]
         except (OSError, TimeoutError) as error:
             raise ClusterError(
-                f"The data could not be brought to the workers within {WORKER_SECONDS:.0f} "
+                f"The data could not be sent to the workers within {WORKER_SECONDS:.0f} "
                 f"seconds ({type(error).__name__}). Are they still running, with enough memory?"
             ) from None
 
     def _collect(self) -> None:
-        """Take in one task that has ended, or look whether the scheduler is still there."""
+        """Collect one finished task, or check whether the scheduler is still there."""
         try:
             future = self._ended.get(timeout=LOOK_SECONDS)
         except queue.Empty:
@@ -187,13 +187,12 @@ class _Run(Generic[Shared, Task, Result]):
         elif future.status == "error":
             self._raise(future, i)
         else:
-            # cancelled: the shared data was lost with the worker that had it, or the scheduler
-            # is gone
+            # cancelled: the shared data was lost with its worker, or the scheduler is gone
             self._check_scheduler()
             self._again(i)
 
     def _again(self, i: int) -> None:
-        """Do a task once more, with the shared data sent to the workers again."""
+        """Run a task again, and send the shared data again if it may be lost."""
         self._losses[i] += 1
         if self._losses[i] > MOST_LOSSES:
             raise self._killed(i)
@@ -212,8 +211,8 @@ class _Run(Generic[Shared, Task, Result]):
 
     def _killed(self, i: int) -> ClusterError:
         return ClusterError(
-            f"Task {i} was lost with its worker again and again. Most often a worker ran out of "
-            "memory: give it more, use fewer workers on a machine, or smaller data."
+            f"Task {i} was lost with its worker repeatedly. Usually a worker ran out of memory: "
+            "give it more, use fewer workers per machine, or smaller data."
         )
 
     def _check_scheduler(self) -> None:

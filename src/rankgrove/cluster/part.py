@@ -1,7 +1,7 @@
 """The part of the training data that one worker holds; an actor that runs commands.
 
-A part gets lists of commands, (name, arguments...), and answers with what the last one returns:
-so the driver needs no trip of its own for a command that returns nothing.
+A part gets lists of commands, (name, arguments...), and returns the result of the last one. So a
+command without a result needs no round trip of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ReadFile = Callable[[Path, int], QueryDataset]
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What the driver needs to know of a file of training data."""
+    """The facts about a file of training data that the driver needs."""
 
     n_rows: int
     n_features: int
@@ -50,7 +50,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class PartTraining:
-    """What a part needs to train: the bins, how gradients are packed, what makes its objective."""
+    """The settings of a part: bins, packing of gradients, function that makes its objective."""
 
     binner: Binner
     layout: Layout
@@ -60,7 +60,7 @@ class PartTraining:
 
 
 def used_bins(binner: Binner) -> np.ndarray:
-    """Return the places in a histogram of the bins that rows can fall into: only they travel."""
+    """Return the places of the bins in a histogram that rows can be in: only they are sent."""
     places = [
         np.append(np.arange(thresholds.size + 1), N_BINS - 1) + N_BINS * feature
         for feature, thresholds in enumerate(binner.thresholds)
@@ -69,12 +69,12 @@ def used_bins(binner: Binner) -> np.ndarray:
 
 
 class Part:
-    """Rows on a worker: read from files, then binned, then trained on.
+    """Rows on a worker, which are read from files, binned and trained on.
 
     Parameters
     ----------
-    files : read one after the other by `read`
-    n_threads : most threads to use; the worker's own number where that is less
+    files : the files, which `read` reads one after the other
+    n_threads : maximum number of threads, limited by the worker's own number
     """
 
     def __init__(self, files: Sequence[Path], read: ReadFile, n_threads: int | None) -> None:
@@ -89,7 +89,7 @@ class Part:
         self._ranges: list[tuple[int, int]] = []
 
     def run(self, commands: Sequence[Command]) -> Any:
-        """Run all commands in order; return what the last one returns."""
+        """Run all commands in order; return the result of the last one."""
         answer = None
         with threads(self._n_threads):
             for name, *arguments in commands:
@@ -115,7 +115,7 @@ class Part:
         return [str(token) for token in self._data[file].query_ids.tolist()]
 
     def _join(self, n_features: int) -> None:
-        """Make one data set of all files; features that a file does not mention are absent."""
+        """Join all files into one data set; features that a file does not mention are absent."""
         self._data = [concatenate([data.with_n_features(n_features) for data in self._data])]
 
     def _count_columns(self, first: int, last: int) -> list[ColumnCounts]:
@@ -124,9 +124,9 @@ class Part:
         return count_columns(data.features, first, last, rows, self._n_threads)
 
     def _train(self, training: PartTraining) -> tuple[bool, str, bool]:
-        """Get ready for the first tree.
+        """Prepare for the first tree.
 
-        Return whether there is an order to learn here, a hash of the data if it is wanted, and
+        Return whether the part has pairs to learn from, a hash of the data if it is wanted, and
         whether values are missing.
         """
         (data,) = self._data
@@ -141,7 +141,7 @@ class Part:
         self._hist = np.empty(self._rows.histogram_shape, np.int64)
         self._nothing = _no_search(self._hist)
         digest = _digest(data, binned.codes) if training.wants_digest else "0"
-        self._data = []  # the features are not needed any more
+        self._data = []  # the features are no longer needed
         has_pairs: np.ndarray = getattr(self._objective, "has_pairs", np.ones(1, np.bool_))
         return bool(has_pairs.any()), digest, bool(binned.has_missing)
 
@@ -150,10 +150,10 @@ class Part:
     def _begin(self) -> None:
         self._sample.begin()
 
-    def _count_lots(self, what: str, round: int, bits: int) -> np.ndarray:
-        """Draw lots; return how many begin with each value of their first bits."""
+    def _count_lots(self, unit: str, round: int, bits: int) -> np.ndarray:
+        """Draw lots of "queries" or "rows"; count them by the value of their first bits."""
         sample = self._sample
-        self._lots = sample.query_lots(round) if what == "queries" else sample.row_lots(round)
+        self._lots = sample.query_lots(round) if unit == "queries" else sample.row_lots(round)
         high = (self._lots >> np.uint64(64 - bits)).astype(np.int64)
         return np.bincount(high, minlength=1 << bits)
 
@@ -161,16 +161,16 @@ class Part:
         """Return the lots that begin with certain bits."""
         return self._lots[self._lots >> np.uint64(64 - bits) == np.uint64(high)]
 
-    def _keep(self, what: str, bar: int) -> int:
-        """Keep what has a lot up to the bar; return the number of rows."""
-        if what == "queries":
+    def _keep(self, unit: str, bar: int) -> int:
+        """Keep the queries or rows with a lot of at most `bar`; return the number of rows."""
+        if unit == "queries":
             self._sample.keep_queries(self._lots, bar)
         else:
             self._sample.keep_rows(self._lots, bar)
         return self._sample.n_rows
 
     def _gradients(self, round: int) -> None:
-        """Compute the gradients of the rows drawn."""
+        """Compute the gradients of the drawn rows."""
         queries, rows = self._sample.queries, self._sample.rows
         if queries is None or queries.size:
             arrays = (self._scores, self._gradient, self._hessian)
@@ -195,7 +195,7 @@ class Part:
     def _split(
         self, leaf: int, split: Split, small_is_left: bool, wanted: bool
     ) -> np.ndarray | None:
-        """Divide a leaf; return the histogram of its child that is smaller in total, if wanted."""
+        """Divide a leaf; if wanted, return the histogram of its smaller child (over all parts)."""
         start, end = self._ranges[leaf]
         search = self._nothing
         n_left = self._rows.split_range(start, end, split, small_is_left, wanted, search)
@@ -208,7 +208,7 @@ class Part:
         return self._rows.range_sums(self._ranges, n_rows, largest)
 
     def _add(self, number: int, tree: Tree) -> None:
-        """Add a tree to the scores, once: a part that was there before a loss may have it."""
+        """Add a tree to the scores, unless this part added it before another part was lost."""
         if number < self._n_added:
             return
         if self._labelled:  # it was grown here just now
@@ -226,7 +226,7 @@ class Part:
 
 
 def _digest(data: QueryDataset, codes: np.ndarray) -> str:
-    """Return the sum of a hash of every query: the same in whatever parts the queries are."""
+    """Return the sum of the hashes of all queries; it does not depend on the parts."""
     labels = data.grouped(data.y)
     weight = np.ones(data.n_rows) if data.weight is None else data.grouped(data.weight)
     borders = data.query_ptr.tolist()
@@ -240,7 +240,7 @@ def _digest(data: QueryDataset, codes: np.ndarray) -> str:
 
 
 def _no_search(hist: np.ndarray) -> Search:
-    """Return a search of nothing: only the smaller child's histogram is wanted here."""
+    """Return an empty search: only the smaller child's histogram is needed here."""
     n_blocks = hist.shape[1]
     none = np.zeros(2, np.int64)
     features = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((2, 0), np.bool_)

@@ -1,4 +1,4 @@
-"""All parts of the training data: where they are, asking them, and making lost ones again."""
+"""All parts of the training data: starting them, sending commands, and rebuilding lost parts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rankgrove.data.binning import Binner, ColumnBins
 from rankgrove.data.counting import merged_bins
 from rankgrove.errors import ClusterError, DataError, RankgroveError
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
-LOOK_SECONDS = 2.0  # between two looks at whether the scheduler is still there
-COLUMNS_AT_ONCE = 16  # counted by all parts and added up by one worker; fewer of many rows:
-VALUES_AT_ONCE = 1 << 28
+LOOK_SECONDS = 2.0  # between two checks whether the scheduler is still there
+COLUMNS_AT_ONCE = 16  # counted by all parts and summed by one worker
+VALUES_AT_ONCE = 1 << 28  # limits the columns if there are many rows
 MOST_LOSSES = 20  # of parts, in one training
 
 
 class PartsLostError(Exception):
-    """Workers were lost, and the parts of the data that they held with them."""
+    """Workers were lost, together with their parts of the data."""
 
 
 def share_out(files: Sequence[Path], n_parts: int) -> list[list[int]]:
-    """Return the numbers of the files of every part: parts of about the same size."""
+    """Distribute files over parts of about equal size; return the file numbers of every part."""
     sizes = [file.stat().st_size if file.exists() else 1 for file in files]
     shares: list[list[int]] = [[] for _ in range(min(n_parts, len(files)))]
     load = [0] * len(shares)
@@ -40,11 +40,11 @@ def share_out(files: Sequence[Path], n_parts: int) -> list[list[int]]:
 
 
 class Parts:
-    """The files, read by workers; every worker has one part as far as there are files.
+    """The files, read by workers; every worker has one part if there are enough files.
 
     Attributes
     ----------
-    trips : questions to all parts so far
+    trips : number of requests to all parts so far
     bytes_in : bytes of arrays in their answers
     """
 
@@ -57,7 +57,7 @@ class Parts:
         self._n_threads = n_threads
         workers = list(threads_of_workers(client))
         self.shares = share_out(files, len(workers))
-        self._history: list[Command] = []  # what makes a part what it is
+        self._history: list[Command] = []  # the commands that rebuild a part
         self._lost: set[int] = set()
         self._n_lost = 0
         self.trips = 0
@@ -73,20 +73,20 @@ class Parts:
         return len(self.shares)
 
     def tell(self, *commands: Command) -> list[Any]:
-        """Ask, also if parts are lost meanwhile; a part made again later gets the same commands."""
+        """Like :meth:`ask`, but rebuilds lost parts; parts rebuilt later get the commands too."""
         answers = self.surely(lambda: self.ask(*commands))
         self._history += commands
         return answers
 
     def remember(self, command: Command) -> None:
-        """Note a command that a part which is made again must get too."""
+        """Record a command that a rebuilt part must get too."""
         self._history.append(command)
 
     def ask(self, *commands: Command) -> list[Any]:
-        """Tell all parts to do something; return their answers in order.
+        """Send commands to all parts; return their answers in order.
 
-        A mistake that a part finds in its data is raised as it is; PartsLostError where some are
-        lost, once all others have answered.
+        An error that a part finds in its data is raised unchanged. PartsLostError is raised if some
+        parts are lost, after all others have answered.
         """
         self.trips += 1
         asked = [self._tell(i, commands) for i in range(len(self))]
@@ -96,8 +96,8 @@ class Parts:
         self.bytes_in += sum(_bytes(answer) for answer in answers)
         return answers
 
-    def surely(self, work: Callable[[], _Found]) -> _Found:
-        """Return what `work` returns; where workers are lost, it is done again from the start."""
+    def surely(self, work: Callable[[], _Result]) -> _Result:
+        """Return the result of `work`; if workers are lost, run it again from the start."""
         while True:
             try:
                 return work()
@@ -105,13 +105,13 @@ class Parts:
                 self._mend()
 
     def _mend(self) -> None:
-        """Make lost parts again, on workers that are there, in the state of the others."""
+        """Rebuild lost parts on the remaining workers, in the state of the others."""
         while self._lost:
             check_alive(self._client)
             self._n_lost += len(self._lost)
             if self._n_lost > MOST_LOSSES:
                 raise ClusterError(
-                    f"Workers were lost {self._n_lost} times. Most often they run out of memory: "
+                    f"Workers were lost {self._n_lost} times. Usually they run out of memory: "
                     "use more workers, or more memory for each."
                 )
             lost = sorted(self._lost)
@@ -126,7 +126,7 @@ class Parts:
                     self._answer(i, future)
 
     def close(self) -> None:
-        """Let the workers forget the data."""
+        """Free the data on the workers."""
         if self._client.status == "running":
             for future in self._futures:
                 if future is not None:
@@ -134,7 +134,7 @@ class Parts:
         self._actors = []
         self._futures = []
 
-    # -- what the driver finds out before training ------------------------------------------------
+    # -- before training --------------------------------------------------------------------------
 
     def facts(self) -> list[FileFacts]:
         """Return the facts of every file, in the order of the files."""
@@ -144,7 +144,7 @@ class Parts:
         return [by_file[i] for i in range(len(self._files))]
 
     def refuse_shared_queries(self, facts: Sequence[FileFacts]) -> None:
-        """Raise DataError where a query is in two files: its documents must be together."""
+        """Raise DataError if a query is in two files: its documents must be together."""
         keys = np.concatenate([file.query_keys for file in facts])
         home = np.repeat(np.arange(len(facts)), [file.query_keys.size for file in facts])
         order = np.argsort(keys, kind="stable")
@@ -160,7 +160,7 @@ class Parts:
                 )
 
     def bins(self, n_features: int, n_rows: int, max_bins: int) -> Binner:
-        """Return the bins of all rows; workers count the values and add up the counts."""
+        """Return the bins of all rows; workers count the values and sum the counts."""
         width = max(1, min(COLUMNS_AT_ONCE, VALUES_AT_ONCE // n_rows))
         starts = range(0, n_features, width)
         groups = [range(start, min(start + width, n_features)) for start in starts]
@@ -180,12 +180,12 @@ class Parts:
         return Binner.of(n_features, columns)
 
     def _joined(self, job: Any) -> list[ColumnBins]:
-        """Wait for a job that asks all parts; PartsLostError where one is not there any more."""
+        """Wait for a job that asks all parts; PartsLostError if one of them is lost."""
         while True:
             try:
                 return job.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                if job.status == "error":  # its own
+                if job.status == "error":  # the job itself raised it
                     raise
                 workers = threads_of_workers(self._client)
                 for i, actor in enumerate(self._actors):
@@ -219,7 +219,7 @@ class Parts:
                 try:
                     return self._futures[i].result(timeout=LOOK_SECONDS)
                 except TimeoutError:
-                    if self._futures[i].status == "error":  # its own
+                    if self._futures[i].status == "error":  # the part itself raised it
                         raise
                     if not self._is_held(self._futures[i]):
                         self._start(i, self._least_loaded())
@@ -228,14 +228,14 @@ class Parts:
         except KilledWorker:
             files = ", ".join(str(self._files[j]) for j in self.shares[i])
             raise ClusterError(
-                f"Every worker that was to read {files} was lost. Most often it runs out of "
+                f"Every worker that tried to read {files} was lost. Usually it runs out of "
                 "memory: split the data into more files, and use more workers."
             ) from None
 
     def _is_held(self, future: Any) -> bool:
-        """Return whether a worker is making a part, or has it; Dask may lose both without a word.
+        """Return whether a worker is making a part or has it.
 
-        Nothing is known of a part whose worker was killed between the two.
+        Dask may silently lose a part whose worker is killed between the two.
         """
         try:
             held = [*self._client.processing().values(), *self._client.has_what().values()]
@@ -244,14 +244,14 @@ class Parts:
         return any(future.key in keys for keys in held)
 
     def _least_loaded(self) -> str:
-        """Return the worker with the fewest parts, once there is one: all may be lost at once."""
+        """Return the worker with the fewest parts; wait for one if all are lost."""
         parts = Counter(getattr(actor, "_address", "") for actor in self._actors)
         while not (workers := threads_of_workers(self._client)):
             wait_for_workers(self._client)
         return min(workers, key=lambda worker: parts[worker])
 
     def _tell(self, i: int, commands: Sequence[Command]) -> Any:
-        """Send commands to a part; return where its answer will be, None where it is lost."""
+        """Send commands to a part; return the future of its answer, None if the part is lost."""
         try:
             return self._actors[i].run(list(commands))
         except RuntimeError:  # "Worker holding Actor was lost"
@@ -259,14 +259,14 @@ class Parts:
             return None
 
     def _answer(self, i: int, future: Any) -> Any:
-        """Wait for a part's answer; note that it is lost where there is none."""
+        """Wait for a part's answer; if there is none, record that the part is lost."""
         if future is None:
             return None
         while True:
             try:
                 return future.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                if future.done():  # just then, or it is its own
+                if future.done():  # it ended just now, or raised the TimeoutError itself
                     return future.result()
                 if self._client.status in ("closed", "closing"):
                     raise gone(self._client) from None
@@ -284,7 +284,7 @@ class Parts:
         self._actors[i] = None
 
     def _raise_unless_lost(self, error: Exception) -> None:
-        """Find out whether parts are lost, where a job on them failed."""
+        """Raise PartsLostError if a job failed because parts are lost, else its error."""
         for i, future in [(i, self._tell(i, ())) for i in range(len(self))]:
             self._answer(i, future)
         if self._lost:
@@ -293,13 +293,13 @@ class Parts:
 
 
 def _merge(actors: list[Any], columns: range, max_bins: int) -> list[ColumnBins]:
-    """Choose the bins of some columns, on a worker: it asks all parts for their counts."""
+    """Choose the bins of some columns, on a worker that asks all parts for their counts."""
     asked = [actor.run([("count_columns", columns.start, columns.stop)]) for actor in actors]
     return merged_bins(columns.start, [future.result() for future in asked], max_bins)
 
 
 def _is_loss(error: Exception) -> bool:
-    """Return whether an error says that a part is not there any more."""
+    """Return whether an error means that a part is lost."""
     if isinstance(error, RankgroveError):
         return False
     return isinstance(error, OSError) or "Worker holding Actor was lost" in str(error)

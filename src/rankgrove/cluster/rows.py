@@ -1,9 +1,9 @@
 """Data-parallel training: the boosting loop's rows are on the workers of a cluster.
 
 The driver holds the trees and the histograms of leaves. Workers compute gradients, divide their own
-rows and count their own histograms, whole numbers that are added up here: their sum does not depend
-on who counted what, and so neither does the model. A tree takes one trip for the largest gradient,
-one for their total, one for the root, one for every split but the last, and one for the leaves.
+rows and count their own histograms. Histograms are whole numbers that are summed here, so neither
+the sum nor the model depends on the distribution of the rows. A tree takes one trip each for the
+largest gradient, the total of gradients, the root, every split but the last, and the leaves.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class ClusterRows:
     Parameters
     ----------
     parts : the data, read and binned
-    training : what the parts train
+    training : the settings of the parts
     n_queries, n_rows : of all parts together
-    query_fraction, row_fraction : what a round sees
+    query_fraction, row_fraction : shares of the queries and rows that a round uses
     n_leaves, rules : of trees
     """
 
@@ -75,7 +75,7 @@ class ClusterRows:
         n_blocks = -(-training.binner.columns.size // 8)
         self._sum = np.zeros((1, layout.planes, n_blocks, 2048), np.int64)
         self._flat = self._sum.reshape(layout.planes, -1)
-        self._later: list[Command] = []  # what goes out with the next trip
+        self._later: list[Command] = []  # commands to send with the next trip
         self._newest: list[Command] = []  # adds the newest tree; a part does that once
         self._n_trees = 0
         self._round = 0
@@ -84,11 +84,11 @@ class ClusterRows:
     # -- for the boosting loop --------------------------------------------------------------------
 
     def gradients(self, round: int) -> None:
-        """Note the round: what it sees is drawn when its tree is grown."""
+        """Record the round; its sample is drawn when its tree is grown."""
         self._round = round
 
     def grow(self, column: int, number: int) -> Grown:
-        """Grow a tree; where workers are lost, once more."""
+        """Grow a tree; if workers are lost, grow it again."""
         tree = self._parts.surely(lambda: self._grow(number))
         return Grown(tree, _NO_LEAF, _NO_SCORES)
 
@@ -99,17 +99,17 @@ class ClusterRows:
         self._parts.remember(*self._newest)
 
     def replay(self, trees: Sequence[Tree]) -> None:
-        """Add the trees of a run that is resumed."""
+        """Add the trees of a resumed run."""
         self._n_trees = len(trees)
         self._parts.tell(*(("add", number, tree) for number, tree in enumerate(trees)))
 
     def _grow(self, number: int) -> Tree:
-        """Grow the tree of the round, from its very beginning."""
+        """Grow the tree of the round, from the drawing of its sample on."""
         self._draw()
         return grow_tree(self._frontier, self._training.binner, (self._training.seed, number))
 
     def _draw(self) -> None:
-        """Draw what the round sees; gradients are computed with the next trip."""
+        """Draw the sample of the round; gradients are computed with the next trip."""
         self._later = [*self._newest, ("begin",)]
         self.n_chosen = self._n_rows
         if self._query_share < self._n_queries:
@@ -118,21 +118,21 @@ class ClusterRows:
             self._keep("rows", share(self._row_fraction, self.n_chosen))
         self._later.append(("gradients", self._round))
 
-    def _keep(self, what: str, n: int) -> None:
+    def _keep(self, unit: str, n: int) -> None:
         """Keep the n queries or rows with the lowest lots.
 
         The n-th lowest of all is found among those that begin with the same bits.
         """
-        counts = np.sum(self._ask("count_lots", what, self._round, LOT_BITS), axis=0)
+        counts = np.sum(self._ask("count_lots", unit, self._round, LOT_BITS), axis=0)
         ends = np.cumsum(counts)
         high = int(np.searchsorted(ends, n))
         lots = np.concatenate(self._ask("some_lots", high, LOT_BITS))
         rest = n - int(ends[high] - counts[high])
         bar = int(np.partition(lots, rest - 1)[rest - 1])
-        self.n_chosen = sum(self._ask("keep", what, bar))
+        self.n_chosen = sum(self._ask("keep", unit, bar))
 
     def _ask(self, *command: Any) -> list[Any]:
-        """Send what was put off, and one command that all parts answer."""
+        """Send the commands that were put off, and one that all parts answer."""
         answers = self._parts.ask(*self._later, command)
         self._later = []
         return answers
@@ -148,7 +148,7 @@ class ClusterRows:
         return [sum(of_parts) for of_parts in zip(*self._ask("magnitudes", exponents), strict=True)]
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
-        """Round all numbers, times ``2**exponent``; draw is (seed, round). A tree begins."""
+        """Start a tree: round all numbers times ``2**exponent``; `draw` is (seed, round)."""
         self._later.append(("quantise", exponents, draw))
 
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
@@ -180,7 +180,7 @@ class ClusterRows:
         return [np.sum(of_parts, axis=0) for of_parts in zip(*answers, strict=True)]
 
     def _add_up(self, answers: list[np.ndarray]) -> None:
-        """Add up the workers' histograms, bins in use only; the other bins are 0."""
+        """Sum the workers' histograms over the bins in use; the other bins are 0."""
         total = answers[0]
         for other in answers[1:]:
             total = total + other

@@ -1,11 +1,11 @@
-"""The leaves of a growing tree: which is split next, and the best split of each.
+"""The leaves of a growing tree, the best split of each, and the choice of the next.
 
 Rows are listed leaf by leaf; a leaf is a range of that list, and so are its children::
 
     order    | leaf 0 | leaf 2         | leaf 1      |
                       | left  | right  |
 
-Where the rows are is known to a :class:`RowSource` alone: the frontier asks it for histograms. The
+Only a :class:`RowSource` knows where the rows are: the frontier asks it for histograms. The
 histogram of the larger child is that of the parent minus that of the smaller child.
 """
 
@@ -80,7 +80,7 @@ class Search(NamedTuple):
 class RowSource(Protocol):
     """The rows of a growing tree, in this process or elsewhere.
 
-    A row has a gradient and, mostly, a hessian: lists have one entry for each.
+    A row has a gradient and usually a hessian: lists have one entry for each.
     """
 
     n_chosen: int  # rows that the tree is grown on
@@ -165,7 +165,7 @@ class Frontier:
         return splits
 
     def _enqueue(self, number: int) -> None:
-        """Queue a leaf that can be split; the histogram of another one is not needed any more."""
+        """Queue a leaf if it can be split; otherwise free its histogram."""
         leaf = self.leaves[number]
         if leaf.split is not None:
             heapq.heappush(self._queue, (-leaf.split.gain, leaf.birth, number))
@@ -215,22 +215,22 @@ class Frontier:
         elif parent.slot >= 0:
             self._pool.give_back(parent.slot)
             parent.slot = -1
-        looked = [scan[0], subtract]
-        search = self._search_of(small, large, wanted, looked)
+        searched = [scan[0], subtract]
+        search = self._search_of(small, large, wanted, searched)
         self.source.split(parent, split, small is left, wanted, search)
         for child, leaf in enumerate((small, large)):
-            if looked[child]:
-                leaf.split = self._found(child, leaf)
+            if searched[child]:
+                leaf.split = self._best_split(child, leaf)
         if direct:
             large.slot = self._take_slot()
             self.source.count(large, self._pool[large.slot])
             self._search(large)
 
-    def _search_of(self, small: Leaf, large: Leaf, wanted: bool, looked: list[bool]) -> Search:
+    def _search_of(self, small: Leaf, large: Leaf, wanted: bool, searched: list[bool]) -> Search:
         return Search(
             small=self._pool[small.slot] if wanted else self._spare,
-            large=self._pool[large.slot] if looked[1] else self._spare,
-            scan=np.array(looked),
+            large=self._pool[large.slot] if searched[1] else self._spare,
+            scan=np.array(searched),
             rules=self._rules_of(small, large),
             out_gain=self._out_gain,
             out=self._out,
@@ -254,9 +254,9 @@ class Frontier:
         """Find the best split of a leaf that has a histogram."""
         rules = self._rules_of(leaf)
         search_leaf(self._pool[leaf.slot], 0, rules, self._out_gain, self._out)
-        leaf.split = self._found(0, leaf)
+        leaf.split = self._best_split(0, leaf)
 
-    def _found(self, child: int, leaf: Leaf) -> Split | None:
+    def _best_split(self, child: int, leaf: Leaf) -> Split | None:
         return best_split(
             self._out_gain[child],
             self._out[child],

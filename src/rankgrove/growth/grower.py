@@ -105,9 +105,9 @@ class Grower:
         rows : ascending numbers of the rows to grow on; None: all. The others are only routed
         """
         n_rows = self.binned.n_rows
-        gradient = _one_a_row("gradient", gradient, n_rows)
+        gradient = _per_row("gradient", gradient, n_rows)
         if hessian is not None:
-            hessian = _one_a_row("hessian", hessian, n_rows)
+            hessian = _per_row("hessian", hessian, n_rows)
         chosen = None if rows is None else _ascending(rows, n_rows)
         with threads(self.n_threads):
             self._rows.take(gradient, hessian, chosen)
@@ -117,7 +117,7 @@ class Grower:
 
 
 def check_layout(split: str, n_rows: int) -> Layout:
-    """Return how the sums of `n_rows` rows are packed; refuse too many rows."""
+    """Return the layout of the sums of `n_rows` rows; refuse too many rows."""
     if n_rows >= MOST_ROWS:
         raise DataError(f"A tree can be grown on at most {MOST_ROWS - 1} rows. Got {n_rows}.")
     return Layout.of(split, n_rows)
@@ -140,7 +140,7 @@ def frontier_of(
 def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree:
     """Grow one tree on the rows of the frontier's source, wherever they are.
 
-    All decisions and sums are those of integers, so the tree does not depend on how the rows are
+    All decisions and sums are made with integers, so the tree does not depend on how the rows are
     distributed. `draw` is (seed, round).
     """
     source, n = frontier.source, frontier.source.n_chosen
@@ -150,8 +150,8 @@ def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree
     both = zip(totals, fields, strict=True)
     exponents = [scale_exponent(total, n, field.bits) for total, field in both]
     source.quantise(exponents, draw)
-    worth = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
-    splits = frontier.grow(n, Scales(math.ldexp(1.0, -2 * exponents[0]), worth), draw[1])
+    unit = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
+    splits = frontier.grow(n, Scales(math.ldexp(1.0, -2 * exponents[0]), unit), draw[1])
     largest = [r.largest for r in ranges]
     parts = source.leaf_sums(frontier.leaves, largest)
     sums = [ExactSums.of(part, n, most) for part, most in zip(parts, largest, strict=True)]
@@ -167,17 +167,19 @@ def _measure(source: RowSource) -> list[Range]:
     return [range_of(*measured) for measured in zip(largest, units, exponents, strict=True)]
 
 
-def _one_a_row(name: str, values: np.ndarray, n_rows: int) -> np.ndarray:
+def _per_row(name: str, values: np.ndarray, n_rows: int) -> np.ndarray:
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.shape != (n_rows,):
-        raise DataError(f"The {name} must be one number a row ({n_rows}). Got shape {array.shape}.")
+        raise DataError(
+            f"The {name} must be one number per row ({n_rows}). Got shape {array.shape}."
+        )
     return frozen(array)
 
 
 def _keys(row_keys: np.ndarray, n_rows: int) -> np.ndarray:
     keys = np.ascontiguousarray(row_keys, dtype=np.uint64)
     if keys.shape != (n_rows,):
-        raise DataError(f"row_keys must be one number a row ({n_rows}). Got shape {keys.shape}.")
+        raise DataError(f"row_keys must be one number per row ({n_rows}). Got shape {keys.shape}.")
     return keys
 
 

@@ -1,8 +1,8 @@
 """Histograms of leaves, kept in a pool of bounded size.
 
-The histogram of a leaf has the sum of the packed gradients of its rows in every bin of every
-feature. That of a parent is the sum of those of its children, so only the smaller child is counted.
-If the pool is full, the histogram least likely to be needed is dropped, and counted again if it is.
+The histogram of a leaf has, for every bin of every feature, the sum of the packed gradients of its
+rows. A parent's histogram is the sum of its children's, so only the smaller child is counted. If
+the pool is full, the histogram least likely to be needed is dropped; if needed, it is recounted.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class HistogramPool:
         return -1
 
     def give_back(self, slot: int) -> None:
-        """Make a slot free again."""
+        """Free a slot."""
         self._free.append(slot)
 
     def clear(self) -> None:
-        """Make all slots free."""
+        """Free all slots."""
         self._free = list(range(len(self._slots)))[::-1]
 
 

@@ -22,8 +22,8 @@ def add_leaf_values(
 ) -> None:
     """Add ``values[leaf_of]`` to float64 `scores` in place, as a boosting loop does every round.
 
-    `values` are the values of a tree's leaves, times the learning rate, so that a prediction that
-    adds the same numbers gives the same scores.
+    `values` are the values of a tree's leaves, times the learning rate: predictions add the same
+    numbers, and so give the same scores.
     """
     with threads(n_threads) as most:
         n_parts = parts_for(scores.size, most)
@@ -47,7 +47,7 @@ class ExactSums:
         return cls(counts, [(whole << bits) + rest for _, whole, rest in parts], exponent + bits)
 
     def join(self, left: int, right: int) -> tuple[int, int]:
-        """Return (count, units) of two leaves together."""
+        """Return the sums (count, units) of two leaves."""
         return self.counts[left] + self.counts[right], self.units[left] + self.units[right]
 
     def real(self, units: int) -> float:

@@ -45,7 +45,7 @@ class LocalRowSource:
 
     Attributes
     ----------
-    leaf_of : the leaf of every row, once :meth:`leaf_sums` was called
+    leaf_of : the leaf of every row, after :meth:`leaf_sums` was called
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class LocalRowSource:
     def take(
         self, gradient: np.ndarray, hessian: np.ndarray | None, rows: np.ndarray | None
     ) -> None:
-        """Set the gradients and the rows (None: all) of the next tree."""
+        """Set the gradients and rows (None: all) of the next tree."""
         self._values = [gradient] if hessian is None else [gradient, hessian]
         self._chosen = self._all_rows if rows is None else rows
         self.n_chosen = int(self._chosen.size)
@@ -164,7 +164,7 @@ class LocalRowSource:
     def range_sums(
         self, bounds: Sequence[tuple[int, int]], n_rows: int, largest: list[float]
     ) -> list[np.ndarray]:
-        """As :meth:`leaf_sums`, for ranges of the order; `n_rows` counts rows elsewhere too."""
+        """Like :meth:`leaf_sums`, for ranges of the order; `n_rows` includes rows elsewhere."""
         self.leaf_of = np.empty(self.binned.n_rows, leaf_dtype(len(bounds)))
         starts, ends = (np.array(side) for side in zip(*bounds, strict=True))
         order, n_parts = self._order.rows[: self.n_chosen], self._n_parts
@@ -176,9 +176,9 @@ class LocalRowSource:
     def route_others(self, tree: Tree) -> None:
         """Set the leaves of the rows that the tree was not grown on."""
         if self.n_chosen < self.binned.n_rows:
-            left_out = np.ones(self.binned.n_rows, np.bool_)
-            left_out[self._chosen] = False
-            others = np.flatnonzero(left_out).astype(np.int32)
+            is_other = np.ones(self.binned.n_rows, np.bool_)
+            is_other[self._chosen] = False
+            others = np.flatnonzero(is_other).astype(np.int32)
             leaves_of(tree, self.binned, rows=others, out=self.leaf_of, n_threads=self.n_threads)
 
     def _worth_a_region(self, nanoseconds: float) -> bool:

@@ -57,8 +57,8 @@ def split_bins(tree: Tree, binner: Binner) -> tuple[np.ndarray, np.ndarray]:
         if at < 0 or (tree.threshold[node] != (np.inf if last else thresholds[bin])):
             raise DataError(
                 f"Node {node} of the tree splits feature {tree.feature[node]} at "
-                f"{tree.threshold[node]}, which is no threshold of these bins: apply the tree to "
-                "the features instead."
+                f"{tree.threshold[node]}, which is not a threshold of these bins: apply the tree "
+                "to the features instead."
             )
         position[node], bins[node] = at, bin
     return position, bins

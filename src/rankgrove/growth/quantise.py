@@ -93,7 +93,7 @@ def range_of(largest: float, units: int, exponent: int) -> Range:
 
 
 def scale_exponent(total: float, n_rows: int, bits: int) -> int:
-    """Return the largest k such that numbers of that total, times 2**k, sum to under 2**bits.
+    """Return the largest k such that numbers with this total, times 2**k, sum to under 2**bits.
 
     Rounding adds less than one per row.
     """
@@ -115,16 +115,16 @@ class Field:
     bits: int
     shift: int
     low: int
-    keep: bool = False  # the content that is there already
+    keep: bool = False  # keep the content that is already there
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the sums of a row are packed: the number of int64 planes, and the fields in them."""
+    """The packing of sums: the number of int64 planes, and the fields in them."""
 
     planes: int
     count_bits: int
-    hessian_bits: int  # within the first plane; 0 where it has none there
+    hessian_bits: int  # within the first plane; 0 if the hessian is elsewhere
     gradient: Field
     hessian: Field | None
 
@@ -174,7 +174,7 @@ def quantise(
 
 
 def _clip(exponent: int) -> int:
-    """Keep 2**exponent, its square, and numbers times it, within float64 numbers.
+    """Keep 2**exponent, its square, and its products within the range of float64.
 
     Only numbers under 1e-130 are scaled by less than they could be.
     """

@@ -2,8 +2,8 @@
 
 Entering a region costs ten microseconds if all cores are free, and ten milliseconds if other
 processes use them: every region waits until the last of its threads has run. So a short region is
-timed in every tree, and its delay is the time that other work must save to be worth a region.
-Trees do not depend on it: they are the same to the bit for any number of threads.
+timed in every tree; other work must save at least its delay to be worth a region. Trees do not
+depend on it: they are the same to the bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 LEAST_NS = 100_000.0  # a region must always save at least this
 SERIAL_ROWS = 1 << 14  # a step over fewer rows saves less than LEAST_NS
-TREES_BETWEEN = 16  # while regions are expensive, they are tried once in this number of trees
-# Processors are slower than our estimates, and threads wait for each other a little.
+TREES_BETWEEN = 16  # while regions are expensive, they are tried once per this number of trees
+# Processors may be slower than the estimates, and threads wait for each other a little.
 ALLOWANCE = 4.0
 
 
@@ -61,11 +61,11 @@ def parts_for(n_rows: int, n_threads: int) -> int:
     return 1 if n_rows * LEAST_NS < SERIAL_ROWS * prices.price else n_threads
 
 
-def timed(step: Callable[[int], Found], n_rows: int, n_threads: int, work: float) -> Found:
+def timed(step: Callable[[int], Result], n_rows: int, n_threads: int, work: float) -> Result:
     """Return ``step(n_parts)``, and learn the cost of regions from it; called once per tree."""
     if n_threads == 1 or n_rows < SERIAL_ROWS // 4 or not prices.trial():
         return step(1)
-    begun = time.perf_counter_ns()
+    start = time.perf_counter_ns()
     result = step(n_threads)
-    prices.note(time.perf_counter_ns() - begun, work)
+    prices.note(time.perf_counter_ns() - start, work)
     return result

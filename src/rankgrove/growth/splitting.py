@@ -1,4 +1,4 @@
-"""Splits: which ones are allowed, how the best is chosen, and which features a leaf may use."""
+"""Splits: the rules for them, the choice of the best, and the features that a leaf may use."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def best_split(
     step: float,
     min_gain: float,
 ) -> Split | None:
-    """Return the best of the best splits of blocks; of equal ones, that of the lowest column.
+    """Return the best split of a leaf, given the best of every block of features.
 
-    None if no gain is above `min_gain`.
+    Of equal splits, that of the lowest column is taken; None if no gain is above `min_gain`.
 
     In: gains in units of `step`, one per block, and the `fields` of these splits; the `columns` of
     features; `count` rows of the leaf. If the leaf has no missing values, missing values go to the
@@ -94,7 +94,7 @@ def best_split(
 class FeatureDraw:
     """Draws the features that a leaf may use: those with the lowest hashes.
 
-    A hash depends on (seed, round, leaf, column) and on nothing else.
+    A hash depends only on (seed, round, leaf, column).
     """
 
     def __init__(self, columns: np.ndarray, fraction: float, seed: int) -> None:

@@ -18,7 +18,7 @@ from rankgrove.model.tree import Tree
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
 
-SURE = 1.0 - 1e-6  # a stump that makes no mistake gets the weight of one that makes few
+SURE = 1.0 - 1e-6  # limit of |r|: the weight of a stump without mistakes would be infinite
 
 
 def placed_bins(features: Matrix, rows: Rows, n_thresholds: int, spacing: str) -> Binner:
@@ -44,7 +44,7 @@ class StumpMaker:
     columns : the bins, column by column
     has_missing : which columns have missing values
     allowed : of shape (columns, 2, bins): which splits are possible, with missing values on the
-        right (0) or left (1). With them on the right, they may also be split from all values
+        right (0) or left (1). On the right, they may also be separated from all values
     """
 
     def __init__(self, binned: BinnedMatrix, n_threads: int | None = None) -> None:
@@ -105,7 +105,8 @@ class PotentialStumps:
     With the potentials pi as gradients and the pairs' weights as hessians, r = sum of pi above the
     threshold / sum of the weights, and the rows above get alpha = 1/2 ln((1 + r) / (1 - r)). r may
     be below 0; a missing value is above or below, whichever is better (Freund et al. 2003, section
-    3.2 and the third method for alpha). Sums are of whole numbers: the order of rows changes none.
+    3.2 and the third method for alpha). Whole numbers are summed, so the order of rows does not
+    matter.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class Service:
     files : name -> model file; the first answers requests without a name
     max_body : maximum bytes of a request
     max_documents : maximum documents of a request
-    timeout : seconds in which a request's body must arrive
+    timeout : seconds within which a request's body must arrive
     watch : seconds between two checks of the model files for changes; 0: they are not checked
     absent : the value of features that a document does not name: ``"zero"``, ``"missing"``, or
         None: as in the model's training data
@@ -96,7 +96,7 @@ class Service:
         return _json(200, encode(content | {"default": models[0]["name"]}))
 
     async def show_model(self, request: Request) -> Response:
-        """GET /models/{name}: one model, its features and measures included."""
+        """GET /models/{name}: one model, with its features and measures."""
         served = self.registry.get(request.path_params["name"])
         error = self.registry.errors.get(served.name)
         return _json(200, encode(served.about() | {"reload_error": error}))
@@ -133,8 +133,8 @@ class Service:
         except TimeoutError:
             raise Problem(
                 408,
-                f"The body did not come within {self.timeout:g} seconds.",
-                rule="A request is sent in one go.",
+                f"The body did not arrive within {self.timeout:g} seconds.",
+                rule="A request is sent at once.",
                 remedy="Send it again.",
             ) from None
         return b"".join(chunks)
@@ -148,7 +148,7 @@ class Service:
         )
 
     async def _work(self, function: Callable[[], Result]) -> Result:
-        """Run a slow function on a worker thread, so that other requests are answered meanwhile."""
+        """Run a slow function on a worker thread, so that other requests need not wait."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def _guarded(self, handler: Handler) -> Handler:
@@ -163,7 +163,7 @@ class Service:
                 response = Response(status_code=400)  # nobody reads it
             except Exception:
                 log.exception("%s %s", request.method, request.scope["path"])
-                response = _problem(_OURS)
+                response = _problem(_FAILURE)
             self.metrics.answered(response.status_code)
             return response
 
@@ -228,7 +228,7 @@ class Service:
 
     async def _no_route(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        wrong = "cannot be asked so" if status == 405 else "is not there"
+        wrong = "is not allowed" if status == 405 else "does not exist"
         self.metrics.answered(status)
         response = _problem(
             Problem(
@@ -236,7 +236,7 @@ class Service:
                 f"{request.method} {request.scope['path'][:200]} {wrong}.",
                 rule="There are POST /rank, /models/{name}/rank, /reload and "
                 "/models/{name}/reload; GET /models, /models/{name}, /health and /metrics.",
-                remedy="Ask for one of these.",
+                remedy="Use one of these.",
             )
         )
         if isinstance(error, HTTPException) and error.headers:
@@ -263,12 +263,12 @@ def tell(errors: Mapping[str, str | None]) -> None:
     """Log the result of reloading."""
     for name, error in errors.items():
         if error is None:
-            log.info("model %s: read again", name)
+            log.info("model %s: reloaded", name)
         else:
-            log.error("model %s stays as it is: %s", name, error)
+            log.error("model %s: not reloaded: %s", name, error)
 
 
-_OURS = Problem(
+_FAILURE = Problem(
     500,
     "The service failed.",
     rule="Every request is answered, or refused with the reason.",

@@ -1,4 +1,4 @@
-"""Decoding and encoding JSON, by orjson where it is installed, which is several times faster."""
+"""Decoding and encoding JSON, with orjson (several times faster) if it is installed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def decode(body: bytes) -> object:
         reason = str(error)
     raise Problem(
         400,
-        f"The body is no JSON: {reason}.",
+        f"The body is not JSON: {reason}.",
         rule="The body is one JSON object in UTF-8.",
         remedy='Send {"documents": [{"id": "a", "features": [0.5, null, 3]}]}.',
     )

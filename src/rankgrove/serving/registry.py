@@ -1,4 +1,4 @@
-"""The models of a service, by name; requests under way keep the old model while it is replaced."""
+"""The models of a service, by name; open requests keep the old model while it is replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A loaded model; a request is answered by one of these from its beginning to its end."""
+    """A loaded model; one of these answers a request from beginning to end."""
 
     name: str
     path: Path
@@ -89,7 +89,7 @@ class Registry:
     files : name -> model file; the first answers requests without a name
     max_documents : maximum documents of a request
     absent : the value of features that a document does not name, ``"zero"`` or ``"missing"``;
-        None: as in the model's training data, and missing where its file does not say
+        None: as in the model's training data, or missing if its file does not say
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Registry:
         self.max_documents = max_documents
         self.absent = absent
         self.errors: dict[str, str] = {}  # of the last attempt to reload a model
-        self._seen: dict[str, Stamp | None] = {}  # the files last tried, loaded or refused
+        self._seen: dict[str, Stamp | None] = {}  # of the files last tried, loaded or refused
         self._lock = threading.Lock()  # for loading: two at once would take twice the memory
         self._models = {name: self._load(name, Path(path), 1) for name, path in files.items()}
         self._seen = {name: served.stamp for name, served in self._models.items()}
@@ -109,7 +109,7 @@ class Registry:
         return self._models
 
     def get(self, name: str | None) -> Served:
-        """Return a model by name; the first where no name is given."""
+        """Return a model by name; None: the first."""
         models = self._models
         if name is None:
             return next(iter(models.values()))
@@ -165,14 +165,14 @@ class Registry:
         form = RequestForm(names, self.max_documents, needs, absent)
         scorer = None if model.flat() is None else model.scorer()
         served = Served(name, path, model, scorer, form, stamp, time.time(), version)
-        for n_rows in (2, 256):  # compile before the first request, and show that scoring works
-            few = np.zeros((n_rows, model.n_features_in_), np.float32)
-            served.scores(few, np.zeros(n_rows) if needs else None)
+        for n_rows in (2, 256):  # compile before the first request, and check that scoring works
+            features = np.zeros((n_rows, model.n_features_in_), np.float32)
+            served.scores(features, np.zeros(n_rows) if needs else None)
         return served
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return what identifies a version of a file, or None if there is no file."""
+    """Return the time, size and inode of a file, or None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:

@@ -126,8 +126,8 @@ class RequestForm:
                     raise Problem(
                         422,
                         f"The model has no feature {shown(name)}{nearest(name, self.names)}.",
-                        rule=f"Features are named as in training: {_some(self.names)}.",
-                        remedy="Leave out what the model does not know.",
+                        rule=f"Features are named as in training: {_excerpt(self.names)}.",
+                        remedy="Leave out features that the model does not know.",
                         path=f"documents[{i}].features",
                     )
                 values[j] = value
@@ -135,7 +135,7 @@ class RequestForm:
         return lists
 
     def _one_by_one(self, rows: list[Any]) -> list[list[Any]]:
-        """Return the values as lists, where only some documents name their features."""
+        """Return the values as lists, if only some documents name their features."""
         lists: list[list[Any]] = []
         for i, row in enumerate(rows):
             if type(row) is list:
@@ -162,7 +162,7 @@ class RequestForm:
                     place = f"[{key}]" if type(key) is int else f".{key}"
                     path = f"documents[{i}].features{place}"
                     return _wrong(path, value, _VALUE_RULE, "Send a number or null.")
-        raise AssertionError("a value was refused, and all are good")
+        raise AssertionError("a value was refused, but all are valid")
 
     def _base_scores(self, documents: list[dict[str, Any]]) -> np.ndarray | None:
         scores = [document.get("base_score") for document in documents]
@@ -171,7 +171,7 @@ class RequestForm:
                 if score is not None:
                     raise Problem(
                         422,
-                        "The model does not go on from scores.",
+                        "The model does not start from base scores.",
                         rule="base_score is for models trained on base scores.",
                         remedy="Leave base_score out.",
                         path=f"documents[{i}].base_score",
@@ -182,8 +182,8 @@ class RequestForm:
                 raise _wrong(
                     f"documents[{i}].base_score",
                     score,
-                    "The model goes on from scores: every document has a finite base_score.",
-                    "Send the score of the ranker before this one.",
+                    "The model starts from base scores: every document has a finite base_score.",
+                    "Send the score of the ranker that the model was trained on.",
                 )
         return np.array(scores, np.float64)
 
@@ -197,7 +197,7 @@ def _ids(documents: list[dict[str, Any]]) -> list[str | int]:
                 ids[i] = i
             elif type(document_id) not in (str, int):
                 rule = "An id is a text or a whole number."
-                remedy = "Leave it out to get the document's place in the list."
+                remedy = "Leave it out to get the document's position in the list."
                 raise _wrong(f"documents[{i}].id", document_id, rule, remedy)
     return ids
 
@@ -236,11 +236,11 @@ def _wrong_length(i: int, n_values: int, n_features: int) -> Problem:
     return Problem(
         422,
         f"documents[{i}].features has {n_values:,} values.",
-        rule=f"The model takes {n_features:,} features, in the order of its training data.",
+        rule=f"The model needs {n_features:,} features, in the order of its training data.",
         remedy="Send all of them, null for a missing one; or an object of values by name.",
         path=f"documents[{i}].features",
     )
 
 
-def _some(names: Sequence[str]) -> str:
+def _excerpt(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

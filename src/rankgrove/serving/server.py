@@ -14,7 +14,7 @@ from rankgrove.errors import MissingExtraError, ParameterError
 def serve(
     files: Mapping[str, Path], host: str, port: int, *, quiet: bool = False, **limits: Any
 ) -> None:
-    """Answer requests until Ctrl-C or SIGTERM; requests under way are finished first.
+    """Answer requests until Ctrl-C or SIGTERM; open requests are finished first.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def serve(
     listener = _listen(host, port)
     level = logging.WARNING if quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
-    # only h11 limits the size of headers; naming it makes limits independent of what is installed
+    # only h11 limits the size of headers; naming it makes limits independent of installed packages
     config = uvicorn.Config(
         service.app(),
         http="h11",
@@ -74,7 +74,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ParameterError(
-            f"--host {host} --port {port}: {error.strerror}. Give another --port, or 0 for one "
-            "that is free."
+            f"--host {host} --port {port}: {error.strerror}. Give another --port, or 0 for a "
+            "free one."
         ) from None
     return listener
