@@ -14,8 +14,8 @@
 
     DataWarning             data is used, but not exactly as given   (a UserWarning)
 
-Every message names the value, the rule it breaks and the remedy. The command line prints the
-message alone; a traceback there is a bug in rankgrove.
+Every message names the value, the rule it breaks and the remedy. The command line prints only the
+message; a traceback there is a bug in rankgrove.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def check_scores(scores: object, n_rows: int, owner: str) -> np.ndarray:
-    """Return `scores` as one float64 per row, or say what is wrong with them.
+    """Return `scores` as one float64 per row, or refuse them.
 
     Minus infinity is allowed: it means that a document was not retrieved.
     """

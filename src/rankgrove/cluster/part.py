@@ -1,7 +1,7 @@
 """The part of the training data that one worker holds; an actor that runs commands.
 
 A part gets lists of commands, (name, arguments...), and returns the result of the last one. So a
-command without a result needs no round trip of its own.
+command without a result needs no separate round trip.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class ClusterRows:
         self._sum = np.zeros((1, layout.planes, n_blocks, 2048), np.int64)
         self._flat = self._sum.reshape(layout.planes, -1)
         self._later: list[Command] = []  # commands to send with the next trip
-        self._newest: list[Command] = []  # adds the newest tree; a part does that once
+        self._newest: list[Command] = []  # adds the newest tree; a part adds it only once
         self._n_trees = 0
         self._round = 0
         self.n_chosen = n_rows

@@ -248,15 +248,15 @@ def key_groups(
     keys = np.empty((width, length + 1), np.uint32)
     scratch = np.empty_like(keys)
     for first in range(0, n_columns, max(width, 1)):
-        here = min(width, n_columns - first)
-        sizes = np.full(here, index.size)
-        zeros = np.zeros(here, np.int64)
+        n_here = min(width, n_columns - first)
+        sizes = np.full(n_here, index.size)
+        zeros = np.zeros(n_here, np.int64)
         if sparse is None:
-            kernels.gather_keys(bits, index, first, keys[:here])
+            kernels.gather_keys(bits, index, first, keys[:n_here])
         else:
-            kernels.gather_sparse_keys(bits, sparse.indptr, first, keys[:here], sizes)
+            kernels.gather_sparse_keys(bits, sparse.indptr, first, keys[:n_here], sizes)
             zeros = index.size - sizes
-        yield first, keys[:here], sizes, zeros, scratch[:here]
+        yield first, keys[:n_here], sizes, zeros, scratch[:n_here]
 
 
 def _narrowed(features: scipy.sparse.csr_matrix, columns: np.ndarray) -> scipy.sparse.csr_matrix:

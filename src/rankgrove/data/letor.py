@@ -33,7 +33,7 @@ def read_letor(
     """Read LETOR (SVMlight with ``qid``) text, plain or gzip-compressed.
 
     A row is ``LABEL qid:ID INDEX:VALUE ... # COMMENT``. Indices count from 1, may have gaps and
-    may be in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` where it is missing.
+    may be in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` if it is missing.
     The text after ``#`` is kept as the document id: the token after ``docid =`` if there is one,
     else the whole comment. The rows of a query need not be adjacent.
 
@@ -121,7 +121,7 @@ def _checked(
 def _side_files(
     paths: list[Path], query_file: _AnyPath | Sequence[_AnyPath] | None
 ) -> list[Path | None]:
-    """Return the side file of group sizes of every path, or None where there is none."""
+    """Return the side file of group sizes of every path, or None if there is none."""
     if query_file is None:
         return [side_file(path) for path in paths]
     named = as_paths("query_file", query_file)

@@ -70,7 +70,7 @@ def has_bare_returns(text: bytes) -> bool:
 
 
 def bare_returns(line: bytes) -> str:
-    """Return the message for rows that end in a carriage return alone."""
+    """Return the message for rows that end in only a carriage return."""
     return (
         f"rows end in a carriage return without a line feed ({excerpt(line)}). "
         "Expected a line feed after every row: convert the line ends of the file."

@@ -47,7 +47,7 @@ def write_letor(
     dataset : QueryDataset
     path : where to write; gzip-compressed if the name ends in ``.gz``
     zeros : also write features that are 0; None: only if a feature that a row does not mention
-        counts as missing (``dataset.absent``), so that every reader understands the file alike.
+        counts as missing (``dataset.absent``), so that all readers read the same values.
         Without them, the first row still names the last feature, so that no feature is lost
     n_threads : number of threads, None for all cores
 

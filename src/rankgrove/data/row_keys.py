@@ -41,8 +41,8 @@ def hash_features(data: QueryDataset, n_threads: int | None = None) -> np.ndarra
             kernels.hash_sparse(bits, indices, indptr, rows, first, last, hashes)
 
     if rows.size:
-        few = 1 if n_cells < _SERIAL_CELLS else n_threads
-        parallel.run_pieces(work, parallel.piece_bounds(np.arange(rows.size + 1), few), few)
+        n_used = 1 if n_cells < _SERIAL_CELLS else n_threads
+        parallel.run_pieces(work, parallel.piece_bounds(np.arange(rows.size + 1), n_used), n_used)
     return hashes
 
 

@@ -340,7 +340,7 @@ def table_matrix(
 ) -> np.ndarray:
     """Return columns as a matrix of one type, nulls as NaN; refuse columns that hold no numbers.
 
-    `remedy` says what can be done about such a column.
+    `remedy` is the advice about such a column in the message.
     """
     matrix = np.empty((n_rows, len(names)), kind)
     for j, name in enumerate(names):

@@ -94,19 +94,19 @@ def _counts(table: Mapping[str, Mapping[str, float]], entry: str) -> str:
 
 def _pairs(
     table: Mapping[str, dict[str, Value]] | Iterable[tuple[str, dict[str, Value]]],
-    what: str,
+    noun: str,
     value: str,
 ) -> dict[str, dict[str, Value]]:
     """Return the queries of a run or of qrels as a dict."""
     try:
         return dict(table)
     except (TypeError, ValueError):
-        raise DataError(_not_a_table(table, what, value)) from None
+        raise DataError(_not_a_table(table, noun, value)) from None
 
 
-def _not_a_table(table: object, what: str, value: str) -> str:
+def _not_a_table(table: object, noun: str, value: str) -> str:
     return (
-        f"{what.capitalize()} must be a mapping {{query id: {{document id: {value}}}}}. "
+        f"{noun.capitalize()} must be a mapping {{query id: {{document id: {value}}}}}. "
         f"Got {type(table).__name__}."
     )
 
@@ -121,13 +121,13 @@ def check_qrels(qrels: object) -> None:
     _check_table(qrels, "qrels", "grade")
 
 
-def _check_table(table: object, what: str, value: str) -> None:
+def _check_table(table: object, noun: str, value: str) -> None:
     if not isinstance(table, Mapping):
-        raise DataError(_not_a_table(table, what, value))
+        raise DataError(_not_a_table(table, noun, value))
     for qid, documents in table.items():
         if not isinstance(documents, Mapping):
             raise DataError(
-                f"The query {qid!r} of {what} must have a mapping {{document id: {value}}}. "
+                f"The query {qid!r} of {noun} must have a mapping {{document id: {value}}}. "
                 f"Got {type(documents).__name__}."
             )
         if _all_plain(documents):
@@ -396,8 +396,8 @@ def _ranked(qid: str, documents: Mapping[str, float]) -> list[tuple[str, float]]
     return scored
 
 
-def _check_token(what: str, token: str) -> None:
+def _check_token(noun: str, token: str) -> None:
     if len(token.encode().split()) != 1 or token.encode().split()[0] != token.encode():
         raise DataError(
-            f"A {what} in a run file must not be empty or have white space. Got {token!r}."
+            f"A {noun} in a run file must not be empty or have white space. Got {token!r}."
         )

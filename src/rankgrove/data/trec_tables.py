@@ -47,53 +47,53 @@ def as_qrels(qrels: object) -> Table:
     return _as_table(qrels, "qrels")
 
 
-def _as_table(table: object, what: str) -> Table:
+def _as_table(table: object, role: str) -> Table:
     if isinstance(table, Mapping):
         return table
     if hasattr(table, "columns"):
-        return _of_frame(cast(DataFrame, table), what)
+        return _of_frame(cast(DataFrame, table), role)
     if type(table).__module__.partition(".")[0] == "ranx":
         of_ranx = cast(RanxTable, table)
         return {qid: dict(documents) for qid, documents in of_ranx.to_dict().items()}
     rows = list(table) if isinstance(table, Iterable) and not isinstance(table, str) else []
     if not rows or not hasattr(rows[0], "_fields"):
         raise DataError(
-            f"As {what}, give a mapping {{query id: {{document id: {_VALUE[what][0]}}}}}, a ranx "
-            f"{what.capitalize()}, a data frame, or tuples with the fields query_id, doc_id and "
-            f"{_VALUE[what][0]} (models and plain scores need a QueryDataset). "
+            f"As {role}, give a mapping {{query id: {{document id: {_VALUE[role][0]}}}}}, a ranx "
+            f"{role.capitalize()}, a data frame, or tuples with the fields query_id, doc_id and "
+            f"{_VALUE[role][0]} (models and plain scores need a QueryDataset). "
             f"Got {type(table).__name__}."
         )
-    place = [rows[0]._fields.index(name) for name in _names(rows[0]._fields, what, "fields")]
-    return _collected(((row[p] for p in place) for row in rows), what)
+    place = [rows[0]._fields.index(name) for name in _names(rows[0]._fields, role, "fields")]
+    return _collected(((row[p] for p in place) for row in rows), role)
 
 
-def _of_frame(frame: DataFrame, what: str) -> Table:
-    names = _names(list(frame.columns), what, "columns")
-    return _collected(zip(*(list(frame[name]) for name in names), strict=True), what)
+def _of_frame(frame: DataFrame, role: str) -> Table:
+    names = _names(list(frame.columns), role, "columns")
+    return _collected(zip(*(list(frame[name]) for name in names), strict=True), role)
 
 
-def _names(known: Iterable[str], what: str, kind: str) -> list[str]:
+def _names(known: Iterable[str], role: str, kind: str) -> list[str]:
     """Return the names of the query, the document and the value."""
     present = list(known)
     names = []
-    for choices in (_QUERY, _DOCUMENT, _VALUE[what]):
+    for choices in (_QUERY, _DOCUMENT, _VALUE[role]):
         matching = [name for name in choices if name in present]
         if not matching:
             raise DataError(
-                f"The {what} must have one of the {kind} {', '.join(choices)}. It has: "
+                f"The {role} must have one of the {kind} {', '.join(choices)}. It has: "
                 f"{', '.join(map(str, present))}."
             )
         names.append(matching[0])
     return names
 
 
-def _collected(entries: Iterable[Iterable[Any]], what: str) -> dict[str, dict[str, Any]]:
+def _collected(entries: Iterable[Iterable[Any]], role: str) -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = {}
     for qid, docid, value in entries:
         documents = table.setdefault(str(qid), {})
         if str(docid) in documents:
             raise DataError(
-                f"The document {str(docid)!r} appears twice in query {str(qid)!r} of the {what}: "
+                f"The document {str(docid)!r} appears twice in query {str(qid)!r} of the {role}: "
                 "leave one out."
             )
         documents[str(docid)] = value

@@ -390,8 +390,8 @@ def missing_text(evaluation: Evaluation) -> str:
     effect = "count 0" if zero else "are left out"
     if n_missing == 1:
         effect = "counts 0" if zero else "is left out"
-    every = [set(dropped) for dropped in evaluation.dropped.values()]
-    irrelevant = len(set(evaluation.missing).intersection(*every)) if zero else 0
+    dropped = [set(queries) for queries in evaluation.dropped.values()]
+    irrelevant = len(set(evaluation.missing).intersection(*dropped)) if zero else 0
     if irrelevant == n_missing:
         effect = f"{'is' if n_missing == 1 else 'are'} left out: no document is relevant"
     elif irrelevant:

@@ -162,9 +162,9 @@ def _by_level(
     """Return the nodes and the leaves below the root, parents first, and the children of nodes."""
     levels, seen = [np.zeros(min(1, left.size), np.int64)], 0
     while levels[-1].size:
-        here = levels[-1]
-        seen += here.size
-        inner = here[~is_leaf[here]]
+        level = levels[-1]
+        seen += level.size
+        inner = level[~is_leaf[level]]
         below = np.column_stack([left[inner], right[inner]]).ravel()
         if seen > left.size or (below.size and not 0 <= below.min() <= below.max() < left.size):
             raise ModelFileError(f"the nodes of tree {number} do not form a tree: it is damaged.")

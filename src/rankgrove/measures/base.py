@@ -274,7 +274,7 @@ class Measure(ABC):
 
 
 def _ranked_labels(labels: ArrayLike) -> np.ndarray:
-    """Return the labels of one query as float64, or say what is wrong with them."""
+    """Return the labels of one query as float64, or refuse them."""
     array = np.asarray(labels, np.float64)
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise DataError(
@@ -298,8 +298,8 @@ class QueryPieces:
 
         Small amounts of work are done by one thread.
         """
-        few = 1 if self.ptr[-1] < SERIAL_ROWS else self.n_threads
-        parallel.run_pieces(work, parallel.piece_bounds(self.ptr, few), few)
+        n_used = 1 if self.ptr[-1] < SERIAL_ROWS else self.n_threads
+        parallel.run_pieces(work, parallel.piece_bounds(self.ptr, n_used), n_used)
 
 
 class Ranking:

@@ -148,7 +148,7 @@ def format_measure(m: Measure) -> str:
     if values == usual:
         return head
     # The name of a convention is enough if no other one has the same values. (The scripts of MSLR
-    # and LETOR differ only in what is relevant.)
+    # and LETOR differ only in the lowest relevant label.)
     same = [c for c in CONVENTIONS if convention_parameters(c, m.name, set(values)) == values]
     if len(same) == 1 or same == ["letor", "mslr"]:
         return f"{head}[{same[0]}]"

@@ -149,7 +149,7 @@ class Network:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Network:
-        """Build the net of a model file, or say what is wrong with the arrays."""
+        """Build the net of a model file, or refuse its arrays."""
         missing = {"sizes", "flat", "mean", "scale", "activation"} - set(arrays)
         if missing:
             raise ModelFileError(f"the net has no array {min(missing)!r}.")

@@ -59,7 +59,7 @@ def write_model(
 
 
 def read_model(path: str | Path) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
-    """Return (kind, content, arrays) of a model file, or say what is wrong with it."""
+    """Return (kind, content, arrays) of a model file, or refuse it."""
     target = Path(path)
     if target.is_dir():
         raise ModelFileError(f"{target} is a folder: give the name of a model file.")

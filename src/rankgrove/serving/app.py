@@ -134,7 +134,7 @@ class Service:
             raise Problem(
                 408,
                 f"The body did not arrive within {self.timeout:g} seconds.",
-                rule="A request is sent at once.",
+                rule="A request is sent without pauses.",
                 remedy="Send it again.",
             ) from None
         return b"".join(chunks)

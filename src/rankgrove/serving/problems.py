@@ -9,9 +9,9 @@ class Problem(Exception):
     Parameters
     ----------
     status : the HTTP status
-    message : what is wrong, with the value
-    rule, remedy : which rule it breaks, and what to do
-    path : where the value is in the request, such as ``documents[3].features[0]``
+    message : the mistake, with the value
+    rule, remedy : the rule that it breaks, and how to fix it
+    path : the place of the value in the request, such as ``documents[3].features[0]``
     """
 
     def __init__(
