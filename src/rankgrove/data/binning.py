@@ -1,4 +1,4 @@
-"""Binning: every feature is cut into at most 255 bins, one byte each, so that trees count rows.
+"""Binning: every feature is cut into at most 255 bins, so that a value takes one byte.
 
 A bin is a range of values between two thresholds; thresholds are float32 midpoints between
 adjacent observed values. Comparing bins and comparing values give exactly the same result::

@@ -21,7 +21,7 @@ from rankgrove.parallel import threads
 if TYPE_CHECKING:
     import scipy.sparse
 
-_BLOCK_BYTES = 64 << 20  # of text at a time, at most
+_BLOCK_BYTES = 64 << 20  # maximum bytes of text at a time
 _NOT_IN_QID = re.compile(r"[\x00-\x20#]")
 _NOT_IN_DOCID = re.compile(r"[\x00-\x08\x0a\x0d-\x1f]")
 _LOOKS_NAMED = re.compile(r"(?:^|[ \t\v\f])docid[ \t\v\f]*=[ \t\v\f]*[^ \t\v\f]")

@@ -402,7 +402,7 @@ class QueryDataset:
         """Return the data set with the same number of features, all 0, which take no memory."""
         import scipy.sparse
 
-        shape: Any = (self.n_rows, self.n_features)  # which scipy's stubs do not know
+        shape: Any = (self.n_rows, self.n_features)  # scipy's stubs do not know this form
         return QueryDataset.from_parts(
             scipy.sparse.csr_matrix(shape, dtype=np.float32),
             self.y,

@@ -59,8 +59,8 @@ def pool(
     """Return a data set without features, and scores, to evaluate a run as trec_eval does.
 
     Every query that is in both has its retrieved and its judged documents. The rows of a query are
-    in descending order of document id, so that ties in row order are ranked as by trec_eval. Scores
-    are rounded to float32, also as by trec_eval; scores that are then equal are tied.
+    in descending order of document id, so that breaking ties by row order breaks them as trec_eval
+    does. Scores are rounded to float32, as in trec_eval; scores that are then equal are tied.
 
     Parameters
     ----------

@@ -402,7 +402,7 @@ def missing_text(evaluation: Evaluation) -> str:
 def prepared_on(
     measure: Measure, data: QueryDataset, owner: str, n_threads: int | None = None
 ) -> PreparedMeasure:
-    """Return a measure prepared for some data; refuse data of which it leaves out every query."""
+    """Return a measure prepared for some data; refuse it if it leaves out every query."""
     prepared = measure.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
         raise DataError(

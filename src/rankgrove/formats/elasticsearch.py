@@ -1,7 +1,7 @@
 """Models for the learning-to-rank plugins of Elasticsearch and OpenSearch.
 
 The output is the body of ``POST _ltr/_featureset/NAME/_createmodel``. A value goes to the first
-child if x < t, in float32, so the threshold is the next float32 above ours. There is no base score:
+child if x < t, in float32, so t is the next float32 above the model's. There is no base score:
 it becomes a tree with a single leaf. Lucene refuses negative scores.
 """
 

@@ -49,7 +49,7 @@ IDENTICAL = (
 )  # fmt: skip
 LEAST_PROBABILITY = np.float32(1e-6)  # a base score of 0 or 1 is moved by this
 MOST_CLASSES = 1 << 16
-_VERSION = [2, 1, 0]  # of the form that is written; 1.7 to 3.2 were tested to read it
+_VERSION = [2, 1, 0]  # of the written form; 1.7 to 3.2 were tested to read it
 _ROOT = 2147483647  # the parent of the root
 
 

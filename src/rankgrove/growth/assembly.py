@@ -25,7 +25,7 @@ def assemble(
     """
     n_nodes = len(splits)
     left, right = np.empty((2, n_nodes), np.int32)
-    place: dict[int, tuple[np.ndarray, int]] = {}  # of every leaf: where its number is written
+    place: dict[int, tuple[np.ndarray, int]] = {}  # leaf -> where its number is written
     for node, (leaf, _) in enumerate(splits):
         if leaf in place:
             children, parent = place[leaf]

@@ -42,8 +42,8 @@ class ERR(Measure):
 
     Parameters
     ----------
-    max_grade : the highest grade of the scale; None takes the highest label of the data set. Give
-        it to compare data sets of which one may lack the highest grade.
+    max_grade : the highest grade of the scale; None takes the highest label of the data set. Set it
+        to compare data sets if one of them may lack the highest grade.
     """
 
     name: ClassVar[str] = "err"

@@ -278,7 +278,7 @@ def floor_float32(values: np.ndarray) -> np.ndarray:
 
 
 def unknown_statistics(n_nodes: int, n_leaves: int) -> dict[str, np.ndarray]:
-    """Return unknown statistics, for an ensemble of which only the trees are known."""
+    """Return unknown statistics, for an ensemble without statistics."""
     sizes = {"node": n_nodes, "leaf": n_leaves}
     return {
         name: np.full(sizes[name[:4]], -1 if name.endswith("count") else np.nan)
