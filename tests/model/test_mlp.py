@@ -97,7 +97,7 @@ def test_the_flat_vector_and_its_parts():
     assert (other.hidden, other.n_features, other.activation) == ((3, 9), 7, "tanh")
     with pytest.raises(rg.DataError, match=r"7 x 3 x 9 units has 69 numbers in 'flat'\. Got .*\(3"):
         net.with_flat([1, 2, 3])
-    with pytest.raises(rg.DataError, match="must be finite; 'flat'"):
+    with pytest.raises(rg.DataError, match="must be finite; some of 'flat'"):
         net.with_flat(np.full(69, np.nan))
     with pytest.raises(ValueError, match="read-only"):
         net.flat[0] = 1
@@ -126,7 +126,7 @@ def test_infinite_values_are_refused_with_their_place():
     with pytest.raises(rg.DataError, match="row 201 has -inf"):
         constant.scores(X)
     assert np.isfinite(net.scores(X, slice(0, 200))).all()
-    with pytest.raises(rg.DataError, match="takes 4 features; the data has 3"):
+    with pytest.raises(rg.DataError, match="needs 4 features; the data has 3"):
         net.scores(X[:, :3])
 
 
