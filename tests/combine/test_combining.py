@@ -130,7 +130,7 @@ def test_refusals(rankers, vali):
         rg.optimal_combination(a, b, vali.X, "map")
     with pytest.raises(rg.DataError, match="must be finite"):
         rg.optimal_combination(a, np.full(vali.n_rows, -np.inf), vali, "map")
-    with pytest.raises(rg.DataError, match="one number a row"):
+    with pytest.raises(rg.DataError, match="one number per row"):
         rg.optimal_combination(a, np.ones(3), vali, "map")
     with pytest.raises(rg.ParameterError, match="one a ranker"):
         rg.optimal_combination(a, b, vali, "map", names=["a"])
