@@ -154,7 +154,7 @@ def test_refusals(train, trained):
         check(rg.LambdaRank(), train)
     with pytest.raises(rg.DataError, match="needs a QueryDataset"):
         check(trained, train.X)
-    with pytest.raises(rg.DataError, match="takes 6 features"):
+    with pytest.raises(rg.DataError, match="needs 6 features"):
         check(trained, rg.make_artificial(5, n_features=7))
     with pytest.raises(rg.DataError, match="6 features; the data has 7"):
         check(rg.SVMMap(C=1.0).fit(train), rg.make_artificial(5, n_features=7))
