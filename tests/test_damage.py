@@ -173,7 +173,7 @@ NPY = {
     "terabytes": ("(1000000000000,)", "needs 8,000,000,000,000"),
     "negative": ("(-1,)", "shape"),
     "beyond": ("(99999999999999999999,)", "needs"),
-    "no header": ("(", "cannot be"),
+    "no header": ("(", "impossible header"),
     "objects": ("'descr': '|O'", "type"),
 }
 
