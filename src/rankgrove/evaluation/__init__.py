@@ -1,1 +1,1 @@
-"""Evaluation of rankings, and significance tests of differences."""
+"""Figures for rankings, and what they prove."""

@@ -1,1 +1,1 @@
-"""Trained models as frozen arrays, and the model file."""
+"""Models: what training makes and scoring reads, and the file that holds it."""

@@ -1,1 +1,1 @@
-"""Scoring documents with a trained model."""
+"""Scoring: what a trained model says of new documents."""
