@@ -349,7 +349,7 @@ def test_clear_errors(train, valid):
         rg.LambdaMART().fit(rg.QueryDataset(None, [1, 0], qid=[1, 1]))
     with pytest.raises(rg.DataError, match="needs query ids"):
         rg.LambdaMART().fit([[1], [2]], [1, 0])
-    with pytest.raises(rg.DataError, match="has its own labels"):
+    with pytest.raises(rg.DataError, match="holds its own labels"):
         rg.LambdaMART().fit(train, [1, 0])
     with pytest.raises(rg.ParameterError, match="early_stopping needs validation data"):
         rg.LambdaMART(early_stopping=5).fit(train)
