@@ -283,7 +283,7 @@ def test_adarank_with_weights_of_queries():
 
 def test_adarank_wants_a_measure_within_bounds():
     data = rg.make_web(10, n_docs=10, seed=3)
-    with pytest.raises(rg.ParameterError, match="a measure between -1 and 1"):
+    with pytest.raises(rg.ParameterError, match="a measure with values between -1 and 1"):
         rg.AdaRank("dcg").fit(data)
 
 

@@ -64,7 +64,7 @@ class FidelityRows:
         """Do nothing: slopes belong to pairs, and are summed in the search for stumps."""
 
     def grow(self, column: int, number: int) -> Grown:
-        """Return the best stump, with its weight; a tree without a split if none lowers the loss."""
+        """Return the best stump with its weight, or no split if no stump lowers the loss."""
         if self.loss is None:
             self.loss = self._loss(self._scores)
         right, wrong = self._sums()

@@ -1,4 +1,4 @@
-"""Running a gradient kernel over all queries or piece, in pieces on several threads."""
+"""Running a gradient kernel over queries, in pieces on several threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run with its data and parameters, so that a killed run can continue."""
+"""Checkpoints: the state of a run, from which a killed run can continue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Checkpoint:
         self.run = dict(run)
 
     def write_state(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write the state; the file is replaced at once, so a killed run leaves the previous one."""
+        """Write the state; the file is replaced at once, so a killed run leaves the last state."""
         write_model(self.path, KIND, {"run": self.run, **content}, arrays)
 
     def read_state(self, history: History) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:

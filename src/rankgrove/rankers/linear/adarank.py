@@ -82,8 +82,8 @@ class AdaRank(LinearPredictor):
 
     measure: str | Measure = parameter(
         "ndcg@10",
-        "measure to maximise, or its name; values must be between -1 and 1. Queries whose value does "
-        "not depend on the order are left out",
+        "measure to maximise, or its name; values must be between -1 and 1. Queries whose value "
+        "does not depend on the order are left out",
     )
     n_rounds: int = parameter(500, "maximum number of rounds", integer(low=1))
     update: str = parameter(
