@@ -265,7 +265,9 @@ def test_what_is_missing_is_said_or_derived():
     with pytest.raises(rg.DataError, match=r"how many rows of its training data.*statistics_from"):
         source_statistics(replace(trees, **unknown))
     means = {name: unknown[name] for name in ("node_mean", "leaf_mean")}
-    with pytest.raises(rg.DataError, match=r"does not show the learning rate.*base_rate"):
+    with pytest.raises(
+        rg.DataError, match=r"learning rate of the base model.s trees is not known.*base_rate"
+    ):
         source_statistics(replace(trees, **means))
     derived = source_statistics(replace(trees, **means), rate=0.3)
     np.testing.assert_allclose(derived.response, whole.response, rtol=1e-9, atol=1e-12)
