@@ -107,8 +107,8 @@ class Walker:
 
     def step(self, t: int, objective: Objective, scores: np.ndarray) -> None:
         """Adapt tree `t` to the scores of the trees before it; add its values to them."""
-        *units, alike = self._quantise(objective, scores)
-        whole_h = self._whole_h[: 0 if alike else None]
+        *units, all_equal = self._quantise(objective, scores)
+        whole_h = self._whole_h[: 0 if all_equal else None]
         kernels.adapt_tree(
             t,
             self._pointers,
@@ -136,7 +136,7 @@ class Walker:
         objective.gradients(scores, self._gradient, self._hessian, None, self.n_threads)
         bits = int(scores.size).bit_length()
         least, most_h = kernels.least_and_largest(self._hessian)
-        alike = least == most_h
+        all_equal = least == most_h
         exponents = []
         for name, most in (("gradient", kernels.largest(self._gradient)), ("hessian", most_h)):
             if not math.isfinite(most):
@@ -154,9 +154,9 @@ class Walker:
             shift,
             self._whole,
             self._packed,
-            self._whole_h[: 0 if alike else None],
+            self._whole_h[: 0 if all_equal else None],
         )
-        return 1.0 / scale, most_h if alike else 1.0 / scale_h, shift, alike
+        return 1.0 / scale, most_h if all_equal else 1.0 / scale_h, shift, all_equal
 
 
 def joined(ensemble: Ensemble, of_nodes: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:

@@ -1,8 +1,7 @@
 """The queries and rows of a round, redrawn every round, without replacement.
 
 A lot is a hash of the seed, the round and the key of a query or row; those with the lowest lots are
-drawn. So the draw does not depend on the order of the file, on threads, or on which process holds
-the rows.
+drawn. So the draw does not depend on the order of the file, on threads or on processes.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def load(
     features: Sequence[str] | None = None,
     base_score: float | None = None,
 ) -> Ranker:
-    """Read a trained ranker from a file: a model of ours, or of another library.
+    """Read a trained ranker from a file: a rankgrove model, or one of another library.
 
     The format is recognised from the content. LightGBM's text files and dumped JSON, XGBoost's JSON
     and UBJ files and its dumped JSON, and the trees of RankLib, QuickRank and Solr become a

@@ -66,7 +66,7 @@ def loaded(model: Any, name: str, owner: str, rule: str) -> Any:
         return model
     if not Path(model).is_file():
         refuse(name, owner, f"{rule}, and there is no such file", str(model))
-    from rankgrove.rankers.load import load  # it knows all rankers
+    from rankgrove.rankers.load import load  # imports all rankers
 
     return load(model)
 

@@ -210,7 +210,5 @@ def _checked_loss(value: float) -> float:
     except (TypeError, ValueError):
         loss = np.nan
     if not np.isfinite(loss) or loss < 0.0:
-        raise DataError(
-            f"A loss must be a finite number, not negative. The oracle returned {value!r}."
-        )
+        raise DataError(f"A loss must be a finite number, at least 0. The oracle gave {value!r}.")
     return loss

@@ -53,9 +53,7 @@ class CRR(LinearRoundsRanker):
     kind: ClassVar[str] = "crr"
     unit: ClassVar[str] = "epochs"
 
-    alpha: float = parameter(
-        0.5, "share of regression; 1: only regression, 0: only pairs", real(low=0.0, high=1.0)
-    )
+    alpha: float = parameter(0.5, "1: only regression; 0: only pairs", real(low=0.0, high=1.0))
     loss: str = parameter(
         "squared",
         '``"squared"``; or ``"logistic"``, on labels scaled to [0, 1]: scores are then log odds',

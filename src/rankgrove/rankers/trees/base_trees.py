@@ -44,7 +44,7 @@ def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
     if isinstance(base, str | Path):
         if not Path(base).exists():
             refuse(name, owner, _RULE + ", and there is no such file", str(base))
-        from rankgrove.rankers.load import load  # it knows all rankers
+        from rankgrove.rankers.load import load  # imports all rankers
 
         base = load(base)
     if type(base).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
@@ -76,10 +76,7 @@ def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
 
 
 def _unprepared(ranker: Ranker) -> Ranker:
-    """Return the ranker inside one on chosen features; its trees get the numbers of all features.
-
-    Other rankers are returned unchanged.
-    """
+    """Return the ranker inside one on chosen features; its trees use the numbers of all features."""
     inner: Ranker | None = getattr(ranker, "ranker_", None)
     trees = None if inner is None else ranker.flat()
     if inner is None or trees is None:

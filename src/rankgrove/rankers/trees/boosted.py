@@ -335,7 +335,7 @@ class BoostedRanker(TreeModel):
         if base_score is not None:
             if isinstance(X, QueryDataset):
                 raise DataError(
-                    f"{owner}: a QueryDataset holds its own base scores: pass them to it."
+                    f"{owner}: a QueryDataset holds its own base scores: set them there."
                 )
             check_takes_base_score(self.submodel_, owner)
         if self.submodel_ is None:
@@ -405,8 +405,8 @@ class BoostedRanker(TreeModel):
         if below is None or self.submodel_weight_ != 1.0:
             return None
         # trees of another library may compare and add in another precision
-        alike = below.threshold.dtype == self.ensemble_.threshold.dtype and not below.single
-        return self.flat_ensemble() if alike else None
+        fits = below.threshold.dtype == self.ensemble_.threshold.dtype and not below.single
+        return self.flat_ensemble() if fits else None
 
     def summary(self, n_features: int = 10) -> str:
         """Return a text about the model: its size, its validation, its most important features."""
