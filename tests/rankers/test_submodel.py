@@ -415,7 +415,7 @@ def test_missing_base_scores_are_asked_for(domains):
         model.fit(given, valid=valid)
     model.fit(given)
     for data in (target, target.X):
-        with pytest.raises(rg.DataError, match=r"predict: the ranker goes on.*base_score=\.\.\."):
+        with pytest.raises(rg.DataError, match=r"predict: the ranker starts.*base_score=\.\.\."):
             model.predict(data)
     with pytest.raises(rg.DataError, match="this data has none"):
         rg.evaluate(model, target, "map")

@@ -446,7 +446,7 @@ def test_a_users_own_loss_that_is_incomplete(train):
             return self.found
 
     for found, message in [
-        (None, "must return two things"),
+        (None, "must return two values"),
         (("much", np.arange(3)), "A loss must be a finite number"),
         ((1.0, None), "must name each of the numbers"),
         ((1.0, [[0], [1, 2]]), "must name each of the numbers"),

@@ -76,7 +76,7 @@ def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
 
 
 def _unprepared(ranker: Ranker) -> Ranker:
-    """Return the ranker inside one on chosen features; its trees use the numbers of all features."""
+    """Return the ranker inside one on chosen features, with trees on all features."""
     inner: Ranker | None = getattr(ranker, "ranker_", None)
     trees = None if inner is None else ranker.flat()
     if inner is None or trees is None:
