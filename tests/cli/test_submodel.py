@@ -112,7 +112,7 @@ def test_a_model_that_needs_scores_asks_for_them(folder):
     run(*words.split(), cwd=folder)
     for command in ("rank", "evaluate"):
         _, complaint = run(command, "valid.txt", "--model", "needs.rg", cwd=folder, status=2)
-        assert "on the command line by --base-score" in complaint
+        assert "on the command line with --base-score" in complaint
 
 
 def test_params_are_a_toml_file(folder):

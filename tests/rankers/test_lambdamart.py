@@ -482,7 +482,7 @@ def test_features_in_another_order_are_refused(train):
 
 
 def test_weights_belong_to_the_data_set(train):
-    with pytest.raises(rg.DataError, match="its own labels, query ids and weights"):
+    with pytest.raises(rg.DataError, match="its own labels, query ids, weights"):
         rg.LambdaMART(**SMALL).fit(train, weight=np.ones(train.n_rows))
 
 
