@@ -277,7 +277,7 @@ def test_what_is_missing_is_said_or_derived():
     np.testing.assert_array_equal(some.count, whole.count)
     np.testing.assert_allclose(some.response, whole.response, rtol=1e-9, atol=1e-12)
     # a rate that shows is not overridden; trees that do not show theirs get the given one
-    with pytest.raises(rg.ParameterError, match=r"base_rate=0.5.*known \(0.3\): leave base_rate out"):
+    with pytest.raises(rg.ParameterError, match=r"base_rate=0.5.*known \(0.3\): leave"):
         source_statistics(trees, rate=0.5)
     mean = trees.leaf_mean.copy()
     mean[: trees.leaf_ptr[1]] = np.nan
