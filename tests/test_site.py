@@ -135,7 +135,7 @@ def test_the_site_is_built(tmp_path):
         assert f'href="{page}.html"' in start
     reference = (tmp_path / "site" / "api" / "rankers.html").read_text()
     assert 'id="rankgrove.LambdaMART"' in reference
-    assert "number of trees at most" in reference
+    assert "maximum number of trees" in reference
     foreign = re.compile(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
     for path in (tmp_path / "site").rglob("*.html"):
         assert not foreign.findall(path.read_text()), path.name  # nothing comes from elsewhere

@@ -265,7 +265,9 @@ def test_what_is_missing_is_said_or_derived():
     with pytest.raises(rg.DataError, match=r"how many rows of its training data.*statistics_from"):
         source_statistics(replace(trees, **unknown))
     means = {name: unknown[name] for name in ("node_mean", "leaf_mean")}
-    with pytest.raises(rg.DataError, match=r"does not show the learning rate.*base_rate"):
+    with pytest.raises(
+        rg.DataError, match=r"learning rate of the base model.s trees is not known.*base_rate"
+    ):
         source_statistics(replace(trees, **means))
     derived = source_statistics(replace(trees, **means), rate=0.3)
     np.testing.assert_allclose(derived.response, whole.response, rtol=1e-9, atol=1e-12)
@@ -275,7 +277,7 @@ def test_what_is_missing_is_said_or_derived():
     np.testing.assert_array_equal(some.count, whole.count)
     np.testing.assert_allclose(some.response, whole.response, rtol=1e-9, atol=1e-12)
     # a rate that shows is not overridden; trees that do not show theirs get the given one
-    with pytest.raises(rg.ParameterError, match=r"base_rate=0.5.*do \(0.3\): leave base_rate out"):
+    with pytest.raises(rg.ParameterError, match=r"base_rate=0.5.*known \(0.3\): leave"):
         source_statistics(trees, rate=0.5)
     mean = trees.leaf_mean.copy()
     mean[: trees.leaf_ptr[1]] = np.nan

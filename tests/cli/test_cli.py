@@ -288,7 +288,7 @@ def test_params():
         ("train test.txt --out m.rg --ranker mart --set form=classes", "MART has no parameter"),
         (
             "train test.txt --quiet --out m --ranker mart --set loss=logistic --set relevant=9",
-            "all rows (that have a weight) are of one class",
+            "all rows (with a weight above 0) are of one class",
         ),
         ("params marts", "The 'ranker' parameter of params must be one of"),
         ("params marts", "did you mean 'mart'"),

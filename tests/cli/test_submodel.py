@@ -45,7 +45,7 @@ def test_train_on_from_a_model_file(folder):
     assert [float(line) for line in out.split()] == here.predict(small).tolist()
     out, _ = run("train", "small.txt", *FEW[1:], "--submodel", "a.rg", "--set", "n_trees=0",
                  "--out", "c.rg", cwd=folder)  # fmt: skip
-    assert "going on from a LambdaMART of 9 trees, weight 1" in out
+    assert "starting from a LambdaMART of 9 trees, weight 1" in out
     same, _ = run("rank", "small.txt", "--model", "c.rg", cwd=folder)
     assert [float(line) for line in same.split()] == here.predict(small).tolist()
 
@@ -112,7 +112,7 @@ def test_a_model_that_needs_scores_asks_for_them(folder):
     run(*words.split(), cwd=folder)
     for command in ("rank", "evaluate"):
         _, complaint = run(command, "valid.txt", "--model", "needs.rg", cwd=folder, status=2)
-        assert "on the command line by --base-score" in complaint
+        assert "on the command line with --base-score" in complaint
 
 
 def test_params_are_a_toml_file(folder):

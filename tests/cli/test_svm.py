@@ -74,7 +74,7 @@ def test_params_is_a_file_that_train_takes(folder, ranker):
         ("--ranker svm-map --measure ndcg@10", "--valid-measure says what to choose by"),
         ("--ranker svm-map --set n_trees=5", "SVMMap has no parameter 'n_trees'"),
         ("--ranker svm-map --checkpoint x", "SVMMap has no parameter 'checkpoint'"),
-        ("--ranker svm-map --set relevant=9", "from the label 9 on"),
+        ("--ranker svm-map --set relevant=9", "label is at least 9"),
         ("--ranker svm-acc --set scaling=z", "'scaling' parameter of SVMAcc must be one of"),
     ],
 )

@@ -303,7 +303,7 @@ def test_mistakes_are_named(client, tmp_path):
         model.fit_files(files, cluster=client, label="y")
     with pytest.raises(rg.ParameterError, match="a list of at least one file"):
         model.fit_files([], cluster=client)
-    with pytest.raises(rg.ParameterError, match="cannot go on from a submodel"):
+    with pytest.raises(rg.ParameterError, match="cannot start from a submodel"):
         rg.LambdaMART(submodel="base_score").fit_files(files, cluster=client)
     with pytest.raises(rg.ParameterError, match="step_on='valid'"):
         rg.LambdaMART(step="optimal").fit_files(files, cluster=client)
@@ -326,7 +326,7 @@ def test_on_the_command_line(client, tmp_path):
     for more, message in [
         (["--ranker", "mart"], "--cluster trains a lambdamart, not a mart"),
         (["--weight", "w"], "--weight w names columns"),
-        (["--submodel", "here.rg"], "cannot go on from a submodel"),
+        (["--submodel", "here.rg"], "cannot start from a submodel"),
     ]:
         _, complaint = run_here(
             "train", *files, "--cluster", address, *more, "--out", "x.rg", cwd=tmp_path, status=2

@@ -212,7 +212,7 @@ def test_solrs_features_without_names_are_taken_by_number(tmp_path, caplog):
     with pytest.raises(rg.DataError, match=rf"names .* features \({listed[0]}, .* text has 12"):
         again.predict(data)
     _, said = run("evaluate", "d.txt", "-s", "m.json", cwd=tmp_path, status=2)
-    assert "which is which is not known" in said
+    assert "it is not known which is which" in said
     columns = [names.index(name) for name in listed]
     named = rg.QueryDataset(X[:, columns], y, data.qid, feature_names=listed)
     np.testing.assert_allclose(again.predict(named), model.predict(data), rtol=1e-6)

@@ -75,7 +75,7 @@ def test_scores_are_lightgbms_to_the_bit(params, form, tmp_path):
         expected = booster.predict(single) @ np.arange(4)
         np.testing.assert_allclose(model.predict(single), expected, rtol=1e-12)
     elif params["objective"] == "multiclassova":
-        with pytest.raises(rg.DataError, match="no one score"):
+        with pytest.raises(rg.DataError, match="no single score"):
             model.predict(single)
 
 

@@ -216,7 +216,7 @@ def test_a_dump_is_read(form, tmp_path, caplog):
     np.testing.assert_allclose(without.predict(X), expected - base, rtol=1e-5, atol=1e-5)
     assert np.isfinite(model.ensemble_.node_weight).all() == (form == "with_stats")
     booster.save_model(tmp_path / "whole.json")
-    with pytest.raises(rg.ParameterError, match="base_score= says what a dump of XGBoost"):
+    with pytest.raises(rg.ParameterError, match="base_score= is only for a dump of XGBoost"):
         rg.load(tmp_path / "whole.json", base_score=0.5)
 
 

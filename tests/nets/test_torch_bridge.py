@@ -153,11 +153,11 @@ def test_refusals(torch):
         loss(scores, [1, 0])
     with pytest.raises(rg.ParameterError, match=r"'query_ptr'.*rise from 0"):
         loss(scores, [1, 0, 1, 0], query_ptr=[0, 3])
-    with pytest.raises(rg.DataError, match="qid must have one id a score"):
+    with pytest.raises(rg.DataError, match="qid must have one id per score"):
         loss(scores, [1, 0, 1, 0], qid=[1, 1])
     with pytest.raises(rg.DataError, match="give one"):
         loss(scores, [1, 0, 1, 0], qid=[1, 1, 1, 1], query_ptr=[0, 4])
-    with pytest.raises(rg.DataError, match="have a query a row"):
+    with pytest.raises(rg.DataError, match="have one query per row"):
         loss(scores.reshape(2, 2), [[1, 0], [1, 0]], qid=[1, 2])
     with pytest.raises(rg.DataError, match="mask must be True or False"):
         loss(scores, [1, 0, 1, 0], mask=[1, 0])
@@ -165,7 +165,7 @@ def test_refusals(torch):
         loss(scores, [1, 0, 1, 0], mask=[0, 0, 0, 0])
     with pytest.raises(rg.DataError, match="labels must be finite"):
         loss(scores, [1, 0, 1, np.nan])
-    with pytest.raises(rg.DataError, match="training came apart"):
+    with pytest.raises(rg.DataError, match="training diverged"):
         loss(scores * np.nan, [1, 0, 1, 0])
     with pytest.raises(rg.DataError, match="of shape"):
         loss(torch.zeros(2, 2, 2), np.zeros((2, 2, 2)))

@@ -67,7 +67,7 @@ def test_evened_out_lambdas_are_no_gradient():
 def test_refusals():
     with pytest.raises(rg.ParameterError, match=r"'labels'.*given with a measure"):
         rg.is_gradient("ndcg", APART)
-    with pytest.raises(rg.DataError, match="one label a score"):
+    with pytest.raises(rg.DataError, match="one label per score"):
         rg.is_gradient("ndcg", APART, [1, 0])
     with pytest.raises(rg.DataError, match="5 finite lambdas"):
         rg.is_gradient(lambda s: [1.0], APART)

@@ -196,7 +196,7 @@ def test_groups_hold_every_pair_once(most):
         ([0, 1], {}, "two columns"),
         ([[0.0, 1.0]], {}, "whole numbers"),
         (np.empty((0, 2), int), {}, "at least one pair"),
-        ([[0, 1], [2, 5]], {}, r"pair 1 is \(2, 5\), and rows count from 0 to 4"),
+        ([[0, 1], [2, 5]], {}, r"pair 1 is \(2, 5\), and rows are numbered from 0 to 4"),
         ([[0, -1]], {}, r"pair 0 is \(0, -1\)"),
         ([[0, 1], [3, 3]], {}, "pair 1 compares row 3 with itself"),
         (
@@ -204,7 +204,7 @@ def test_groups_hold_every_pair_once(most):
             {"probability": 1.2},
             r"probability must be between 0 and 1\. Got 1\.2 at pair 0",
         ),
-        ([[0, 1]], {"probability": [0.5, 0.5]}, r"one a pair \(1\)"),
+        ([[0, 1]], {"probability": [0.5, 0.5]}, r"one per pair \(1\)"),
         ([[0, 1]], {"probability": np.nan}, "between 0 and 1"),
         ([[0, 1]], {"probability": "often"}, "probability must be numbers"),
         ([[0, 1]], {"weight": [-1.0]}, "finite and not negative"),

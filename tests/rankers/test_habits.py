@@ -82,7 +82,7 @@ def test_the_call_of_pyterrier():
         ({"group": [3, 4]}, "add up to 7, and there are 93 rows"),
         ({"group": [93.0]}, "whole numbers of at least 1"),
         ({"group": [93, 0]}, "whole numbers of at least 1"),
-        ({"group": [93], "qid": QID}, "qid and group say the same"),
+        ({"group": [93], "qid": QID}, "qid and group mean the same"),
         ({"qid": QID, "eval_set": [(X, Y)]}, "give eval_group .* or eval_qid"),
         ({"qid": QID, "eval_set": [(X, Y)], "eval_group": [[93], [1]]}, "2 entries for 1 eval_set"),
         ({"qid": QID, "eval_set": [(X, Y)], "eval_group": [[95]]}, "add up to 95"),
@@ -97,7 +97,7 @@ def test_mistakes_with_groups(words, message):
 
 
 def test_a_data_set_has_its_own_queries():
-    with pytest.raises(rg.DataError, match="has its own labels"):
+    with pytest.raises(rg.DataError, match="holds its own labels"):
         rg.LambdaMART(n_trees=2).fit(DATA, group=SIZES)
 
 

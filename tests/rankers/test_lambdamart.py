@@ -349,7 +349,7 @@ def test_clear_errors(train, valid):
         rg.LambdaMART().fit(rg.QueryDataset(None, [1, 0], qid=[1, 1]))
     with pytest.raises(rg.DataError, match="needs query ids"):
         rg.LambdaMART().fit([[1], [2]], [1, 0])
-    with pytest.raises(rg.DataError, match="has its own labels"):
+    with pytest.raises(rg.DataError, match="holds its own labels"):
         rg.LambdaMART().fit(train, [1, 0])
     with pytest.raises(rg.ParameterError, match="early_stopping needs validation data"):
         rg.LambdaMART(early_stopping=5).fit(train)
@@ -482,7 +482,7 @@ def test_features_in_another_order_are_refused(train):
 
 
 def test_weights_belong_to_the_data_set(train):
-    with pytest.raises(rg.DataError, match="its own labels, query ids and weights"):
+    with pytest.raises(rg.DataError, match="its own labels, query ids, weights"):
         rg.LambdaMART(**SMALL).fit(train, weight=np.ones(train.n_rows))
 
 

@@ -314,7 +314,7 @@ def test_weights_of_queries_count_or_are_refused(train, ranker):
     weight = np.where(np.arange(train.n_queries) % 2, 1.0, 20.0)
     uneven = rg.QueryDataset(train.X, train.y, train.qid, query_weight=weight)
     if ranker is rg.CoordinateAscent:
-        with pytest.raises(rg.DataError, match=r"counts all queries alike.*query_weight"):
+        with pytest.raises(rg.DataError, match=r"gives all queries the same weight.*query_weight"):
             made(ranker).fit(uneven)
     else:
         found = [made(ranker).fit(data).predict(train) for data in (train, uneven)]

@@ -93,7 +93,7 @@ def test_sample_weight_is_weight(train):
     assert not np.array_equal(plain.ensemble_.value, a.ensemble_.value)
     with pytest.raises(rg.ParameterError, match="weight and sample_weight are the same thing"):
         rg.LambdaMART(**SMALL).fit(X, y, qid=qid, weight=weight, sample_weight=weight)
-    with pytest.raises(rg.DataError, match="its own labels, query ids and weights"):
+    with pytest.raises(rg.DataError, match="its own labels, query ids, weights"):
         rg.LambdaMART(**SMALL).fit(train, sample_weight=weight)
     assert a.score(X, y, qid, sample_weight=weight) == a.score(X, y, qid)
 

@@ -274,7 +274,7 @@ def test_clear_errors(train):
     assert hasattr(rg.MART("logistic"), "predict_proba")
     with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as caught:
         model.predict_proba(train)
-    assert "knows no probabilities: train with loss='logistic'" in str(caught.value.__cause__)
+    assert "has no probabilities: train with loss='logistic'" in str(caught.value.__cause__)
     two = rg.MART("logistic", **SMALL).fit(train)
     with pytest.raises(rg.DataError, match=r"has 3 features, but \w+ is expecting 20"):
         two.predict_proba(np.ones((2, 3)))

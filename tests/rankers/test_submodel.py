@@ -259,7 +259,7 @@ def test_the_file_stands_alone(domains, background, tmp_path):
     assert loaded.start_values_ == top.start_values_
     assert loaded.submodel_.submodel_.n_trees == 12
     assert loaded.summary() == top.summary()
-    assert "going on from a LambdaMART of 15 trees, weight 0.7" in loaded.summary()
+    assert "starting from a LambdaMART of 15 trees, weight 0.7" in loaded.summary()
     loaded.save(tmp_path / "again.rg")
     assert (tmp_path / "again.rg").read_bytes() == (tmp_path / "top.rg").read_bytes()
     # it can be trained again from what the file holds
@@ -409,13 +409,13 @@ def test_missing_base_scores_are_asked_for(domains):
     _, target, valid = domains
     given = target.with_base_score(target.y)
     model = rg.LambdaMART(**SMALL, n_trees=2, submodel="base_score")
-    with pytest.raises(rg.DataError, match=r"fit: the ranker goes on from scores.*with_base_score"):
+    with pytest.raises(rg.DataError, match=r"fit: the ranker starts from scores.*with_base_score"):
         model.fit(target)
     with pytest.raises(rg.DataError, match="this data has none"):
         model.fit(given, valid=valid)
     model.fit(given)
     for data in (target, target.X):
-        with pytest.raises(rg.DataError, match=r"predict: the ranker goes on.*base_score=\.\.\."):
+        with pytest.raises(rg.DataError, match=r"predict: the ranker starts.*base_score=\.\.\."):
             model.predict(data)
     with pytest.raises(rg.DataError, match="this data has none"):
         rg.evaluate(model, target, "map")
@@ -427,13 +427,13 @@ def test_missing_base_scores_are_asked_for(domains):
     np.testing.assert_array_equal(
         chain.predict(given), chain.predict(target.X, base_score=target.y)
     )
-    with pytest.raises(rg.DataError, match="has its own base scores"):
+    with pytest.raises(rg.DataError, match="holds its own base scores"):
         chain.predict(given, base_score=target.y)
     # scores that nobody would look at
     plain = rg.LambdaMART(**SMALL, n_trees=1)
-    with pytest.raises(rg.ParameterError, match="does not go on from any: set submodel='base_sc"):
+    with pytest.raises(rg.ParameterError, match="start from base scores: set submodel='base_sc"):
         plain.fit(target.X, target.y, qid=target.qid, base_score=target.y)
-    with pytest.raises(rg.ParameterError, match="does not go on from any"):
+    with pytest.raises(rg.ParameterError, match="does not start from base scores"):
         plain.fit(given).predict(target.X, base_score=target.y)
 
 

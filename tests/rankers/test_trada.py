@@ -194,7 +194,7 @@ def test_other_bases(data, base, lambdas, tmp_path):
     twice = rg.Trada(rg.Trada(base, beta=2).fit(small), beta=0).fit(small)
     same(twice.truncated(12), twice)
     classes = rg.McRank(**BASE).fit(data[0])
-    with pytest.raises(rg.ParameterError, match="has 5 scores a row"):
+    with pytest.raises(rg.ParameterError, match="has 5 scores per row"):
         rg.Trada(classes, objective="squared").fit(small)
 
 
@@ -251,7 +251,7 @@ def test_bad_bases(data):
     bag = rg.BaggedRanker(rg.MART(n_trees=1), n_models=2).fit(small)
     two = [rg.MART(n_trees=n).fit(small) for n in (1, 2)]
     for bad, message in [
-        (bag, "BaggedRanker has no trees of its own: its models .* adapted one by one"),
+        (bag, "BaggedRanker has no trees of its own: adapt its models .* one by one"),
         (rg.refine_weights(two[1], small, "ndcg@10"), "Got RefinedWeights: give its .ranker"),
         (rg.optimal_combination(*two, small, "ndcg@10"), "one of the rankers that its .ranker"),
         (None, "must be a trained ranker of boosted trees"),
@@ -269,7 +269,7 @@ def test_bad_bases(data):
     few = rg.QueryDataset(np.asarray(small.X)[:, :3], small.y, small.qid)
     with pytest.raises(rg.DataError, match="the source's data has 3"):
         rg.statistics_from_data(two[0], few)
-    with pytest.raises(rg.ParameterError, match="does not go on from any"):
+    with pytest.raises(rg.ParameterError, match="does not start from base scores"):
         rg.Trada(rg.MART(n_trees=1).fit(small)).fit(
             small.X, small.y, qid=small.qid, base_score=small.y
         )

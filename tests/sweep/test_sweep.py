@@ -241,7 +241,7 @@ def test_refusals():
     for bad in (np.inf, -np.inf, np.nan, 1e200):
         with pytest.raises(rg.DataError, match="must be finite"):
             sweep(prepared, fine, np.array([1.0, bad]))
-    with pytest.raises(rg.DataError, match="one number a row"):
+    with pytest.raises(rg.DataError, match="one number per row"):
         sweep(prepared, fine, np.ones(3))
     with pytest.raises(rg.ParameterError, match="'low' parameter"):
         sweep(prepared, fine, fine, low=-1.0)

@@ -1,4 +1,4 @@
-"""What adaptation changed: by tree and by feature, as tables."""
+"""The changes made by adaptation, by tree and by feature, as tables."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ Row = dict[str, str | int | float]
 
 @dataclass(frozen=True, eq=False)
 class AdaptationReport:
-    """What adaptation changed.
+    """The changes made by adaptation.
 
-    A place is a node or a leaf; a tree's nodes come before its leaves. Nothing is trimmed here.
+    A place is a node or a leaf; a tree's nodes come before its leaves. The trees are not trimmed.
 
     Attributes
     ----------
     node_ptr, leaf_ptr, feature, left, right : the trees, as in an ensemble
-    reached : target rows that came to every place
-    threshold_before, threshold_after : of every node
-    response_before, response_after : of every place, learning rate included; of a leaf, its value
+    reached : number of target rows that reach every place
+    threshold_before, threshold_after : thresholds of the nodes
+    response_before, response_after : responses of the places, learning rate included; the response
+        of a leaf is its value
     spread : standard deviation of every feature in the target's data
-    feature_names : of the target's data
+    feature_names : names of the features in the target's data
     """
 
     node_ptr: np.ndarray
@@ -65,7 +66,7 @@ class AdaptationReport:
         target: TargetRows,
         feature_names: Sequence[str],
     ) -> AdaptationReport:
-        """Compare a base model with what became of it."""
+        """Compare a base model with its adapted trees."""
         spread = np.zeros(base.n_features)
         spread[target.features] = target.spread()
         return cls(
@@ -82,7 +83,7 @@ class AdaptationReport:
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], feature_names: Sequence[str]
     ) -> AdaptationReport:
-        """Build from the arrays of a model file; what does not fit together is refused."""
+        """Build the report from the arrays of a model file; refuse arrays that do not fit."""
         report = cls(**needed(arrays, _ARRAYS), feature_names=tuple(feature_names))
         n_nodes, n_features = report.feature.size, len(report.feature_names)
         n_leaves = report.response_before.size - n_nodes
@@ -101,14 +102,14 @@ class AdaptationReport:
         trees["missing_left"] = np.zeros(n_nodes, np.bool_)
         trees |= {"gain": np.zeros(n_nodes), "value": np.zeros(n_leaves), "base": np.array(0.0)}
         trees |= {"n_features": np.array(n_features), "n_columns": np.array(1)}
-        Ensemble.from_arrays(trees)  # it refuses what does not fit
+        Ensemble.from_arrays(trees)  # refuses arrays that do not fit
         return report
 
     # -- the whole, by tree, by feature -----------------------------------------------------------
 
     @property
     def unreached_share(self) -> float:
-        """Share of all branches that no target row comes to."""
+        """Share of all branches that no target row reaches."""
         parts = [self._places(t) for t in range(self.n_trees)]
         branches = sum(part.stop - part.start - 1 for part in parts)
         empty = sum(int((self.reached[part] == 0).sum()) for part in parts)
@@ -122,10 +123,11 @@ class AdaptationReport:
     def by_tree(self) -> list[Row]:
         """Return one row per tree.
 
-        nodes and leaves with those reached; ``unreached``, the share of branches without a target
-        row; ``moved``, the nodes whose threshold moved, and by how many standard deviations of
-        their features on average; ``response`` and ``response_change``, the mean size of the
-        leaves' values and of their changes, leaves weighted by target rows.
+        The columns: numbers of nodes and leaves, and of those reached; ``unreached``, the share of
+        branches without a target row; ``moved``, the number of nodes whose threshold moved, and
+        ``movement``, its mean in standard deviations of their features; ``response`` and
+        ``response_change``, the mean absolute values of the leaves and of their changes, weighted
+        by target rows.
         """
         rows = []
         for t in range(self.n_trees):
@@ -154,10 +156,10 @@ class AdaptationReport:
     def by_feature(self) -> list[Row]:
         """Return one row per feature that the trees use, most changed first.
 
-        nodes and those reached and moved; ``movement`` and ``largest``, mean and largest movement
-        of thresholds in standard deviations; ``effect`` and ``effect_change``: how far the
-        responses of a node's two sides lie apart, and by how much that changed, means over nodes
-        weighted by target rows.
+        The columns: numbers of nodes, and of those reached and moved; ``movement`` and ``largest``,
+        mean and largest movement of thresholds in standard deviations; ``effect`` and
+        ``effect_change``: the difference of the responses of a node's two sides, and its change,
+        as means over nodes weighted by target rows.
         """
         moved = self._movement(slice(None))
         reached, effect, change = self._effects()
@@ -230,7 +232,7 @@ class AdaptationReport:
         )
 
     def to_csv(self, path: str | Path | None = None, by: str = "tree") -> str:
-        """Return the rows by ``"tree"`` or by ``"feature"`` as CSV; write them where a path is."""
+        """Return the rows by ``"tree"`` or by ``"feature"`` as CSV; also write them to `path`."""
         rows = self._rows(by)
         out = io.StringIO()
         if rows:

@@ -1,7 +1,7 @@
-"""What adaptation must know of the source: rows and mean responses of every node of every tree.
+"""The statistics of the source that adaptation needs: row counts and mean responses of all nodes.
 
-Trained ensembles have them. A foreign model's may lack some: what can be derived is derived, the
-rest is named.
+Trained ensembles have them. Models of other libraries may lack some: they are derived where
+possible, and the error message names the others.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _REMEDY = (
 def source_statistics(
     ensemble: Ensemble, rate: float | None = None, *, needed: bool = True
 ) -> SourceStatistics:
-    """Return what an ensemble knows of its source, or raise DataError that says what is missing.
+    """Return the statistics of an ensemble's source; a DataError names any that are missing.
 
-    Counts and responses of inner nodes are those of their leaves, where they are not known.
+    Unknown counts and responses of inner nodes are computed from their leaves.
 
     Parameters
     ----------
     ensemble : the base model
-    rate : learning rate of the trees that do not show it
+    rate : learning rate of the trees where it cannot be derived
     needed : whether anything will be mixed; if not, unknown counts are -1 and unknown rates NaN
     """
     counted = ensemble.leaf_count.min(initial=0) >= 0
@@ -55,11 +55,11 @@ def source_statistics(
 
 
 def tree_rates(ensemble: Ensemble, rate: float | None = None, *, needed: bool = True) -> np.ndarray:
-    """Return the learning rate of every tree: what its leaves' values are of their responses.
+    """Return the learning rate of every tree: the ratio of its leaves' values to their responses.
 
-    `rate` is that of trees that do not show theirs. Without it, a tree whose responses are all 0
-    gets the median of the others, and one whose responses are unknown is an error, or NaN where
-    no rates are `needed`.
+    `rate` is used for trees where the rate cannot be derived. Without it, a tree whose responses
+    are all 0 gets the median of the others, and a tree whose responses are unknown is an error, or
+    gets NaN if no rates are `needed`.
     """
     rates = np.full(ensemble.n_trees, np.nan)
     values, means = ensemble.value.tolist(), ensemble.leaf_mean.tolist()
@@ -70,7 +70,7 @@ def tree_rates(ensemble: Ensemble, rate: float | None = None, *, needed: bool = 
         largest = max(mean, key=abs)
         if not unknown[t] and largest != 0.0:
             ratio = value[mean.index(largest)] / largest
-            # one factor in all leaves, but for rounding; else the one nearest to all
+            # the same factor in all leaves, except for rounding; else the least-squares factor
             far = max(abs(v - ratio * m) for v, m in zip(value, mean, strict=True))
             if far > 1e-9 * abs(ratio * largest):
                 along = sum(v * m for v, m in zip(value, mean, strict=True))
@@ -80,14 +80,14 @@ def tree_rates(ensemble: Ensemble, rate: float | None = None, *, needed: bool = 
     if rate is not None:
         if shown.any() and not unknown.any():
             raise ParameterError(
-                f"base_rate={rate:g} is for trees that do not show their learning rate. Those of "
-                f"the base model do ({np.median(rates[shown]):.4g}): leave base_rate out."
+                f"base_rate={rate:g} is for trees of unknown learning rate. That of the base "
+                f"model's trees is known ({np.median(rates[shown]):.4g}): leave base_rate out."
             )
         return np.where(shown, rates, rate)
     if needed and unknown.any():
         raise DataError(
-            "The base model does not show the learning rate of its trees, the mean response of "
-            f"their leaves being unknown: give base_rate=, or {_REMEDY}."
+            "The learning rate of the base model's trees is not known, because the mean responses "
+            f"of their leaves are unknown: give base_rate=, or {_REMEDY}."
         )
     others = np.median(rates[shown]) if shown.any() else 1.0
     return np.where(shown | unknown, rates, others)
@@ -98,10 +98,10 @@ def _node_responses(ensemble: Ensemble, rates: np.ndarray) -> np.ndarray:
     known = np.repeat(rates, np.diff(ensemble.node_ptr)) * ensemble.node_mean
     if not np.isnan(known).any():
         return known
-    # A node's response is its leaves', weighted by their hessians (or rows, where those are 1).
+    # A node's response is the mean of its leaves', weighted by their hessians (or rows).
     weight = ensemble.leaf_weight
     if np.isnan(weight).any():
-        weight = np.abs(ensemble.leaf_count).astype(np.float64)  # alike where they are unknown
+        weight = np.abs(ensemble.leaf_count).astype(np.float64)  # unknown counts are -1: all equal
     total, whole = _summed(ensemble, weight * ensemble.value), _summed(ensemble, weight)
     mean = np.divide(total, whole, out=np.zeros(total.size), where=whole > 0)
     return np.where(np.isnan(known), mean, known)
@@ -125,14 +125,14 @@ def statistics_of(
     l2: float = 0.0,
     n_threads: int | None = None,
 ) -> Ensemble:
-    """Return the ensemble with the counts, weights and mean responses of some rows.
+    """Return the ensemble with the counts, weights and mean responses of the given rows.
 
-    The rows pass through tree after tree; a response is that to the scores of the trees before.
+    The rows pass through tree after tree; responses are computed at the scores of earlier trees.
     """
-    nothing = np.zeros(ensemble.feature.size)
+    no_responses = np.zeros(ensemble.feature.size)
     known = SourceStatistics(
         np.zeros(ensemble.feature.size + ensemble.n_leaves),
-        joined(ensemble, nothing, ensemble.value),
+        joined(ensemble, no_responses, ensemble.value),
         np.ones(ensemble.n_trees),
     )
     walker = Walker(ensemble, known, target, Rules(level="observe", l2=l2), n_threads)

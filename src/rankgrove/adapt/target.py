@@ -1,4 +1,4 @@
-"""The target's rows as adaptation looks at them: column by column, values and bins."""
+"""The target's rows in the form that adaptation uses: column by column, values and bins."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, eq=False)
 class TargetRows:
-    """The columns of the data that some trees look at.
+    """The columns of the data that an ensemble uses.
 
     Attributes
     ----------
-    features : which columns, ascending
+    features : numbers of the columns, ascending
     columns : float32 (features, rows), their values
-    codes : uint8 (binned features, rows); code_of has the row of every column there, or -1
+    codes : uint8 (binned features, rows); ``code_of`` is the row of every column in it, or -1
     tables, n_thresholds : the thresholds between bins
     """
 
@@ -46,7 +46,7 @@ class TargetRows:
         binned: BinnedMatrix | None = None,
         n_threads: int | None = None,
     ) -> TargetRows:
-        """Take the columns `used` of some rows; `binned`: the same rows' bins, to find splits."""
+        """Return the columns `used` of the given rows; `binned`: their bins, to find splits."""
         columns = _columns(features, rows, used)
         code_of = np.full(used.size, -1, np.int64)
         tables = np.full((0, N_BINS), np.inf, np.float32)
@@ -69,11 +69,11 @@ class TargetRows:
         return int(self.columns.shape[1])
 
     def for_kernels(self) -> tuple[Any, ...]:
-        """Return what the kernels take of it."""
+        """Return the arguments of the kernels."""
         return self.columns, self.codes, self.code_of, self.tables, self.n_thresholds
 
     def spread(self) -> np.ndarray:
-        """Return the standard deviation of every column, missing and infinite values left out."""
+        """Return the standard deviation of every column, without missing and infinite values."""
         deviations = np.zeros(self.features.size)
         for at, column in enumerate(self.columns):
             finite = column[np.isfinite(column)]

@@ -1,6 +1,6 @@
 """Tree adaptation (Trada): the trees of a base model tuned to a target domain's rows.
 
-Every tree is adapted to what the adapted ones before it left over. At every node the source's n0
+Every tree is adapted to the residuals of the adapted trees before it. At every node the source's n0
 rows and the target's n1 vote with p0 = n0 / (n0 + beta n1) (equation 3) on the response
 (Algorithm 1), and on the threshold too (Algorithm 2).
 """
@@ -24,10 +24,10 @@ class Adapted:
 
     Attributes
     ----------
-    ensemble : the trees as they are now, nothing trimmed
+    ensemble : the adapted trees, not trimmed
     reached : target rows of every place: a tree's nodes and then its leaves, tree after tree
-    response : of every place, learning rate included
-    scores : of the target's rows
+    response : responses of the places, learning rate included
+    scores : scores of the target's rows
     """
 
     ensemble: Ensemble
@@ -47,8 +47,8 @@ def adapt_ensemble(
 ) -> Adapted:
     """Adapt all trees in their order, each to the residuals of the adapted ones before it.
 
-    The constant that the base model begins with is a tree of one leaf and rate 1: where the
-    objective has a best constant, it is mixed as a response is.
+    The constant of the base model is a tree of one leaf and rate 1: if the objective has a best
+    constant, the two are mixed like responses.
     """
     n_rows = target.n_rows
     base = ensemble.base
@@ -63,7 +63,7 @@ def adapt_ensemble(
     for t in range(ensemble.n_trees):
         walker.step(t, objective, scores)
     known = source.count.min(initial=0) >= 0 and not np.isnan(source.rate).any()
-    adapted = _with(ensemble, source, walker, base) if known else ensemble  # beta 0: all stays
+    adapted = _with(ensemble, source, walker, base) if known else ensemble  # beta is 0: no change
     return Adapted(adapted, walker.reached, walker.response, scores)
 
 
@@ -94,8 +94,8 @@ def _with(ensemble: Ensemble, source: SourceStatistics, walker: Walker, base: fl
 def trimmed(ensemble: Ensemble, reached: np.ndarray) -> Ensemble:
     """Return the ensemble without the branches that no target row reaches.
 
-    A node one side of which is cut off gives way to its other side. `reached` has the rows of all
-    places; rows that reach a leaf that is kept get the value they got before.
+    A node with only one side left is replaced by that side. `reached` has the rows of all places;
+    the values of rows that reach a kept leaf do not change.
     """
     starts = ensemble.node_ptr + ensemble.leaf_ptr
     trees = []
@@ -107,14 +107,14 @@ def trimmed(ensemble: Ensemble, reached: np.ndarray) -> Ensemble:
 
 
 def _trimmed_tree(tree: Tree, reached: np.ndarray) -> Tree:
-    """Return a tree of the nodes both sides of which are reached, and of their leaves."""
+    """Return a tree of the nodes with both sides reached, and of their leaves."""
     n_nodes = tree.n_nodes
 
     def place(child: int) -> int:
         return child if child >= 0 else n_nodes + ~child
 
     def kept(child: int) -> int:
-        """Return what takes the place of a child: the first below it that divides rows."""
+        """Return the replacement of a child: the first node from it down that divides rows."""
         while child >= 0:
             a, b = int(tree.left[child]), int(tree.right[child])
             if reached[place(a)] and reached[place(b)]:

@@ -1,4 +1,4 @@
-"""Going through the trees of an ensemble with the target's rows, one tree after the other."""
+"""Passing the target's rows through the trees of an ensemble, one tree after the other."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Rules:
 
     Attributes
     ----------
-    beta : how much more a target row counts than a source row (equation 3); may be infinite
+    beta : weight of a target row relative to a source row (equation 3); may be infinite
     tune : "responses" (Algorithm 1), or "splits": thresholds too (Algorithm 2)
-    level : "layer" (equation 4) or "leaf" (equation 2); "observe" changes nothing, and finds the
-        target's own responses
-    min_leaf : least number of target rows on both sides of a split of their own
+    level : "layer" (equation 4) or "leaf" (equation 2); "observe" only finds the target's own
+        responses
+    min_leaf : minimum number of target rows on both sides of the target's own split
     l2 : added to the sum of hessians of a node
     """
 
@@ -45,8 +45,8 @@ class SourceStatistics:
     Attributes
     ----------
     count : source rows of every place; -1 where unknown, which is enough for beta 0
-    response : the mean response there, times the rate of the tree: of a leaf, its value
-    rate : learning rate (weight) of every tree; NaN where unknown, as above
+    response : mean response of every place, times the rate of the tree: for a leaf, its value
+    rate : learning rate (weight) of every tree; NaN where unknown, which is enough for beta 0
     """
 
     count: np.ndarray
@@ -55,14 +55,14 @@ class SourceStatistics:
 
 
 class Walker:
-    """Sends the target's rows down tree after tree, and keeps what it finds there.
+    """Passes the target's rows down tree after tree, and keeps the adapted values.
 
     Attributes
     ----------
-    threshold : of every node, as it is now
+    threshold : current threshold of every node
     reached : target rows of every place
-    weight : the sum of their hessians
-    response : of every place, as it is now (times the tree's rate)
+    weight : sum of the hessians of these rows
+    response : current response of every place (times the tree's rate)
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Walker:
 
     def step(self, t: int, objective: Objective, scores: np.ndarray) -> None:
         """Adapt tree `t` to the scores of the trees before it; add its values to them."""
-        *units, alike = self._quantise(objective, scores)
-        whole_h = self._whole_h[: 0 if alike else None]
+        *units, all_equal = self._quantise(objective, scores)
+        whole_h = self._whole_h[: 0 if all_equal else None]
         kernels.adapt_tree(
             t,
             self._pointers,
@@ -130,17 +130,17 @@ class Walker:
     def _quantise(self, objective: Objective, scores: np.ndarray) -> tuple[float, float, int, bool]:
         """Fill whole gradients and hessians.
 
-        Return their units, the bits of a count, and whether all hessians are the same: none are
-        filled then, and the unit is that hessian.
+        Return their units, the bits of a count, and whether all hessians are the same: then none
+        are filled, and the unit is that hessian.
         """
         objective.gradients(scores, self._gradient, self._hessian, None, self.n_threads)
         bits = int(scores.size).bit_length()
         least, most_h = kernels.least_and_largest(self._hessian)
-        alike = least == most_h
+        all_equal = least == most_h
         exponents = []
         for name, most in (("gradient", kernels.largest(self._gradient)), ("hessian", most_h)):
             if not math.isfinite(most):
-                raise DataError(f"The {name} of a row is {most}: the scores have run away.")
+                raise DataError(f"The {name} of a row is {most}: the scores have diverged.")
             # sums of all rows stay below 2**62
             exponent = 62 - bits - (math.frexp(most)[1] if most else 0)
             exponents.append(max(-1000, min(1000, exponent)))
@@ -154,9 +154,9 @@ class Walker:
             shift,
             self._whole,
             self._packed,
-            self._whole_h[: 0 if alike else None],
+            self._whole_h[: 0 if all_equal else None],
         )
-        return 1.0 / scale, most_h if alike else 1.0 / scale_h, shift, alike
+        return 1.0 / scale, most_h if all_equal else 1.0 / scale_h, shift, all_equal
 
 
 def joined(ensemble: Ensemble, of_nodes: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
@@ -168,7 +168,7 @@ def joined(ensemble: Ensemble, of_nodes: np.ndarray, of_leaves: np.ndarray) -> n
 
 
 def parted(ensemble: Ensemble, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return an array of all places as that of nodes and that of leaves."""
+    """Split an array of all places into that of nodes and that of leaves."""
     is_node = _is_node(ensemble)
     return places[is_node], places[~is_node]
 

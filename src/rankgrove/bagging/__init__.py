@@ -1,1 +1,1 @@
-"""Bags of rankers: samples of queries, and scores of many models made one."""
+"""Bags of rankers: samples of queries, and combined scores of many models."""

@@ -1,4 +1,4 @@
-"""Many models' scores made one (BL-MART paper, section 3.5.1)."""
+"""Combining the scores of many models (BL-MART paper, section 3.5.1)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def aggregate(
     weights: np.ndarray,
     n_threads: int | None = None,
 ) -> np.ndarray:
-    """Return the weighted mean of all models' scores, each brought to a common scale.
+    """Return the weighted mean of all models' scores, scaled to a common range.
 
     Parameters
     ----------
     columns : every model's scores of all rows, in query order
     query_ptr : the borders of queries
     combine : ``"minmax"``: scaled to 0 ... 1 within a query; ``"borda"``: the number of documents
-        of the query that the model ranks lower; ``"mean"``: as they are
+        of the query that the model ranks lower; ``"mean"``: unchanged
     weights : one per model
     """
     total = np.zeros(int(query_ptr[-1]))
@@ -42,7 +42,7 @@ def add_scores(
     weight: float = 1.0,
     n_threads: int | None = None,
 ) -> None:
-    """Add one model's scores, brought to the common scale, to a total."""
+    """Add one model's scores, scaled to the common range, to a total."""
     from rankgrove.bagging._aggregate_kernels import add_borda, add_scaled
 
     if combine == "mean":

@@ -1,4 +1,4 @@
-"""What a bag says of its own training queries: the word of the models that did not see them."""
+"""Out-of-bag scores: training queries scored by the models that did not see them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def out_of_bag_scores(
 
     Parameters
     ----------
-    scorers : every model's scores of some queries, in the caller's order
+    scorers : one function per model that scores queries, in the caller's order
     train : the data that the models were trained on
-    query_fraction, seed : by which their samples were drawn
+    query_fraction, seed : parameters of the models' samples
     combine : as in ``aggregate``
 
     Returns
@@ -42,16 +42,16 @@ def out_of_bag_scores(
         add_scores(scores, part.grouped(scorer(part)), part.query_ptr, combine, 1.0, n_threads)
         total[np.repeat(missed, np.diff(train.query_ptr))] += scores
         n += missed
-    by = np.repeat(np.where(n > 0, n, np.nan), np.diff(train.query_ptr))
-    return train.ungrouped(total / by)
+    n_models = np.repeat(np.where(n > 0, n, np.nan), np.diff(train.query_ptr))
+    return train.ungrouped(total / n_models)
 
 
 def missed_part(scores: np.ndarray, train: QueryDataset) -> tuple[np.ndarray, QueryDataset] | None:
-    """Return the scores of the queries that some models did not see, and these queries' data.
+    """Return the scores of the queries that any model did not see, and these queries' data.
 
     Parameters
     ----------
-    scores : as :func:`out_of_bag_scores` returns them
+    scores : the result of :func:`out_of_bag_scores`
     train : the data that the models were trained on
 
     Returns

@@ -1,4 +1,4 @@
-"""Which queries a model of a bag sees."""
+"""The sample of queries that a model of a bag sees."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rankgrove.random import derive_seed, mix64
 
 
 def sampled_queries(keys: np.ndarray, fraction: float, seed: int, model: int) -> np.ndarray:
-    """Return a mask: which queries model number `model` is trained on, without replacement.
+    """Return a mask of the queries that model number `model` is trained on, without replacement.
 
-    A query's lot is a hash of the seed, the model and the query's own key, so that neither the
-    order of the file nor the number of models plays a part.
+    A query's lot is a hash of the seed, the model and the query's key, so the sample does not
+    depend on the order of the file or on the number of models.
     """
     n = min(keys.size, max(1, round(fraction * keys.size)))
     lot = mix64(keys ^ np.uint64(derive_seed(seed, "bag", model)))
@@ -26,7 +26,7 @@ def sampled_queries(keys: np.ndarray, fraction: float, seed: int, model: int) ->
 
 @contextmanager
 def named_sample(name: str, seen: np.ndarray) -> Iterator[None]:
-    """Say of data that cannot be learned from that it is a sample, and which; not of all of it."""
+    """Add to a DataError that the data was a sample, and which one; unless it was all queries."""
     try:
         yield
     except DataError as error:

@@ -1,1 +1,1 @@
-"""Boosting: the loop, and the parts it is put together from."""
+"""Boosting: the loop and its parts."""

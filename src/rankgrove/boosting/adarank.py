@@ -13,20 +13,20 @@ from rankgrove.errors import ParameterError
 from rankgrove.training import progress as training
 from rankgrove.training.watch import Watch
 
-SURE = 1.0 - 1e-6  # a feature that ranks perfectly gets the weight of one that nearly does
-RISE = 1e-12  # a smaller rise of a mean is rounding
+SURE = 1.0 - 1e-6  # the weight of a perfect feature would be infinite: that of a nearly perfect one
+RISE = 1e-12  # a smaller rise of a mean is a rounding error
 HALVINGS = 6  # of a feature's weight, before the next feature is tried
 UPDATES = ("latest", "cumulative")  # of the queries' weights
 
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training.Progress):
-    """Where AdaRank is after a round; passed to every callback.
+    """The state of AdaRank after a round, passed to every callback.
 
     Attributes
     ----------
     features : the feature of every round
-    steps : its weight, below 0 where it ranks from the least value to the largest
+    steps : its weight, below 0 where lower values come first
     values : the training measure after every round
     """
 
@@ -35,7 +35,7 @@ class Progress(training.Progress):
     values: list[float] = field(default_factory=list)
 
     def weights(self, n_features: int, rounds: int | None = None) -> np.ndarray:
-        """Return the sum of a feature's weights in the first rounds; None: in all."""
+        """Return the sum of every feature's weights in the first `rounds` rounds; None: in all."""
         return np.bincount(self.features[:rounds], self.steps[:rounds], n_features)
 
 
@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A candidate with its weight, and the measure of every query once it is added."""
+    """A candidate with its weight, and the measure of every query after it is added."""
 
     candidate: int
     alpha: float
@@ -78,20 +78,20 @@ def adarank(
     show: Callable[[np.ndarray], None],
     callbacks: Sequence[Callback] = (),
 ) -> Progress:
-    """Add features until patience, the rule of training or the rounds end (Xu and Li 2007).
+    """Add features until patience, candidates or rounds run out (Xu and Li 2007).
 
     Parameters
     ----------
-    candidates : what a round chooses from
-    query_weight : of every query
+    candidates : the weak rankers that a round chooses from
+    query_weight : weight of every query
     measured : weights of the features -> the measure of every query ranked by them
-    update : of the queries' weights: ``"latest"`` (Algorithm 1) or ``"cumulative"``
+    update : update of the queries' weights: ``"latest"`` (Algorithm 1) or ``"cumulative"``
     tolerance : training ends when the training measure falls by this much in a round;
-        None: every round raises it
-    most_in_a_row : with a tolerance, a feature is passed over after this many rounds in a row,
-        upwards or downwards
-    watch : looks at validation data and says when to stop
-    show : gives the validation data the scores of some weights
+        None: every round must raise it
+    most_in_a_row : with a tolerance, a feature is skipped after this many rounds in a row, in
+        either direction
+    watch : measures validation data and decides when to stop
+    show : sets the scores of the validation data from weights
     """
     _check_values(candidates.table)
     done = Progress(round=0, rounds=rounds, watch=watch)
@@ -141,10 +141,10 @@ class _Importance:
         self.cumulative = cumulative
 
     def update(self, step: Step) -> None:
-        """Take in the measure E of the queries, ranked by all features so far.
+        """Update P by the measure E of the queries, ranked by all features so far.
 
-        The paper's P is proportional to exp(-E); the cumulative one is multiplied by
-        exp(-alpha E) in every round, so that a query that stays bad gains weight without end.
+        The paper's P is proportional to exp(-E); the cumulative one is multiplied by exp(-alpha E)
+        in every round, so the weight of a query that stays bad grows without limit.
         """
         if self.cumulative:
             self.log = self.log - abs(step.alpha) * step.values
@@ -157,8 +157,8 @@ class _Importance:
 def _tried(quality: np.ndarray, halving: bool) -> Iterator[tuple[int, float]]:
     """Yield candidates and weights in the order in which a round tries them.
 
-    quality : sum of P E of every candidate, the P adding up to 1; minus infinity: not to be tried
-    halving : whether weights are halved and further candidates tried; else the best one only
+    quality : sum of P E of every candidate, where the P add up to 1; minus infinity: not tried
+    halving : whether to halve weights and try further candidates; else only the best is tried
     """
     if not halving:
         best = int(np.argmax(quality))
@@ -172,7 +172,7 @@ def _tried(quality: np.ndarray, halving: bool) -> Iterator[tuple[int, float]]:
 
 
 def _alpha(quality: float) -> float:
-    """Return 1/2 ln(sum P (1 + E) / sum P (1 - E)), the P adding up to 1."""
+    """Return 1/2 ln(sum P (1 + E) / sum P (1 - E)), where the P add up to 1."""
     return math.atanh(min(max(float(quality), -SURE), SURE))
 
 
@@ -193,7 +193,7 @@ def _first_above(
 def _without_tired(
     quality: np.ndarray, candidates: Candidates, chosen: list[int], most_in_a_row: int
 ) -> np.ndarray:
-    """Return the quality of candidates, minus infinity for a feature just chosen too often."""
+    """Return the quality of candidates, minus infinity for a feature chosen too often in a row."""
     recent = chosen[-most_in_a_row:]
     if len(recent) < most_in_a_row or len(set(recent)) > 1:
         return quality
@@ -203,6 +203,6 @@ def _without_tired(
 def _check_values(table: np.ndarray) -> None:
     if not (np.abs(table) <= 1.0 + 1e-9).all():
         raise ParameterError(
-            "AdaRank needs a measure between -1 and 1, such as ndcg@10 or map: this one has the "
+            "AdaRank needs a measure with values between -1 and 1, such as ndcg@10 or map. Got the "
             f"value {table.flat[np.argmax(np.abs(table))]:g}."
         )

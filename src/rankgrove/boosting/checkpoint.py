@@ -20,7 +20,7 @@ class TreeCheckpoint(Checkpoint):
     Parameters
     ----------
     path, every, run : as in a Checkpoint
-    n_features : of the data
+    n_features : number of features of the data
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TreeCheckpoint(Checkpoint):
         self.write_state(content, trees.to_arrays())
 
     def read(self, history: History) -> tuple[list[Tree], list[float], History] | None:
-        """Return the trees, their weights and the history so far, or None: no checkpoint yet."""
+        """Return the trees, their weights and the history, or None if there is no checkpoint."""
         state = self.read_state(history)
         if state is None:
             return None
@@ -51,6 +51,6 @@ class TreeCheckpoint(Checkpoint):
                 raise ValueError(f"trees of {ensemble.n_features} features")
             steps = sense.numbers(content["steps"], "the steps").tolist()
             if len(steps) != ensemble.n_trees:
-                raise ValueError(f"{len(steps)} steps along {ensemble.n_trees} trees")
+                raise ValueError(f"{len(steps)} steps for {ensemble.n_trees} trees")
         trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
         return trees, steps, content["history"]

@@ -25,21 +25,21 @@ class FidelityRows:
     """Training rows for the boosting loop (see :class:`~rankgrove.boosting.loop.TrainingRows`).
 
     The loss of a pair is 1 - sqrt(P), P = 1 / (1 + exp(-gap)) (Tsai et al. 2007); its slope is
-    half the pull W = (1 - P) sqrt(P). A stump puts some pairs in the right order (pulls add
-    up to A) and some in the wrong one (B); its weight is alpha = 1/2 ln(A / B). The stump with the
-    largest (sqrt A - sqrt B)^2 is taken: the fall of the loss under the same approximation that
-    gives alpha, pulls that change by exp(-alpha). The true loss is then computed, and alpha halved
-    until it falls.
+    half the pull W = (1 - P) sqrt(P). A stump puts some pairs in the right order (the sum of their
+    pulls is A) and some in the wrong order (B); its weight is alpha = 1/2 ln(A / B). The stump with
+    the largest (sqrt A - sqrt B)^2 is taken: the decrease of the loss under the approximation that
+    gives alpha, pulls that change by exp(-alpha). Then the true loss is computed, and alpha is
+    halved until the loss decreases.
 
     Parameters
     ----------
-    pairs : the pairs; every query's are to have the same weight together
+    pairs : the pairs; in the paper every query's pairs have the same total weight
     binned : the rows
-    scores : of shape (1, rows); updated in place
+    scores : scores of shape (1, rows), updated in place
 
     Attributes
     ----------
-    loss : of the scores after the last round, over the weight of all pairs
+    loss : loss of the scores after the last round, divided by the weight of all pairs
     """
 
     n_columns = 1
@@ -58,13 +58,13 @@ class FidelityRows:
         self._scores = scores[0]
         self._n_threads = n_threads
         self._unit = math.ldexp(1.0, 60 - math.frexp(MOST_PULL * pairs.total)[1])
-        self.loss: float | None = None  # scores may yet be those of a checkpoint
+        self.loss: float | None = None  # a checkpoint may still change the scores
 
     def gradients(self, round: int) -> None:
-        """Do nothing: slopes are of pairs, and are summed where stumps are sought."""
+        """Do nothing: slopes belong to pairs, and are summed in the search for stumps."""
 
     def grow(self, column: int, number: int) -> Grown:
-        """Find a stump and its weight; a tree without a split where none lowers the loss."""
+        """Return the best stump with its weight, or no split if no stump lowers the loss."""
         if self.loss is None:
             self.loss = self._loss(self._scores)
         right, wrong = self._sums()
@@ -99,8 +99,8 @@ class FidelityRows:
             sums.append(out)
 
         self._run(work)
-        told = np.cumsum(np.sum(sums, axis=0), axis=-1)[..., 1:] / self._unit
-        return told[:, 0], told[:, 1]
+        totals = np.cumsum(np.sum(sums, axis=0), axis=-1)[..., 1:] / self._unit
+        return totals[:, 0], totals[:, 1]
 
     def _loss(self, scores: np.ndarray) -> float:
         losses = np.empty(self._pairs.factor.size)

@@ -18,7 +18,7 @@ class Bootstrap:
     ----------
     keys : uint64, one per row or one per query: the order of the file does not affect the draw
     sizes : the numbers of rows of the queries; None: rows are drawn
-    fraction : how many are drawn, as a share of their number
+    fraction : size of the sample, as a share of all rows or queries
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Bootstrap:
 
 
 class BootstrapLabels:
-    """The objective of a forest's trees: labels, times how often a row was drawn.
+    """The objective of a forest's trees: labels, weighted by how often a row was drawn.
 
-    Every tree is grown for the labels themselves, whatever the trees before it say.
+    Every tree fits the labels themselves, independently of earlier trees.
     """
 
     n_columns = 1
@@ -67,17 +67,17 @@ class BootstrapLabels:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian` of the sample of a round."""
+        """Fill `gradient` and `hessian` for the sample of a round."""
         hessian[:] = self._bootstrap.times(round) * self._weight
         gradient[:] = hessian * self.labels
 
 
 class ForestRows(LocalRows):
-    """Training rows that are scored by the trees that did not see them, too.
+    """Training rows that also keep the scores of the trees that did not see them.
 
     Attributes
     ----------
-    unseen : for every row, the sum of the values of the trees that did not see it, and how many
+    unseen : for every row, the sum of the values of the trees that did not see it, and their number
     """
 
     def __init__(

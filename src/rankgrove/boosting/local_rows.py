@@ -14,7 +14,7 @@ from rankgrove.model.tree import Tree
 
 
 class TreeGrower(Protocol):
-    """What grows a tree: a :class:`~rankgrove.growth.grower.Grower`, or a search for stumps."""
+    """Grows trees: a :class:`~rankgrove.growth.grower.Grower`, or a search for stumps."""
 
     rules: SplitRules
 
@@ -29,14 +29,14 @@ class TreeGrower(Protocol):
 
 
 class RowSampler(Protocol):
-    """What draws the queries and rows that a round sees."""
+    """Draws the queries and rows that a round sees."""
 
     @property
     def is_random(self) -> bool:
-        """Whether rounds differ in what they see."""
+        """Whether rounds see different queries or rows."""
 
     def draw(self, round: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return a round's queries and the rows to grow on, ascending; None where it is all."""
+        """Return a round's queries, and the rows to grow on, ascending; None: all."""
 
 
 class LocalRows:
@@ -44,9 +44,9 @@ class LocalRows:
 
     Parameters
     ----------
-    objective, grower : what gives the gradients, and what grows trees on them
-    scores : of shape (columns, rows), of the trees so far; updated in place
-    sampler : which queries and rows a round sees
+    objective, grower : compute the gradients, and grow trees on them
+    scores : scores of the trees so far, of shape (columns, rows); updated in place
+    sampler : draws the queries and rows that a round sees
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LocalRows:
         self._rows: np.ndarray | None = None
 
     def gradients(self, round: int) -> None:
-        """Draw what a round sees, and compute its gradients."""
+        """Draw a round's queries and rows, and compute its gradients."""
         columns = 0 if self.n_columns == 1 else slice(None)
         queries, self._rows = self._sampler.draw(round)
         arrays = (self._scores[columns], self._gradient[columns], self._hessian[columns])

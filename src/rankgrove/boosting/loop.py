@@ -1,10 +1,10 @@
-"""The boosting loop: it knows nothing of what it boosts.
+"""The boosting loop: it is independent of the objective and of the trees.
 
 Every round has four steps: `gradients` of the objective at the current scores; `grow` a tree that
-follows them (one per class, where there are classes); `step`, how far to go along it; `add` it to
-the scores. Then the validation data is measured. All random draws of a round depend on the seed and
-the round's number, so a run that is resumed from a checkpoint, or starts from the trees of a
-submodel, is the run that was never interrupted.
+follows them (one per class, where there are classes); `step`, which gives the tree its weight;
+`add` it to the scores. Then the validation data is measured. All random draws of a round depend on
+the seed and the round's number, so a run that is resumed from a checkpoint, or starts from the
+trees of a submodel, is the same as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rankgrove.training.watch import Watch
 
 
 class Objective(Protocol):
-    """What the loop asks of an objective.
+    """The interface of an objective.
 
     ``n_columns`` is the number of scores per row: 1, or one per class. The arrays of a single
     column have the shape (rows,), those of several (columns, rows). An objective whose gradients
-    differ from round to round at the same scores says so by ``varies_by_round = True``: then a tree
-    without a split does not end training.
+    differ between rounds at the same scores sets ``varies_by_round = True``: then a tree without a
+    split does not end training.
     """
 
     n_columns: int
@@ -43,38 +43,38 @@ class Objective(Protocol):
     ) -> None:
         """Fill the direction in which every score should go, and the curvature there.
 
-        An objective that draws random numbers takes them from its seed and the `round`.
+        An objective that draws random numbers derives them from its seed and the `round`.
         """
 
 
 class TrainingRows(Protocol):
-    """What the loop asks of the training rows, wherever they are.
+    """The interface of the training rows, in this process or in others.
 
-    ``n_columns`` is the objective's; ``grows_alike`` says that rounds differ in scores alone, so
-    that after a tree without a split there is no other.
+    ``n_columns`` is the objective's; ``grows_alike`` says that rounds only differ in scores, so
+    after a tree without a split all later trees have none either.
     """
 
     n_columns: int
     grows_alike: bool
 
     def gradients(self, round: int) -> None:
-        """Draw what a round sees, and compute its gradients."""
+        """Draw a round's queries and rows, and compute its gradients."""
 
     def grow(self, column: int, number: int) -> Grown:
         """Return a tree that follows the gradients of a column; `number` counts all trees."""
 
     def add(self, column: int, grown: Grown) -> None:
-        """Add a tree, which has been weighted, to the scores of a column."""
+        """Add a weighted tree to the scores of a column."""
 
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training.Progress):
-    """Where boosting is after a round; passed to every callback.
+    """The state of boosting after a round, passed to every callback.
 
     Attributes
     ----------
     trees : the trees so far, one per round (one per class and round, where there are classes)
-    steps : the weight that every tree was given, learning rate included
+    steps : the weight of every tree, learning rate included
     """
 
     trees: list[Tree]
@@ -99,16 +99,16 @@ def boost(
 
     Parameters
     ----------
-    rows : what is trained on, with the scores of the `trees` so far
-    step : how far to go along a tree
-    watch : measures validation data and says when to stop
+    rows : the training rows, with the scores of the `trees` so far
+    step : gives a tree its weight
+    watch : measures validation data and decides when to stop
     trees, steps : the trees of the rounds already done, and their weights
     rounds_before : number of rounds of a submodel: random draws continue from there
     callbacks : called after every round
 
     Notes
     -----
-    Ctrl-C ends the loop as patience would; the trees of whole rounds are kept.
+    Ctrl-C ends the loop as early stopping does; the trees of complete rounds are kept.
     """
     n_columns = rows.n_columns
     done = len(trees) // n_columns

@@ -1,7 +1,7 @@
-"""What a round sees: queries and rows, redrawn every round, without replacement.
+"""The queries and rows of a round, redrawn every round, without replacement.
 
-A lot is a hash of the seed, the round and the query's or the row's own key; those with the lowest
-lots are drawn. Neither the order of the file nor threads nor who holds the rows have a part in it.
+A lot is a hash of the seed, the round and the key of a query or row; those with the lowest lots are
+drawn. So the draw does not depend on the order of the file, on threads or on processes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rankgrove.random import derive_seed, mix64
 
 
 class Sample:
-    """Queries and rows held here, of which a round's are drawn in steps.
+    """The queries and rows of this process, from which a round's are drawn in two steps.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class Sample:
 
     Attributes
     ----------
-    queries, rows : what was drawn so far, ascending; None: all
+    queries, rows : the queries and rows drawn so far, ascending; None: all
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Sample:
         return int(self._row_keys.size if self.rows is None else self.rows.size)
 
     def begin(self) -> None:
-        """Forget the round before."""
+        """Forget the previous round."""
         self.queries = self.rows = None
 
     def query_lots(self, round: int) -> np.ndarray:
@@ -53,7 +53,7 @@ class Sample:
         return self._lots("queries", round, self._query_keys)
 
     def keep_queries(self, lots: np.ndarray, bar: int) -> None:
-        """Keep the queries whose lots are up to the bar, and their rows."""
+        """Keep the queries whose lots are at most `bar`, and their rows."""
         queries = np.flatnonzero(lots <= np.uint64(bar))
         sizes = self._ptr[queries + 1] - self._ptr[queries]
         starts = np.cumsum(sizes) - sizes
@@ -66,23 +66,23 @@ class Sample:
         return self._lots("rows", round, keys)
 
     def keep_rows(self, lots: np.ndarray, bar: int) -> None:
-        """Keep the rows whose lots are up to the bar."""
+        """Keep the rows whose lots are at most `bar`."""
         chosen = np.flatnonzero(lots <= np.uint64(bar))
         self.rows = chosen.astype(np.int32) if self.rows is None else self.rows[chosen]
 
-    def _lots(self, what: str, round: int, keys: np.ndarray) -> np.ndarray:
-        return mix64(keys ^ np.uint64(derive_seed(self._seed, what, round)))
+    def _lots(self, unit: str, round: int, keys: np.ndarray) -> np.ndarray:
+        return mix64(keys ^ np.uint64(derive_seed(self._seed, unit, round)))
 
 
 class Sampler:
-    """Draws a share of the queries every round, and a share of the rows of those drawn.
+    """Draws a share of the queries every round, and a share of their rows.
 
     Parameters
     ----------
     query_keys, row_keys : uint64, one per query and one per row
     query_ptr : the borders of queries
     query_fraction : share of the queries; gradients are computed for all of their rows
-    row_fraction : share of those queries' rows: the ones that a tree is grown on
+    row_fraction : share of those queries' rows that a tree is grown on
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Sampler:
 
     @property
     def is_random(self) -> bool:
-        """Whether rounds differ in what they see."""
+        """Whether rounds see different queries or rows."""
         return self._n_queries < self._sample.n_queries or self._row_fraction < 1.0
 
     def draw(self, round: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return a round's queries and the rows to grow on, ascending; None where it is all."""
+        """Return a round's queries, and the rows to grow on, ascending; None: all."""
         sample = self._sample
         sample.begin()
         if self._n_queries < sample.n_queries:
@@ -118,7 +118,7 @@ class Sampler:
 
 
 def share(fraction: float, n: int) -> int:
-    """Return how many of n a share is: at least one."""
+    """Return the number of items in a share of n items, at least one."""
     return min(n, max(1, round(fraction * n)))
 
 

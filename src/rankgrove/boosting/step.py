@@ -1,4 +1,4 @@
-"""How far to go along a tree."""
+"""The weight of a tree: the learning rate, or the best weight for a measure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankgrove.training.watch import Watched
 
 
 class Grown(NamedTuple):
-    """A tree that was just grown.
+    """A new tree, before it is added to the scores.
 
     ``leaf_of`` is the leaf of every training row and ``scores`` are the rows' scores before the
     tree; both are empty where the rows are in other processes.
@@ -26,7 +26,7 @@ class Grown(NamedTuple):
 
 
 class Step(Protocol):
-    """Gives a tree the values that are added to the scores, and says with what weight."""
+    """Weights the values of a tree, which are then added to the scores."""
 
     def __call__(self, grown: Grown) -> tuple[Grown, float]:
         """Return the tree with its values weighted, and the weight."""
@@ -48,24 +48,24 @@ class OptimalStep:
     """One weight per tree: the one at which a measure is highest, times the learning rate.
 
     LambdaMART paper, sections 4 and 5.6: of all weights alpha between two bounds, the one that
-    maximises the measure of scores + alpha * tree is found exactly. Newton's weight is taken where
-    it is among the best, the middle of the best stretch otherwise. Single weights at which
-    documents are tied are left out: the next tree breaks the tie.
+    maximises the measure of scores + alpha * tree is found exactly. Newton's weight is taken if it
+    is among the best, else the middle of the best interval. Single weights at which documents are
+    tied are ignored: the next tree breaks the tie.
 
-    A ranking does not know the scale of its scores, so a weight is good only with the scores so
-    far. On the first round, where all scores are equal and every weight is as good as any other,
-    the tree gets the whole of Newton's weight: the learning rate would shrink not the step but the
-    scale, and every later step with it.
+    A ranking does not depend on the scale of its scores, so a weight only has a meaning relative to
+    the scores so far. In the first round all scores are equal and all weights are equally good: the
+    tree gets the full Newton weight, since the learning rate would only change the scale of the
+    scores, and of every later step.
 
     Parameters
     ----------
-    prepared : the measure on the data that the weight is found on
+    prepared : the measure, on the data that the weight is found on
     bounds : lowest and highest alpha
     learning_rate : factor of alpha
     watched : data that the weight is found on; None: the training data
     mean_response : give every leaf the mean gradient of its rows (the least-squares tree of the
         paper) instead of its own Newton step
-    l2 : what was added to the weight of a leaf
+    l2 : value that was added to the weight of a leaf
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class OptimalStep:
         return value, float(gradient @ value) / along if along > 0.0 else 1.0
 
     def _searched_on(self, grown: Grown) -> tuple[np.ndarray, np.ndarray]:
-        """Return leaves and scores of the data that weights are found on."""
+        """Return the leaves and scores of the data that weights are found on."""
         if self.watched is None:
             return grown.leaf_of, grown.scores
         assert self.watched.binned is not None
@@ -121,9 +121,9 @@ class OptimalStep:
         return leaf_of, self.watched.scores[0]
 
     def _best(self, start: np.ndarray, other: np.ndarray, usual: float) -> tuple[float, bool]:
-        """Return the best weight of `other`, and whether all weights are alike.
+        """Return the best weight of `other`, and whether all weights are equally good.
 
-        It is the usual one where that is among the best.
+        It is `usual` if that is among the best.
         """
         from rankgrove.sweep.sweep import sweep
 

@@ -1,8 +1,8 @@
 """Coordinate ascent: one weight of a linear function at a time, by an exact sweep or by steps.
 
 As a function of one weight every score is a straight line, so the mean of a measure is a step
-function whose best stretch a sweep finds exactly (LambdaMART paper, section 4). The line is
-followed as (1 - alpha) rest + alpha (+-column): weights of either sign, up to the column alone.
+function whose best interval a sweep finds exactly (LambdaMART paper, section 4). The line is
+(1 - alpha) rest + alpha (+-column): weights of either sign, up to the column alone.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Coordinates:
         self.n_threads = n_threads
 
     def value(self, weights: np.ndarray) -> float:
-        """Return the mean of the measure at some weights."""
+        """Return the mean of the measure for the given weights."""
         return self._mean(self.scores(weights))
 
     def _mean(self, scores: np.ndarray) -> float:
@@ -93,7 +93,7 @@ class Coordinates:
             return max(along, -along, key=self.value)
         best = None
         for sign in (1.0, -1.0):
-            # Both on one scale, so that the best stretches are not squeezed at one end.
+            # Both on the same scale, so that the best intervals are not all at one end.
             best_point = sweep(
                 self.prepared,
                 rest / width,

@@ -24,7 +24,7 @@ class Weighted:
 
     @property
     def value(self) -> float:
-        """The mean of the measure at the weights."""
+        """The mean of the measure for the weights."""
         return self.values[-1]
 
 
@@ -54,7 +54,7 @@ class Searcher:
         self.n_threads = n_threads
 
     def value(self, weights: np.ndarray) -> float:
-        """Return the mean of the measure at some weights."""
+        """Return the mean of the measure for the given weights."""
         scores = weighted_sum(self.columns, weights)
         ranking = rank(scores, self.prepared.query_ptr, self.n_threads)
         return exact_mean(self.prepared.values(ranking, self.n_threads))
@@ -64,7 +64,7 @@ class Searcher:
         return [self.value(weights) for weights in np.eye(len(self.columns))]
 
     def even_weights(self) -> np.ndarray:
-        """Return weights by which the rankers' scores vary equally."""
+        """Return weights with which all rankers' scores have the same standard deviation."""
         ptr = self.prepared.query_ptr
         sizes = np.diff(ptr)
         spreads = []

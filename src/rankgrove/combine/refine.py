@@ -92,8 +92,8 @@ def refine(
     trees : the values of the trees of `ensemble` for the rows in query order
     base : the scores of the rows without any tree
     rounds : maximum number of passes over all trees
-    bounds : the least and the largest weight
-    callback : called with the round, the tree and the value after each
+    bounds : the lowest and the highest weight
+    callback : called after every tree with the round, the tree and the value
     """
     weights = np.ones(ensemble.n_trees)
 
@@ -131,7 +131,7 @@ def refine(
             values.append(max(optimum.value, values[-1]))
             if callback is not None:
                 callback(done, t, values[-1])
-        # The model adds its trees in order; subtracting and adding a tree again rounds otherwise.
+        # The model adds its trees in order; subtracting and adding a tree rounds differently.
         scores = scores_of(weights)
         values[-1] = mean(scores)
         if values[-1] <= before:

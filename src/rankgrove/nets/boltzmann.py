@@ -82,8 +82,8 @@ class BoltzmannTask(Task):
         """Make the updates of the queries in `order`."""
         from rankgrove.nets._boltzmann_kernels import train_boltzmann, train_boltzmann_for
 
-        how = self._draws
-        draws = (how.n_rankings, how.around == "scores", float(how.spread), self._draw_keys)
+        n_rankings, around, spread, *_ = self._draws
+        draws = (n_rankings, around == "scores", float(spread), self._draw_keys)
         kernel = train_boltzmann
         if self._measure.own_kernels:
             kernel = train_boltzmann_for(self._measure.kernels.ranked_value)

@@ -85,7 +85,7 @@ class QueryTask(Task):
     inputs : the documents in query order
     objective : the lambdas
     keys : one per query
-    form : ``"factorised"`` or, for RankNet's pairs alone, ``"pairs"``
+    form : ``"factorised"`` or, only for RankNet's pairs, ``"pairs"``
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class QueryTask(Task):
         """Make the updates of the queries in `order`."""
         from rankgrove.nets._net_kernels import train_queries, train_queries_for, train_query_pairs
 
-        given = self._objective.for_kernels()
+        lambdas = self._objective.for_kernels()
         if self._form == "pairs":
-            return int(train_query_pairs(order, self._inputs, given, *step, state))
+            return int(train_query_pairs(order, self._inputs, lambdas, *step, state))
         measure, kernel = self._objective.measure, train_queries
         if measure.own_swaps:
             kernel = train_queries_for(measure.kernels.swap_row)
-        return int(measure.run(kernel, order, self._inputs, given, *step, state, *self._scratch))
+        return int(measure.run(kernel, order, self._inputs, lambdas, *step, state, *self._scratch))
 
 
 class ListTask(Task):

@@ -143,7 +143,7 @@ class LocalOptimum:
         else:
             verdict = (
                 f"undecided: {self.measure} did not change along {self.unchanged:,} of "
-                f"{self.n_directions:,} directions; take longer steps, or more queries"
+                f"{self.n_directions:,} directions; use longer steps, or more queries"
             )
         lines = [verdict, f"{self.measure} at the learned weights: {self.value:.6f}"]
         for step, share_up, mean in zip(
@@ -193,8 +193,8 @@ def local_optimum(
     if length == 0.0:
         raise DataError("All weights of the model are 0: no step can be measured by their length.")
 
-    def mean_at(some: np.ndarray) -> float:
-        return exact_mean(prepared.values(rank(scores(some), prepared.query_ptr, 1), 1))
+    def mean_at(point: np.ndarray) -> float:
+        return exact_mean(prepared.values(rank(scores(point), prepared.query_ptr, 1), 1))
 
     value = mean_at(weights)
     if math.isnan(value):

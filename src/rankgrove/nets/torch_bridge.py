@@ -131,12 +131,12 @@ def _batch(
     if len(shape) == 2:
         if query_ptr is not None or qid is not None:
             raise DataError(
-                f"{OWNER}: scores of two dimensions have a query a row: query_ptr and qid are for "
-                "scores of one."
+                f"{OWNER}: scores of two dimensions have one query per row: query_ptr and qid are "
+                "for scores of one dimension."
             )
         query = np.repeat(np.arange(shape[0]), shape[1])
     elif query_ptr is not None and qid is not None:
-        raise DataError(f"{OWNER}: query_ptr and qid say the same thing: give one.")
+        raise DataError(f"{OWNER}: query_ptr and qid mean the same: give one of them.")
     elif qid is not None:
         query = _queries_of_ids(_array(qid, as_numbers=False), shape)
     else:
@@ -157,13 +157,13 @@ def _batch(
     _, sizes = np.unique(query[places], return_counts=True)
     kept_labels = labels.ravel()[places]
     if not np.isfinite(kept_labels).all():
-        raise DataError(f"{OWNER}: labels must be finite numbers; mask out what has none.")
+        raise DataError(f"{OWNER}: labels must be finite numbers; mask documents without one.")
     return _Batch(places, kept_labels, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]))
 
 
 def _queries_of_ids(ids: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if ids.shape != shape:
-        raise DataError(f"{OWNER}: qid must have one id a score, {shape[0]}. Got {ids.shape}.")
+        raise DataError(f"{OWNER}: qid must have one id per score, {shape[0]}. Got {ids.shape}.")
     return np.asarray(np.unique(ids, return_inverse=True)[1]).reshape(-1)
 
 
@@ -220,8 +220,8 @@ def _function() -> Any:
             kept_scores = np.ascontiguousarray(flat[batch.places])
             if not np.isfinite(kept_scores).all():
                 raise DataError(
-                    f"{OWNER}: the scores are no finite numbers any more: training came apart. "
-                    "Lower the learning rate."
+                    f"{OWNER}: the scores are no longer finite numbers: training diverged. Lower "
+                    "the learning rate."
                 )
             gradient, hessian = np.zeros(kept_scores.size), np.zeros(kept_scores.size)
             objective.gradients(kept_scores, gradient, hessian, None, n_threads)

@@ -222,9 +222,9 @@ def epoch_order(keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
 
 def _refuse_divergence(optimiser: Optimiser, epoch: int) -> None:
     raise ParameterError(
-        f"Training came apart in epoch {epoch + 1}: the scores grew beyond all bounds. Lower the "
+        f"Training diverged in epoch {epoch + 1}: the scores grew without bound. Lower the "
         f"learning_rate (it was {optimiser.rate:g})"
-        + (", or take optimiser='adam'." if optimiser.name == "sgd" else ".")
+        + (", or use optimiser='adam'." if optimiser.name == "sgd" else ".")
     )
 
 
@@ -260,7 +260,7 @@ class NetCheckpoint(Checkpoint):
             trained = Trained(**arrays)
         if epoch > n_epochs:
             raise DataError(
-                f"{self.path} holds {epoch} epochs, and n_epochs is {n_epochs}: a net "
-                "cannot go back. Give at least as many, or remove the file."
+                f"{self.path} holds {epoch} epochs, and n_epochs is {n_epochs}: a net cannot "
+                "return to an earlier epoch. Set n_epochs to at least as many, or remove the file."
             )
         return trained, epoch, content["history"]

@@ -1,1 +1,1 @@
-"""Objectives: from scores to the gradients that boosting and nets follow."""
+"""Objectives: functions from scores to the gradients that boosting and nets follow."""

@@ -1,6 +1,6 @@
-"""Labels as classes, as McRank learns them: one score per class, or per threshold between classes.
+"""Labels as classes, as in McRank: one score per class, or per threshold between classes.
 
-Both forms say how likely every label is; their ranking score is the expected label.
+Both forms give the probability of every label; the ranking score is the expected label.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class SoftmaxObjective:
     Every round has one tree per class, all on the probabilities before the round (Friedman's
     algorithm for K classes). A leaf's value is (K - 1) / K sum r / sum |r| (1 - |r|) with
     r = 1[y = k] - p_k. |r| (1 - |r|) is p_k (1 - p_k), so this is the Newton step of one class
-    times (K - 1) / K; with it two classes learn exactly what the two-class loss does.
+    times (K - 1) / K; with it two classes learn exactly the same as the two-class loss.
 
     Parameters
     ----------
-    labels : one per row, in query order; `classes` has every one of them that has a weight
+    labels : one per row, in query order; `classes` holds all labels of rows with a weight
     classes : the distinct labels, ascending
     query_ptr : the borders of queries
     weight : one per row; None: all 1
@@ -55,12 +55,12 @@ class SoftmaxObjective:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian`, (classes, rows), of all rows or those of some queries."""
+        """Fill `gradient` and `hessian`, (classes, rows), for all queries or the given ones."""
         from rankgrove.objectives._pointwise_kernels import softmax_queries
 
-        def work(some: np.ndarray) -> None:
+        def work(piece: np.ndarray) -> None:
             softmax_queries(
-                some, self.query_ptr, self.codes, self.weight, scores, gradient, hessian
+                piece, self.query_ptr, self.codes, self.weight, scores, gradient, hessian
             )
 
         over_queries(work, self.query_ptr, queries, n_threads)
@@ -113,15 +113,15 @@ class OrdinalObjective:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian`, (thresholds, rows), of all rows or of some queries'."""
+        """Fill `gradient` and `hessian`, (thresholds, rows), for all queries or the given ones."""
         from rankgrove.objectives._pointwise_kernels import logistic_queries
 
-        # arrays of a single column come with one dimension
+        # arrays of a single column have one dimension
         columns = [np.atleast_2d(array) for array in (scores, gradient, hessian)]
 
-        def work(some: np.ndarray) -> None:
+        def work(piece: np.ndarray) -> None:
             for signs, *arrays in zip(self.signs, *columns, strict=True):
-                logistic_queries(some, self.query_ptr, signs, 0.5, self.weight, *arrays)
+                logistic_queries(piece, self.query_ptr, signs, 0.5, self.weight, *arrays)
 
         over_queries(work, self.query_ptr, queries, n_threads)
 
@@ -129,7 +129,7 @@ class OrdinalObjective:
     def expected(
         scores: np.ndarray, classes: np.ndarray, n_threads: int | None = None
     ) -> np.ndarray:
-        """Return the expected label: the lowest, plus every step to the next one times 1 - P.
+        """Return the expected label: the lowest, plus every step to the next label times 1 - P.
 
         For the labels 0, 1, ... this is the sum over k of 1 - P(y <= k).
         """
@@ -141,8 +141,8 @@ class OrdinalObjective:
     def probabilities(scores: np.ndarray) -> np.ndarray:
         """Return the probabilities of the classes, of shape (rows, classes).
 
-        The thresholds are learned apart, so P(y > classes[k]) may rise with k somewhere; it is
-        held down to the least so far.
+        The thresholds are learned separately, so P(y > classes[k]) may rise with k; it is replaced
+        by its running minimum.
         """
         from scipy.special import expit
 
@@ -162,12 +162,12 @@ def find_classes(labels: np.ndarray, weight: np.ndarray | None, owner: str) -> n
     classes = np.unique(labels if weight is None else labels[weight > 0]).astype(np.float64)
     if classes.size < 2:
         raise DataError(
-            f"{owner}: there is nothing to learn from: the labels of all rows (that have a weight) "
-            "are equal."
+            f"{owner}: there is nothing to learn from: the labels of all rows (with a weight above "
+            "0) are equal."
         )
     if classes.size > MOST_CLASSES:
         raise DataError(
-            f"{owner}: the labels have {classes.size:,} different values, and every one would be "
+            f"{owner}: the labels have {classes.size:,} different values, and every value would be "
             f"a class; at most {MOST_CLASSES} are possible. Round the labels to fewer grades, or "
             "train MART, which takes labels as numbers."
         )
@@ -177,7 +177,7 @@ def find_classes(labels: np.ndarray, weight: np.ndarray | None, owner: str) -> n
 def _expected(
     kernel: Callable[..., None], scores: np.ndarray, classes: np.ndarray, n_threads: int | None
 ) -> np.ndarray:
-    """Run a kernel of expected labels over pieces of the rows."""
+    """Run a kernel for expected labels over pieces of the rows."""
     n_rows = scores.shape[1]
     out = np.empty(n_rows)
     few = 1 if scores.size < SERIAL_SCORES else n_threads

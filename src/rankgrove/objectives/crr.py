@@ -10,13 +10,13 @@ LOSSES = ("squared", "logistic")  # in the order of the kernels' codes
 
 
 class PairIndex:
-    """Where to find any pair of unequal labels of any query, without writing pairs down.
+    """An index of all pairs of unequal labels of every query, without a list of pairs.
 
     Parameters
     ----------
     labels, query_ptr : the rows, in query order
-    pairs : ``"all"``: all pairs of the data are alike; ``"query"``: first all queries are alike
-    query_weight : what queries count in addition to that
+    pairs : ``"all"``: all pairs of the data are equally likely; ``"query"``: all queries are
+    query_weight : factor of the queries' probabilities
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class PairIndex:
         return int(i), int(j)
 
     def for_kernels(self) -> tuple[Any, Any]:
-        """Return the arrays by which documents are drawn, and those by which pairs are."""
+        """Return the arrays for drawing documents, and those for drawing pairs."""
         return self.queries, self.pairs
 
 

@@ -1,7 +1,7 @@
-"""When are lambdas a gradient? The Poincare condition, checked by numbers (overview paper, 4.3).
+"""When are lambdas a gradient? The Poincare condition, checked numerically (overview paper, 4.3).
 
-Functions f_1 ... f_n of scores are the partial derivatives of one function exactly where
-d f_i / d s_j = d f_j / d s_i for all i and j (equation 10). Central differences make the matrix of
+Functions f_1 ... f_n of scores are the partial derivatives of one function if and only if
+d f_i / d s_j = d f_j / d s_i for all i and j (equation 10). Central differences give the matrix of
 these derivatives, which must be symmetric.
 """
 
@@ -25,17 +25,18 @@ Lambdas = Callable[[np.ndarray], Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GradientCheck:
-    """What :func:`is_gradient` found; true where the lambdas are a gradient.
+    """The result of :func:`is_gradient`; true if the lambdas are a gradient.
 
     Attributes
     ----------
-    is_gradient : whether d lambda_i / d s_j = d lambda_j / d s_i within the tolerance, everywhere
-        that was looked
-    asymmetry : the largest difference of the two, of the largest derivative at the same scores
-    where : the documents i and j where it is
-    scores : the scores where it is
-    derivatives : d lambda_i / d s_j there, row i and column j
-    tolerance : the largest asymmetry that counts as none
+    is_gradient : whether d lambda_i / d s_j = d lambda_j / d s_i within the tolerance, at all
+        scores that were checked
+    asymmetry : the largest difference of the two, as a share of the largest derivative at the same
+        scores
+    where : the documents i and j of the largest difference
+    scores : the scores of the largest difference
+    derivatives : d lambda_i / d s_j at these scores, row i and column j
+    tolerance : the largest asymmetry that is allowed
     """
 
     asymmetry: float
@@ -80,19 +81,19 @@ def is_gradient(
     step: float = 1e-4,
     tolerance: float = 1e-6,
 ) -> GradientCheck:
-    """Tell whether lambdas are the gradient of some cost, as a function of one query's scores.
+    """Check whether lambdas are the gradient of a cost, as a function of one query's scores.
 
     Parameters
     ----------
     lambdas : a function that takes the scores of a query's documents and returns one lambda each;
-        or a measure, whose LambdaRank lambdas for `labels` are meant (``"pairs"``: RankNet's)
-    scores : one per document: where to look; or several rows of them, one per place
-    labels : of the documents, where `lambdas` is a measure
-    truncation, beyond_cutoff, sigma, normalise : of a measure's lambdas, as LambdaRank's
-    step : of the central differences. Lambdas of a measure jump where documents change places:
-        a step that reaches over such a place sees the jump, a smaller one only the smooth piece
-        between two of them
-    tolerance : the largest asymmetry, of the largest derivative, that counts as none
+        or a measure, for its LambdaRank lambdas on `labels` (``"pairs"``: RankNet's)
+    scores : one per document; or several rows of them, each of which is checked
+    labels : labels of the documents, if `lambdas` is a measure
+    truncation, beyond_cutoff, sigma, normalise : of a measure's lambdas, as in LambdaRank
+    step : step of the central differences. Lambdas of a measure jump where documents change places:
+        a step across such a point sees the jump, a smaller step only sees the smooth part between
+        two jumps
+    tolerance : the largest asymmetry allowed, as a share of the largest derivative
 
     Examples
     --------
@@ -132,7 +133,7 @@ def is_gradient(
 
 
 def _at(field: Lambdas, place: np.ndarray, step: float, tolerance: float) -> GradientCheck:
-    """Check the condition at one place."""
+    """Check the condition at the scores of one place."""
     n = place.size
     derivatives = np.empty((n, n))
     for j in range(n):
@@ -141,7 +142,7 @@ def _at(field: Lambdas, place: np.ndarray, step: float, tolerance: float) -> Gra
         derivatives[:, j] = (field(place + move) - field(place - move)) / (2.0 * step)
     apart = np.abs(derivatives - derivatives.T)
     largest = float(np.abs(derivatives).max())
-    # the rounding of the lambdas themselves, divided by the step, says nothing
+    # rounding errors of the lambdas, divided by the step, are no asymmetry
     noise = 16.0 * np.finfo(np.float64).eps * float(np.abs(field(place)).max()) / step
     i, j = divmod(int(apart.argmax()), n)
     share = float(apart[i, j]) / largest if float(apart[i, j]) > noise else 0.0
@@ -153,9 +154,9 @@ def _checked_places(scores: Any) -> np.ndarray:
     try:
         places = np.atleast_2d(np.asarray(scores, np.float64))
     except (TypeError, ValueError):
-        refuse("scores", OWNER, "numbers, one a document", scores)
+        refuse("scores", OWNER, "numbers, one per document", scores)
     if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
-        refuse("scores", OWNER, "finite numbers, one a document, in one row or several", scores)
+        refuse("scores", OWNER, "finite numbers, one per document, in one row or several", scores)
     return places
 
 
@@ -164,7 +165,7 @@ def _checked(lambdas: Lambdas, n: int) -> Lambdas:
         gradient = np.asarray(lambdas(scores.copy()), np.float64)
         if gradient.shape != (n,) or not np.isfinite(gradient).all():
             raise DataError(
-                f"{OWNER}: the function must return {n} finite lambdas, one a score. "
+                f"{OWNER}: the function must return {n} finite lambdas, one per score. "
                 f"Got {gradient!r}."
             )
         return gradient
@@ -174,10 +175,10 @@ def _checked(lambdas: Lambdas, n: int) -> Lambdas:
 
 def _of_measure(measure: Measure, labels: Any, n: int, **options: Any) -> Lambdas:
     if labels is None:
-        refuse("labels", OWNER, "given with a measure, one a document", labels)
+        refuse("labels", OWNER, "given with a measure, one per document", labels)
     judged = np.asarray(labels, np.float64)
     if judged.shape != (n,):
-        raise DataError(f"{OWNER} needs one label a score ({n}). Got shape {judged.shape}.")
+        raise DataError(f"{OWNER} needs one label per score ({n}). Got shape {judged.shape}.")
     objective = LambdaObjective(
         measure,
         judged,

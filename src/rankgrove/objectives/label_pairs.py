@@ -9,21 +9,21 @@ from rankgrove.objectives.over_queries import over_queries
 
 
 class LabelPairs:
-    """All pairs of documents of one query with different labels, none of them listed.
+    """All pairs of documents of one query with different labels, without a list of pairs.
 
     Parameters
     ----------
     labels : one per row, in query order
     query_ptr : the borders of queries
-    row_weight, query_weight : a pair counts with the product of its documents' weights and its
-        query's; None: all 1
-    even_queries : divide by the query's sum of pairs, so that all queries count alike
+    row_weight, query_weight : a pair's weight is the product of its documents' weights and its
+        query's weight; None: all 1
+    even_queries : divide by the sum of a query's pairs, so that all queries have equal weight
 
     Attributes
     ----------
     order : the rows of every query by ascending label
-    weight : of every row
-    factor : of every query; 0 where it has no pair
+    weight : weight of every row
+    factor : factor of every query; 0 where it has no pair
     counts : the number of pairs of every query
     """
 
@@ -43,7 +43,7 @@ class LabelPairs:
         query = np.repeat(np.arange(n_queries), np.diff(self.query_ptr))
         self.order = np.lexsort((self.labels, query))
         ranked = self.labels[self.order]
-        new = np.flatnonzero(np.diff(ranked, prepend=np.nan) != 0)  # NaN: the first is one too
+        new = np.flatnonzero(np.diff(ranked, prepend=np.nan) != 0)  # NaN: the first row is new too
         runs = np.union1d(new, self.query_ptr[:-1])
         self.counts = _pairs(np.ones(self.labels.size), runs, query, n_queries).astype(np.int64)
         totals = _pairs(self.weight[self.order], runs, query, n_queries)
@@ -53,13 +53,13 @@ class LabelPairs:
             np.divide(self.factor, totals, out=self.factor, where=self.factor > 0.0)
         if not self.factor.any():
             raise DataError(
-                "No query has two documents of different labels (that have a weight): there is no "
-                "order to learn. Check the labels."
+                "No query has two documents of different labels (with a weight above 0): there is "
+                "no order to learn. Check the labels."
             )
         self.total = float(np.sort(self.factor * totals).sum())
 
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Return what the kernels take."""
+        """Return the arguments of the kernels."""
         return self.query_ptr, self.order, self.labels, self.weight, self.factor
 
 
@@ -75,10 +75,10 @@ class ExponentialPairs:
     """RankBoost's weights of pairs, exp(score of the worse - score of the better), by document.
 
     The gradient is the potential pi: the weights of the pairs in which a document is the better
-    less those in which it is the worse. A pair's weight is a product of what hangs on either
-    document alone, so that two sweeps by label give all of them: O(n) a query and round. The
-    hessian is half the weight of a document's pairs: they sum to that of all pairs. Both are
-    divided by the largest weight, which keeps them within float64 numbers for any scores.
+    one, minus those in which it is the worse one. A pair's weight is a product of one factor per
+    document, so two passes by label give all sums: O(n) per query and round. The hessian is half
+    the weight of a document's pairs: its sum is the weight of all pairs. Both are divided by the
+    largest weight, which keeps them in the range of float64 for any scores.
     """
 
     n_columns = 1
@@ -97,20 +97,20 @@ class ExponentialPairs:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
+        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones."""
         from rankgrove.objectives._label_pair_kernels import exponential_queries, widest_mistakes
 
         arrays, ptr = self.pairs.arrays(), self.pairs.query_ptr
         over_queries(
-            lambda some: widest_mistakes(some, scores, self._widest, *arrays),
+            lambda piece: widest_mistakes(piece, scores, self._widest, *arrays),
             ptr,
             queries,
             n_threads,
         )
         shift = float(self._widest.max() if queries is None else self._widest[queries].max())
         over_queries(
-            lambda some: exponential_queries(
-                some, shift, scores, self._up, gradient, hessian, *arrays
+            lambda piece: exponential_queries(
+                piece, shift, scores, self._up, gradient, hessian, *arrays
             ),
             ptr,
             queries,
@@ -119,16 +119,16 @@ class ExponentialPairs:
 
 
 class MarginPairs:
-    """GBRank's regression: targets for the documents of pairs that are not right by tau.
+    """GBRank's regression: targets for the documents of pairs without a margin of tau.
 
     A document may be in many such pairs: the gradient is the sum of its targets and the hessian
-    their number (weights of pairs in both), so that a leaf's Newton step is the mean target.
+    their number (both weighted by the pairs' weights), so a leaf's Newton step is the mean target.
 
     Parameters
     ----------
     pairs : the pairs
-    tau : by how much the better document's score shall be higher
-    first_round : the round whose scores are the start alone. After k more rounds the scores are
+    tau : margin of the better document's score
+    first_round : the round whose scores are those of the start. After k more rounds the scores are
         the sum of the start and k trees, and their mean is the ranking function
     """
 
@@ -148,12 +148,12 @@ class MarginPairs:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
+        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones."""
         from rankgrove.objectives._label_pair_kernels import margin_queries
 
         scale = 1.0 / (round - self.first_round + 1)
 
-        def work(some: np.ndarray) -> None:
-            margin_queries(some, scale, self.tau, scores, gradient, hessian, *self.pairs.arrays())
+        def work(piece: np.ndarray) -> None:
+            margin_queries(piece, scale, self.tau, scores, gradient, hessian, *self.pairs.arrays())
 
         over_queries(work, self.pairs.query_ptr, queries, n_threads)

@@ -1,4 +1,4 @@
-"""Lambda gradients of any measure: LambdaRank's, as LambdaMART follows them."""
+"""Lambda gradients of any measure, for LambdaRank and LambdaMART."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import FULL_DEPTH, Measure
 from rankgrove.objectives.over_queries import over_queries
 
-# Where no truncation is given, pairs count whose better-ranked document is at most this far
-# below the measure's cutoff. Of trees: by the study of benchmarks/defaults.py; nets, which were
-# not part of it, keep to fewer pairs.
+# By default, pairs count whose better-ranked document is at most this many ranks below the
+# measure's cutoff. The value for trees is from benchmarks/defaults.py, which did not include nets.
 TREES_BEYOND_CUTOFF = 50
 NETS_BEYOND_CUTOFF = 5
 
 
 def default_truncation(measure: Measure, beyond: int) -> int | None:
-    """Return the truncation used where none is given: the cutoff and some more ranks, or none."""
+    """Return the default truncation: the cutoff and `beyond` more ranks, or None."""
     if measure.name == "pairs" or measure.cutoff is None:
         return None
     return measure.cutoff + beyond
 
 
 def check_pairs(there: bool, measure: Measure) -> None:
-    """Refuse data in which no two documents of a query differ."""
+    """Refuse data without pairs of documents of different relevance."""
     if not there:
         raise DataError(
             "No query has documents of different relevance: there is nothing to learn an "
@@ -37,28 +36,26 @@ def check_pairs(there: bool, measure: Measure) -> None:
 class LambdaObjective:
     """The lambdas of a measure on the labels of one data set.
 
-    The truncation says which pairs count; `beyond_cutoff` whether |dZ| is the measure's own.
-
     Parameters
     ----------
-    measure : what to maximise; ``pairs`` counts every pair of unequal labels 1 (RankNet)
+    measure : measure to maximise; ``pairs``: every pair of unequal labels has weight 1 (RankNet)
     labels : one per row, in query order
     query_ptr : the borders of queries
     truncation : pairs count whose better-ranked document is among this many top ranks; None: all
     beyond_cutoff : whether rank weights continue below the measure's cutoff (NDCG, DCG, MAP,
         MRR, ERR; normalised as the measure is), so that two documents that are both below it are
         ordered too; False: |dZ| is exactly the change of the measure (equation 6 of the overview
-        paper), which is 0 for such a pair. It changes nothing for measures without a cutoff
+        paper), which is 0 for such a pair. It has no effect for measures without a cutoff
     sigma : the slope of the sigmoid
-    normalise : even the queries out: a pair's |dZ| is divided by 0.01 + sigma |s_i - s_j|, unless
-        all scores of the query are equal, so that pairs far apart do not dominate; and a query's
-        lambdas and weights are scaled by log2(1 + S) / S, so that no query dominates. S is the sum
-        of |dZ| rho over both documents of all pairs, row weights included, before the factors
-        sigma and query weight. The papers do not; it learns faster.
-    row_weight, query_weight : a pair counts with the product of its documents' weights and its
-        query's
-    row_keys : one number per row; rows of equal scores are in the order of these
-    may_be_empty : allow labels that say nothing of any order; all lambdas are 0 then
+    normalise : a pair's |dZ| is divided by 0.01 + sigma |s_i - s_j|, unless all scores of the query
+        are equal, so that pairs far apart do not dominate; and a query's lambdas and weights are
+        scaled by log2(1 + S) / S, so that no query dominates. S is the sum of |dZ| rho over both
+        documents of all pairs, row weights included, before the factors sigma and query weight. It
+        is not in the papers; it learns faster
+    row_weight, query_weight : a pair's weight is the product of its documents' weights and its
+        query's weight
+    row_keys : one number per row; rows of equal scores are ordered by these
+    may_be_empty : allow labels without any pair to order; all lambdas are then 0
     """
 
     n_columns = 1
@@ -108,19 +105,19 @@ class LambdaObjective:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian` of all rows, or of those of some queries.
+        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones.
 
-        The gradient points up: adding a little of it to the scores raises the measure.
+        The gradient points up: adding a small multiple of it to the scores raises the measure.
         """
         kernel = self._kernel()
 
-        def work(some: np.ndarray) -> None:
+        def work(piece: np.ndarray) -> None:
             kernel(
                 self.rule,
                 self.sigma,
                 self.truncation,
                 self.normalise,
-                some,
+                piece,
                 self.query_ptr,
                 self.shuffle,
                 self.has_pairs,
@@ -136,7 +133,7 @@ class LambdaObjective:
         over_queries(work, self.query_ptr, queries, n_threads)
 
     def for_kernels(self) -> tuple[Any, ...]:
-        """Return what the kernels that train nets take of it."""
+        """Return the arguments of the kernels that train nets."""
         return (
             self.rule,
             self.sigma,
@@ -160,10 +157,10 @@ class LambdaObjective:
 
 
 def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
-    """Return all rows, query by query, each query's in the order of their keys."""
+    """Return all rows, query by query, each query's rows in the order of their keys."""
     starts, sizes = query_ptr[:-1], np.diff(query_ptr)
     rows = np.empty(row_keys.size, np.int64)
-    for n in np.unique(sizes):  # queries of one size are sorted side by side
+    for n in np.unique(sizes):  # queries of the same size are sorted together
         first = starts[sizes == n, None]
         places = first + np.arange(n)
         rows[places] = first + np.argsort(row_keys[places], axis=1, kind="stable")

@@ -1,4 +1,4 @@
-"""Running a gradient kernel over all queries or some, in pieces on several threads."""
+"""Running a gradient kernel over queries, in pieces on several threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def over_queries(
     queries: np.ndarray | None,
     n_threads: int | None,
 ) -> None:
-    """Call ``work(some)`` for pieces of `queries` (None: all) of about equal numbers of rows."""
+    """Call ``work(piece)`` for pieces of `queries` (None: all) of about equal numbers of rows."""
     chosen = np.arange(query_ptr.size - 1) if queries is None else queries
     if thread_count(n_threads) == 1:
         work(chosen)

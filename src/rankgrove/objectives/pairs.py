@@ -1,4 +1,4 @@
-"""RankNet's cost on given pairs: preferences with target probabilities, no labels (section 2)."""
+"""RankNet's cost on given pairs: preferences with target probabilities (section 2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankgrove.random import mix64
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# Maximum number of pairs at a time, where they belong together only by chance.
+# Maximum number of pairs per update, where the caller gave no queries.
 MOST_PAIRS = 1000
 
 
@@ -44,7 +44,7 @@ def pair_cost(
 
 
 class Preferences(NamedTuple):
-    """Pairs of rows: how probable it is that the first is preferred, and what the pair counts."""
+    """Pairs of rows, with the probability that the first is preferred, and the pair's weight."""
 
     first: np.ndarray
     second: np.ndarray
@@ -52,7 +52,7 @@ class Preferences(NamedTuple):
     weight: np.ndarray
 
     def taken(self, chosen: np.ndarray) -> Preferences:
-        """Return some of the pairs, in the order given."""
+        """Return the chosen pairs, in the given order."""
         return Preferences(*(column[chosen] for column in self))
 
 
@@ -63,7 +63,7 @@ def check_preferences(
     probability: ArrayLike = 1.0,
     weight: ArrayLike | None = None,
 ) -> Preferences:
-    """Return pairs of row numbers with their probabilities and weights, or say what is wrong."""
+    """Return pairs of row numbers with their probabilities and weights; refuse wrong ones."""
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
         raise DataError(
@@ -76,8 +76,8 @@ def check_preferences(
     bad = np.flatnonzero((rows < 0).any(axis=1) | (rows >= n_rows).any(axis=1))
     if bad.size:
         raise DataError(
-            f"{owner}: pair {bad[0]} is {tuple(rows[bad[0]].tolist())}, and rows count from 0 to "
-            f"{n_rows - 1}."
+            f"{owner}: pair {bad[0]} is {tuple(rows[bad[0]].tolist())}, and rows are numbered from "
+            f"0 to {n_rows - 1}."
         )
     same = np.flatnonzero(rows[:, 0] == rows[:, 1])
     if same.size:
@@ -94,14 +94,14 @@ def check_preferences(
 
 
 def _column(name: str, values: ArrayLike, n: int, owner: str, high: float | None) -> np.ndarray:
-    """Return one float64 a pair, of a number for all or one each, between 0 and `high`."""
+    """Return one float64 per pair, given as one number or one per pair, between 0 and `high`."""
     try:
         array = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{owner}: {name} must be numbers: {error}.") from None
     if array.shape not in ((), (n,)):
         raise DataError(
-            f"{owner}: {name} must be one number, or one a pair ({n:,}). "
+            f"{owner}: {name} must be one number, or one per pair ({n:,}). "
             f"Got an array of shape {array.shape}."
         )
     array = np.ascontiguousarray(np.broadcast_to(array, n))
@@ -114,7 +114,7 @@ def _column(name: str, values: ArrayLike, n: int, owner: str, high: float | None
 
 
 def components(first: np.ndarray, second: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the number of every row's group: rows that pairs connect, however far, are in one."""
+    """Return the number of every row's group: the connected components of the pairs."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -123,15 +123,15 @@ def components(first: np.ndarray, second: np.ndarray, n_rows: int) -> np.ndarray
 
 
 class PairObjective:
-    """The gradients of RankNet's cost on given pairs, as boosted trees follow them.
+    """The gradients of RankNet's cost on given pairs, for boosted trees.
 
     Inconsistent and cyclic preferences are allowed: the cost of every pair is convex, and so is
-    their sum. Every row sums its own pairs in their order, so threads change nothing.
+    their sum. Every row sums its own pairs in their order, so threads do not change the result.
 
     Parameters
     ----------
-    preferences : pairs of rows, all in query order
-    query_ptr : the borders of queries; both rows of a pair are of one
+    preferences : pairs of rows in query order
+    query_ptr : the borders of queries; both rows of a pair belong to the same query
     sigma : the slope of the sigmoid
     """
 
@@ -161,7 +161,7 @@ class PairObjective:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` (upwards) and `hessian` of all rows, or of those of some queries."""
+        """Fill `gradient` (upwards) and `hessian` for all queries, or for the given ones."""
         from rankgrove.objectives._preference_kernels import preference_rows
 
         if queries is None:
@@ -189,17 +189,18 @@ class PairObjective:
         parallel.run_pieces(work, parallel.piece_bounds(before, few), few)
 
     def cost(self, scores: np.ndarray) -> float:
-        """Return the mean cost of a pair, weights counted."""
+        """Return the weighted mean of the pairs' costs."""
         first, second, probability, weight = self.preferences
         costs = pair_cost(scores[first], scores[second], probability, self.sigma)
         return float(np.average(costs, weights=weight))
 
 
 class PairGroups(NamedTuple):
-    """Preferences cut into groups of documents, each of which makes one update of a net.
+    """Preferences split into groups of documents, with one update of a net per group.
 
-    ``rows`` the documents' rows, group by group; ``ptr`` the borders of groups in it, ``pair_ptr``
-    in the pairs; ``first`` and ``second`` are places within a group; ``keys`` one per group.
+    ``rows`` are the documents' rows, group by group; ``ptr`` are the borders of groups in ``rows``,
+    ``pair_ptr`` those in the pairs; ``first`` and ``second`` are positions within a group; ``keys``
+    has one key per group.
     """
 
     rows: np.ndarray
@@ -218,14 +219,13 @@ def pair_groups(
     group_keys: np.ndarray,
     most_pairs: int | None = None,
 ) -> PairGroups:
-    """Cut preferences into groups.
+    """Split preferences into groups.
 
     Parameters
     ----------
-    preferences : pairs of rows; both rows of a pair are of one group
+    preferences : pairs of rows; both rows of a pair belong to the same group
     group_of_row, group_keys : every row's group, and every group's key (uint64)
-    most_pairs : a group of more pairs than this is dealt out, in a random order, into several;
-        None: never
+    most_pairs : a group of more pairs than this is split at random into several; None: never
     """
     group = group_of_row[preferences.first]
     part = np.zeros(group.size, np.int64)
@@ -237,7 +237,7 @@ def pair_groups(
     begins = np.flatnonzero(np.concatenate([[True], (np.diff(group) != 0) | (np.diff(part) != 0)]))
     pair_ptr = np.append(begins, group.size)
     unit = np.repeat(np.arange(begins.size), np.diff(pair_ptr))
-    # every unit's rows, ascending, and where both documents of a pair are among them
+    # every unit's rows, ascending, and the positions of both documents of a pair in them
     n_rows = group_of_row.size
     ends = np.concatenate([unit * n_rows + chosen.first, unit * n_rows + chosen.second])
     documents, place = np.unique(ends, return_inverse=True)
@@ -257,7 +257,7 @@ def pair_groups(
 
 
 def _dealt(preferences: Preferences, group: np.ndarray, most_pairs: int) -> np.ndarray:
-    """Return which part of its group a pair falls into, by a hash of its rows."""
+    """Return the part of its group that a pair belongs to, by a hash of its rows."""
     lot = mix64(mix64(preferences.first.astype(np.uint64)) + preferences.second.astype(np.uint64))
     order = np.lexsort((lot, group))
     sizes = np.bincount(group)

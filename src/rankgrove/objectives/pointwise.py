@@ -1,6 +1,6 @@
-"""Losses of single rows, as MART follows them: squared error, and two classes by the log odds.
+"""Losses of single rows, for MART: squared error, and the logistic loss of two classes.
 
-Every objective has ``start``, the constant score of least loss, which boosting begins with.
+Every objective has ``start``, the constant score of least loss, from which boosting starts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rankgrove.objectives.over_queries import over_queries
 class SquaredError:
     """Half the squared difference of label and score (overview paper, section 5).
 
-    The gradient is the residual, the second derivative 1, so a leaf's Newton step is the mean
-    residual of its rows; both times the row's weight.
+    The gradient is the residual and the second derivative is 1, both times the row's weight, so a
+    leaf's Newton step is the mean residual of its rows.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class SquaredError:
         counted = self.labels if weight is None else self.labels[weight > 0]
         if counted.size == 0 or counted.min() == counted.max():
             raise DataError(
-                "There is nothing to learn from: the labels of all rows (that have a weight) "
+                "There is nothing to learn from: the labels of all rows (with a weight above 0) "
                 "are equal."
             )
         if weight is None:
@@ -54,12 +54,12 @@ class SquaredError:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
+        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones."""
         from rankgrove.objectives._pointwise_kernels import squared_queries
 
-        def work(some: np.ndarray) -> None:
+        def work(piece: np.ndarray) -> None:
             squared_queries(
-                some, self.query_ptr, self.labels, self.weight, scores, gradient, hessian
+                piece, self.query_ptr, self.labels, self.weight, scores, gradient, hessian
             )
 
         over_queries(work, self.query_ptr, queries, n_threads)
@@ -69,17 +69,18 @@ class Logistic:
     """The cross entropy of two classes (overview paper, section 6).
 
     With P+ = 1 / (1 + exp(-2 sigma F)) the loss is log(1 + exp(-2 y sigma F)) (equation 14). The
-    gradient is g = 2 y sigma / (1 + exp(2 y sigma F)), the second derivative |g| (2 sigma - |g|),
-    and a leaf's Newton step their sums' ratio; both times the row's weight.
+    gradient is g = 2 y sigma / (1 + exp(2 y sigma F)) and the second derivative
+    |g| (2 sigma - |g|), both times the row's weight; a leaf's Newton step is the ratio of their
+    sums.
 
-    Boosting starts from the log odds of the classes, F = log(n+ / n-) / (2 sigma), as Friedman's
-    does (the paper's own reference [8]).
+    Boosting starts from the log odds of the classes, F = log(n+ / n-) / (2 sigma), as in Friedman's
+    algorithm (the paper's reference [8]).
 
     Parameters
     ----------
-    signs : 1 or -1 a row, in query order
+    signs : 1 or -1 per row, in query order
     query_ptr : the borders of queries
-    sigma : slope of the sigmoid; the scores scale by 1 / sigma, and the model stays the same
+    sigma : slope of the sigmoid; it only scales the scores, by 1 / sigma
     weight : one per row; None: all 1
     """
 
@@ -108,12 +109,12 @@ class Logistic:
         n_threads: int | None = None,
         round: int = 0,
     ) -> None:
-        """Fill `gradient` and `hessian` of all rows, or of those of some queries."""
+        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones."""
         from rankgrove.objectives._pointwise_kernels import logistic_queries
 
-        def work(some: np.ndarray) -> None:
+        def work(piece: np.ndarray) -> None:
             logistic_queries(
-                some,
+                piece,
                 self.query_ptr,
                 self.signs,
                 self.sigma,
@@ -127,13 +128,13 @@ class Logistic:
 
 
 class Balanced(Logistic):
-    """The logistic loss with both classes of equal weight (overview paper, section 6.1).
+    """The logistic loss with equal weight for both classes (overview paper, section 6.1).
 
     The loss is (I+ / n+ + I- / n-) log(1 + exp(-2 y sigma F)), so its derivatives are those of the
     logistic loss times I+ / n+ + I- / n-, and the Newton step is equation 15. Here the loss is
     multiplied by n / 2: the mean weight of a row is then 1, as without balancing, and the Newton
-    step stays the same. n+ and n- are the sums of the weights in the classes, where rows have
-    weights. The score of least loss is 0 then.
+    step stays the same. Where rows have weights, n+ and n- are the sums of the weights in the
+    classes. The constant score of least loss is 0.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ def class_totals(signs: np.ndarray, weight: np.ndarray | None) -> tuple[float, f
         positive, negative = _sum(weight[signs > 0]), _sum(weight[signs <= 0])
     if not (positive and negative):
         raise DataError(
-            "There is nothing to learn from: all rows (that have a weight) are of one class, "
+            "There is nothing to learn from: all rows (with a weight above 0) are of one class, "
             f"{'relevant' if positive else 'not relevant'}. Labels of at least 'relevant' are "
             "relevant: choose it above the lowest label, and no higher than the highest."
         )

@@ -1,4 +1,4 @@
-"""Smoothed measures: SmoothRank's, with a gradient everywhere."""
+"""SmoothRank's smoothed measures, which have a gradient everywhere."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rankgrove.measures.base import Measure, QueryPieces, rank
 
 
 def check_smooth(measure: Measure, owner: str) -> None:
-    """Refuse a measure that is no sum over ranks of a weight times the gain there."""
+    """Refuse a measure that is no sum over ranks of a weight times the gain at the rank."""
     if measure.rule != SUM:
         raise ParameterError(
             f"{owner} smooths measures that add up gains by rank: ndcg, dcg, meanndcg, p, recall "
-            f"and auc. {measure} is none of them: take ndcg, or another ranker for it."
+            f"and auc. {measure} is none of them: use ndcg, or another ranker for it."
         )
 
 
@@ -23,12 +23,12 @@ class SmoothMeasure:
     """The smooth approximation of a measure on the labels of one data set (Chapelle and Wu 2010).
 
     In a sum over ranks of weight times gain, the gain of the document at a rank is replaced by a
-    mean over all documents, the nearer in score the more: h_i proportional to
-    exp(-(s_i - s_rank)^2 / sigma). As sigma goes to 0 it becomes the measure itself.
+    mean over all documents, with weights h_i proportional to exp(-(s_i - s_rank)^2 / sigma). As
+    sigma goes to 0 it becomes the measure itself.
 
     Parameters
     ----------
-    query_weight : what queries count in the mean; None: all alike
+    query_weight : weights of queries in the mean; None: all equal
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SmoothMeasure:
         self._share = counted / counted.sum()
 
     def value_and_gradient(self, scores: np.ndarray, sigma: float) -> tuple[float, np.ndarray]:
-        """Return the mean over queries at some scores, and its derivative by every score."""
+        """Return the mean over queries for the given scores, and its derivatives by them."""
         from rankgrove.objectives._smooth_kernels import smooth_queries
 
         prepared = self.prepared

@@ -1,1 +1,1 @@
-"""Fewer trees at the same quality."""
+"""Pruning: fewer trees at the same quality."""

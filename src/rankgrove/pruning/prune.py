@@ -1,12 +1,12 @@
-"""Taking trees out of a model, and re-weighting the rest, while a measure holds.
+"""Removing trees from a model, and re-weighting the others, as long as a measure does not fall.
 
-The trees that move documents least against each other go out first, a twentieth of all at a time.
-The weights of those that stay are moved so that they make up best (in least squares) for the scores
-that went. Where the measure falls too far by that, an exact line search along the same direction
-says how far to go; where that does not help either, half as many trees are tried.
+The trees with the smallest effect on the order of documents are removed first, a twentieth of all
+at a time. The weights of the others are changed so that they replace the lost scores best (in least
+squares). If the measure then falls too far, an exact line search along the same direction finds the
+size of the change; if that does not help either, half as many trees are tried.
 
-Trees are not chosen by the measure itself: on a few hundred queries there always are some whose
-removal raises it by chance, and a model pruned so is the worse on other queries.
+Trees are not chosen by the measure itself: on a few hundred queries there are always some whose
+removal raises it by chance, and a model pruned in this way is worse on other queries.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
 from rankgrove.pruning.trees import TreeMatrix
 from rankgrove.sweep.sweep import sweep
 
-SHARE = 0.05  # of the trees that are left, tried together
-MOST_REFUSED = 20  # trees in a row that cannot go, after which the search ends
+SHARE = 0.05  # share of the remaining trees that are tried together
+MOST_REFUSED = 20  # trees in a row that cannot be removed, after which the search ends
 
 
 class Scale(Protocol):
-    """How a model's scores enter a bag's: itself, or brought to a scale within every query."""
+    """Scales a model's scores within every query, before they are added to a bag's scores."""
 
     def __call__(self, scores: np.ndarray) -> np.ndarray: ...
 
@@ -38,11 +38,11 @@ class Part:
 
     Attributes
     ----------
-    trees : what they give to the rows
+    trees : the values of the trees for the rows
     base : the rows' scores without any tree
-    share : what the part counts in the total
-    kept, weights : numbers of the trees that are left, and their weights
-    spread : how much every tree moves documents apart, in the total's units
+    share : weight of the part in the total
+    kept, weights : numbers of the remaining trees, and their weights
+    spread : effect of every tree on the differences of documents, in the total's units
     """
 
     trees: TreeMatrix
@@ -53,27 +53,26 @@ class Part:
     spread: np.ndarray
 
     def scores(self) -> np.ndarray:
-        """Return the rows' scores by the trees that are left."""
+        """Return the rows' scores by the remaining trees."""
         return self.base + self.trees.sum(self.kept, self.weights)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass left: the number of trees, and the mean of every measure."""
+    """The result of a pass: the number of trees, and the mean of every measure."""
 
     n_trees: int
     values: dict[str, float]
 
 
 class Pruner:
-    """The search.
+    """The search for trees to remove.
 
     Parameters
     ----------
-    prepared : the measures on the data, by name; line searches are for the first
+    prepared : the measures on the data, by name; line searches use the first
     parts : the sums of trees
-    scale : how a part's scores enter the total; None: as they are (then an exact line search says
-        how far the weights move)
+    scale : scaling of a part's scores in the total; None: unchanged (then line searches are exact)
     n_threads : threads to use; the result does not depend on it
     """
 
@@ -89,14 +88,14 @@ class Pruner:
         self._scale = scale
         self._n_threads = n_threads
         self._first = next(iter(self.prepared.values()))
-        # what every part adds to the total: most stay as they are when a few trees go
-        self._own = {p: self._entering(p, part.scores()) for p, part in enumerate(self.parts)}
+        # the term of every part in the total: removing a few trees changes only some of them
+        self._terms = {p: self._term(p, part.scores()) for p, part in enumerate(self.parts)}
         self._before = self._values()
         self.passes = [self._now()]
 
     @property
     def n_trees(self) -> int:
-        """Number of trees left."""
+        """Number of remaining trees."""
         return sum(part.kept.size for part in self.parts)
 
     def run(
@@ -106,10 +105,10 @@ class Pruner:
         keep: float = 0.0,
         callback: Callable[[Pass], Any] | None = None,
     ) -> None:
-        """Take trees out until some mean would have fallen by more than `tolerance`.
+        """Remove trees until the mean of any measure would fall by more than `tolerance`.
 
-        margin : number of standard errors of the fall that are added to it
-        keep : share of the trees that always stay
+        margin : number of standard errors that are added to the fall
+        keep : share of the trees that are always kept
         """
         refused = 0
         least = max(1, math.ceil(keep * self.n_trees))
@@ -132,15 +131,15 @@ class Pruner:
     # -- a pass -----------------------------------------------------------------------------------
 
     def _by_cost(self) -> np.ndarray:
-        """Return (part, place among its kept trees), those first that move documents least."""
-        every, cost = [], []
+        """Return (part, index in its kept trees) of all trees, those of smallest effect first."""
+        trees, cost = [], []
         for p, part in enumerate(self.parts):
-            every += [(p, k) for k in range(part.kept.size)]
+            trees += [(p, k) for k in range(part.kept.size)]
             cost.append((part.share * part.weights) ** 2 * part.spread[part.kept])
-        return np.array(every)[np.argsort(np.concatenate(cost), kind="stable")]
+        return np.array(trees)[np.argsort(np.concatenate(cost), kind="stable")]
 
     def _take_out(self, chosen: np.ndarray, tolerance: float, margin: float) -> bool:
-        """Take trees out and re-weight the rest; put all back where the mean falls too far."""
+        """Remove trees and re-weight the others; undo it if the mean of a measure falls too far."""
         touched = np.unique(chosen[:, 0]).tolist()
         before = {p: (self.parts[p].kept, self.parts[p].weights) for p in touched}
         rest, make_up = {}, {}
@@ -159,9 +158,9 @@ class Pruner:
             alpha = self._how_far(rest, make_up) if searched else 1.0
             for p in touched:
                 self.parts[p].weights = stayed[p] + alpha * make_up[p]
-            fresh = {p: self._entering(p, self.parts[p].scores()) for p in touched}
+            fresh = {p: self._term(p, self.parts[p].scores()) for p in touched}
             if self._fall(fresh, margin) <= tolerance:
-                self._own |= fresh
+                self._terms |= fresh
                 return True
         for p, (kept, weights) in before.items():
             self.parts[p].kept, self.parts[p].weights = kept, weights
@@ -172,10 +171,10 @@ class Pruner:
         return Pass(self.n_trees, means)
 
     def _fall(self, fresh: Mapping[int, np.ndarray], margin: float) -> float:
-        """Return the largest fall of a mean, and `margin` standard errors of it.
+        """Return the largest fall of a mean, plus `margin` standard errors.
 
-        With a margin a rise counts for nothing: of the many ways to take trees out some raise a
-        mean by chance, and that must not pay for queries that changed.
+        With a margin a rise counts as 0: of the many ways to remove trees some raise a mean by
+        chance, which must not compensate for queries that changed.
         """
         largest = -np.inf
         for name, now in self._values(fresh).items():
@@ -186,10 +185,10 @@ class Pruner:
         return float(largest)
 
     def _how_far(self, rest: dict[int, np.ndarray], make_up: dict[int, np.ndarray]) -> float:
-        """Return how much of the changes of weights makes the measure highest, 0 to 2."""
+        """Return the factor of the changes of weights, 0 to 2, at which the measure is highest."""
         along = {p: self.parts[p].trees.sum(self.parts[p].kept, make_up[p]) for p in rest}
         if self._scale is None:
-            start = self._total({p: self._entering(p, scores) for p, scores in rest.items()})
+            start = self._total({p: self._term(p, scores) for p, scores in rest.items()})
             other = np.sum([self.parts[p].share * x for p, x in along.items()], axis=0)
             best = sweep(
                 self._first,
@@ -203,28 +202,28 @@ class Pruner:
                 n_threads=self._n_threads,
             )
             return float(best.alpha)
-        # Scaled within queries, the total is no line in the weights: some steps are tried.
+        # With scaling within queries the total is not linear in the weights: try a few factors.
         tried = [0.0, 0.5, 1.0, 1.5]
         values = []
         for a in tried:
-            fresh = {p: self._entering(p, rest[p] + a * along[p]) for p in rest}
+            fresh = {p: self._term(p, rest[p] + a * along[p]) for p in rest}
             ranking = rank(self._total(fresh), self._first.query_ptr, self._n_threads)
             values.append(exact_mean(self._first.values(ranking, self._n_threads)))
         return tried[int(np.argmax(values))]
 
     # -- scores -----------------------------------------------------------------------------------
 
-    def _entering(self, p: int, scores: np.ndarray) -> np.ndarray:
-        """Return what a part's scores add to the total."""
+    def _term(self, p: int, scores: np.ndarray) -> np.ndarray:
+        """Return the term of a part's scores in the total."""
         return self.parts[p].share * (scores if self._scale is None else self._scale(scores))
 
     def _total(self, fresh: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Return the rows' scores; `fresh` is what some parts add now."""
-        every = self._own | dict(fresh)
-        return np.asarray(np.sum([every[p] for p in range(len(self.parts))], axis=0))
+        """Return the rows' scores; `fresh` holds the new terms of changed parts."""
+        terms = self._terms | dict(fresh)
+        return np.asarray(np.sum([terms[p] for p in range(len(self.parts))], axis=0))
 
     def _values(self, fresh: Mapping[int, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-        """Return every query's value of every measure, as the parts are now."""
+        """Return every query's value of every measure for the current parts."""
         ranking = rank(self._total(fresh or {}), self._first.query_ptr, self._n_threads)
         return {
             n: prepared.values(ranking, self._n_threads) for n, prepared in self.prepared.items()

@@ -1,4 +1,4 @@
-"""Sums of trees on some rows: products with weights, and the least-squares substitute of some."""
+"""Sums of trees on rows: products with weights, and least-squares replacement of removed trees."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rankgrove.scoring.score import score
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
 
-STEPS = 8  # of conjugate gradients: few, so that no tree gets a weight out of all proportion
+STEPS = 8  # of conjugate gradients: few, so that no tree gets an extreme weight
 
 
 class TreeMatrix:
-    """Rows x trees: what every tree gives to every row, as leaves and leaf values.
+    """The value of every tree for every row, stored as leaf numbers and leaf values.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class TreeMatrix:
         self._value = np.array(ensemble.value)
 
     def spread(self, scale: np.ndarray) -> np.ndarray:
-        """Return how much every tree moves documents of a query apart: a sum of squares.
+        """Return every tree's effect on the differences of a query's documents: a sum of squares.
 
-        scale : one per query: what the query's scores are multiplied by
+        scale : factor of every query's scores
         """
         from rankgrove.pruning._tree_kernels import squared_spread
 
@@ -67,7 +67,7 @@ class TreeMatrix:
         return spreads
 
     def sum(self, trees: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the weighted sum of some trees' columns."""
+        """Return the weighted sum of the columns of `trees`."""
         from rankgrove.pruning._tree_kernels import add_trees
 
         total = np.zeros(self.leaf.shape[1])
@@ -75,7 +75,7 @@ class TreeMatrix:
         return total
 
     def dots(self, trees: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return the product of every one of some trees' columns with `x`."""
+        """Return the product of every column of `trees` with `x`."""
         from rankgrove.pruning._tree_kernels import dots
 
         products = np.empty(trees.size)
@@ -87,11 +87,11 @@ class TreeMatrix:
         return products
 
     def stand_in(self, trees: np.ndarray, weights: np.ndarray, lost: np.ndarray) -> np.ndarray:
-        """Return changes of the weights of `trees` that make up for lost scores.
+        """Return changes of the weights of `trees` that replace lost scores.
 
         A few steps of conjugate gradients on least squares: minimise |lost - sum of d_t w_t h_t|^2
-        over d, in units of the present weights, so that the change of tree t is d_t w_t. What lifts
-        all documents of a query alike is left out: it changes no ranking.
+        over d, in units of the current weights, so the change of tree t is d_t w_t. Constants per
+        query are ignored: they do not change the ranking.
         """
         from rankgrove.pruning._tree_kernels import centre
 
@@ -118,5 +118,5 @@ class TreeMatrix:
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    # not by BLAS, whose order of summation hangs on its threads
+    # not with BLAS, whose order of summation depends on its threads
     return float(np.sum(a * b))

@@ -1,4 +1,4 @@
-"""What all rankers share: scikit-learn's interface, one way through ``fit``, the model file."""
+"""The base class of all rankers: scikit-learn's interface, ``fit``, the model file."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ if TYPE_CHECKING:
     from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
 
-Learned = dict[str, Any]  # what training returns: attributes by name
-# What a model file holds of a ranker: plain values, and arrays, by name.
+Learned = dict[str, Any]  # the result of training: attributes by name
+# The parts of a ranker in a model file: plain values by name, and arrays by name.
 Content = dict[str, Any]
 Arrays = dict[str, np.ndarray]
-# Model kinds by name: rankers enter themselves; `rankgrove.load` looks here.
+# Ranker classes by kind: `__init_subclass__` registers them, `rankgrove.load` looks them up.
 KINDS: dict[str, type[Ranker]] = {}
-# Parameters that say how to run, not what to learn: they do not travel with a model.
+# Parameters that say how to run, not what to learn: they are not saved with a model.
 OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
-# What `fit` may be given in addition to data, labels and queries.
+# Arguments of `fit` that not all rankers can use.
 EXTRAS = {
     "valid": "validation data",
     "weight": "weights of rows or queries",
@@ -81,7 +81,7 @@ EXTRAS = {
 
 
 class HasFeatures(Protocol):
-    """What a ranker remembers of training data: a data set, or what several files are together."""
+    """The features of training data: those of a data set, or of several files together."""
 
     @property
     def n_features(self) -> int: ...
@@ -97,13 +97,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     """Base of the rankers.
 
     A subclass declares its parameters (`declares_parameters`) and has ``kind``, its name in model
-    files; ``_fit(training)``, which returns what was learned as attributes by name; ``_scores``;
-    ``_state`` and ``_restore``.
+    files; ``_fit(training)``, which returns the learned attributes by name; ``_scores``; ``_state``
+    and ``_restore``.
     """
 
     kind: ClassVar[str]
     parameters: ClassVar[Mapping[str, Parameter]] = {}
-    # which of EXTRAS the ranker's `fit` can do something with
+    # those of EXTRAS that the ranker's `fit` can use
     fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight", "callbacks"})
     bins_depend_on: ClassVar[frozenset[str]] = frozenset()  # parameters; see `shared_bins`
     _saved: ClassVar[dict[str, str]] = {}  # words of a model file -> attributes
@@ -111,17 +111,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     feature_names_: tuple[str, ...]
     absent_: str | None = None  # as a data set's `absent`; None: the model file does not say
-    # whether values were missing in training; None: not known, as of older files
+    # whether values were missing in training; None: not known, as in older files
     saw_missing_: bool | None = None
     pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
-    # parameters that are rankers or data: they are kept by _state, not as plain values
+    # parameters that are rankers or data: _state saves them, not plain_parameters
     held: ClassVar[frozenset[str]] = frozenset()
-    # parameters that are trained models: clone keeps them as they are, and they are not looked into
+    # parameters that are trained models: clone does not copy them, and their parameters are hidden
     trained: ClassVar[frozenset[str]] = frozenset()
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
     is_bag: ClassVar[bool] = False  # many models like its `base`, whose scores are averaged
-    # scikit-learn routes these by itself where metadata routing is enabled.
+    # scikit-learn passes these on where metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "qid": True,
         "weight": True,
@@ -140,16 +140,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if "kind" not in cls.__dict__:
             return
         before = KINDS.get(cls.kind, cls)
-        # defining a class once more, as in a notebook, replaces it
+        # defining a class again, as in a notebook, replaces it
         if (before.__module__, before.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ParameterError(
                 f"{cls.__qualname__}: the kind {cls.kind!r} is that of {before.__module__}."
-                f"{before.__qualname__}, whose model files it would read. Give it another one."
+                f"{before.__qualname__}, whose model files it would read. Give it another kind."
             )
         KINDS[cls.kind] = cls
 
     def __new__(cls, *_: Any, **params: Any) -> Self:
-        """Refuse an unknown parameter with the nearest name, where Python would name none."""
+        """Refuse an unknown parameter, with the nearest name in the message."""
         signature = inspect.signature(cls.__init__).parameters.values()
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature):
             cls._refuse_unknown(params)
@@ -158,7 +158,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; with `deep` also those of rankers to be trained."""
         params: dict[str, Any] = super().get_params(deep)
-        return {k: v for k, v in params.items() if not self._is_inside_a_trained_one(k)}
+        return {k: v for k, v in params.items() if not self._is_inside_trained(k)}
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:
@@ -171,10 +171,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 )
 
     def set_params(self, **params: Any) -> Ranker:
-        """Set parameters by name; an unknown one is refused with the nearest name."""
+        """Set parameters by name; the error on an unknown name suggests the nearest one."""
         self._refuse_unknown(name.partition("__")[0] for name in params)
         for name in params:
-            if self._is_inside_a_trained_one(name):
+            if self._is_inside_trained(name):
                 raise ParameterError(
                     f"{name!r} cannot be set: the {name.partition('__')[0]} of "
                     f"{type(self).__name__} is a trained model."
@@ -182,7 +182,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         super().set_params(**params)
         return self
 
-    def _is_inside_a_trained_one(self, name: str) -> bool:
+    def _is_inside_trained(self, name: str) -> bool:
         outer, inside, _ = name.partition("__")
         return bool(inside) and outer in self.trained
 
@@ -217,30 +217,30 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : number of threads; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None: the ranker's own `n_threads`
         """
         return self._scores(*self._checked_input(X, "predict", n_threads))
 
     def predict_top(self, data: QueryDataset, k: int, n_threads: int | None = None) -> TopScores:
-        """Return the scores of every query's first `k` documents; the others' are minus infinity.
+        """Return the scores of every query's first `k` documents; all others are minus infinity.
 
-        All documents that tie with the last of them keep their scores too. Where the ranker is one
-        sum of trees, documents that cannot get there any more are not scored to the end.
+        Documents that tie with the k-th keep their scores too. Where the ranker is one sum of
+        trees, scoring of a document stops as soon as it cannot reach the first `k`.
 
         Parameters
         ----------
         data : a data set
-        k : how many documents of a query are wanted
-        n_threads : number of threads; None takes the ranker's own `n_threads`
+        k : number of documents per query
+        n_threads : number of threads; None: the ranker's own `n_threads`
         """
         from rankgrove.rankers.top_scores import predict_top
 
         return predict_top(self, data, k, n_threads)
 
     def scorer(self) -> Scorer:
-        """Return the ranker in a form for services: a query at a time, without any delay.
+        """Return the ranker in a form for services: it scores single queries with low latency.
 
-        Rankers that are one sum of trees have it; others have ``predict``.
+        Only rankers that are one sum of trees have a scorer.
         """
         from rankgrove.scoring.scorer import Scorer
 
@@ -248,7 +248,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         trees = self.flat()
         if trees is None:
             raise ParameterError(
-                f"This {type(self).__name__} is not one sum of trees, so that it has no scorer. "
+                f"This {type(self).__name__} is not one sum of trees, so it has no scorer. "
                 "Use predict."
             )
         return Scorer(trees)
@@ -256,7 +256,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _checked_input(
         self, X: Documents, method: str, n_threads: int | None, *, is_aligned: bool = False
     ) -> tuple[Matrix, Rows, int | None]:
-        """Return the features to score, which of their rows are meant, and the threads to use."""
+        """Return the features, which of their rows to score, and the number of threads."""
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
         X = X if is_aligned else self._aligned(X, owner)
@@ -275,9 +275,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return features, rows, threads
 
     def _aligned(self, X: Documents, owner: str) -> Any:
-        """Return data of a text with the model's number of features, and warn; other data as it is.
+        """Return data read from text with the model's number of features, and warn.
 
-        Text leaves features out, so that its last ones may be of no row, or of no row in training.
+        Text leaves features out, so the last features may occur in no row, here or in training.
+        Other data is returned unchanged.
         """
         if not isinstance(X, QueryDataset) or X.absent_given is None:
             return X
@@ -298,7 +299,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return X.with_n_features(known)
 
     def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
-        """Return the feature matrix, and which of its rows are meant."""
+        """Return the feature matrix, and which of its rows to score."""
         return features_of(X, owner)
 
     def score(
@@ -310,10 +311,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         base_score: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the mean of the ranker's own measure: what scikit-learn's searches maximise.
+        """Return the mean of the ranker's own measure, which scikit-learn's searches maximise.
 
-        `sample_weight` is there because scikit-learn hands it over wherever fit has it; as in
-        `evaluate`, weights are for training and change no figure.
+        `sample_weight` is accepted because scikit-learn passes it where fit has it; as in
+        `evaluate`, weights do not change the result.
         """
         from rankgrove.evaluation.evaluate import evaluate
 
@@ -328,7 +329,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         write_model(path, self.kind, *self.to_state())
 
     def to_state(self) -> tuple[Content, Arrays]:
-        """Return what a model file holds of the trained ranker; :meth:`restore` takes it back."""
+        """Return the content of the model file; :meth:`restore` builds the ranker from it."""
         self._check_is_fitted()
         content, arrays = self._state()
         content = {
@@ -363,30 +364,30 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ranker._restore(content, arrays)
         return ranker
 
-    # -- what a trained ranker is made of ---------------------------------------------------------
+    # -- parts of a trained ranker ----------------------------------------------------------------
 
     def members(self) -> list[Any]:
-        """Return the trained models that the score is made of: a bag's, a submodel; or none."""
+        """Return the trained models that the score is computed from: a bag's, or a submodel."""
         return []
 
     def combined(self) -> list[tuple[Any, float | None]]:
-        """Return the rankers, trained before, whose scores a combination or a stack combines.
+        """Return the trained rankers whose scores a combination or a stack combines.
 
-        Each comes with its weight, or None where the score is not their weighted sum. Other rankers
-        return an empty list.
+        Each has its weight, or None where the score is not their weighted sum. Other rankers return
+        an empty list.
         """
         return []
 
     def averaged(self) -> tuple[list[Ranker], np.ndarray]:
-        """Return the models of a bag and what each counts; any other ranker is its only model."""
+        """Return the models of a bag and their weights; any other ranker is its only model."""
         return [self], np.ones(1)
 
     def scaled_by_query(self) -> str | None:
-        """Return what is scaled within every query, in words, or None where nothing is."""
+        """Return the name of what is scaled within every query; None where nothing is."""
         return None
 
     def adapted_from(self) -> Ranker | None:
-        """Return the base model whose trees were adapted, or None where none were."""
+        """Return the base model whose trees were adapted, or None."""
         return None
 
     def own_trees(self) -> Ensemble | None:
@@ -401,18 +402,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.own_trees()
 
     def flat(self) -> Ensemble | None:
-        """Return the trees whose sum is the score, or None where it is something else."""
+        """Return the trees whose sum is the score, or None where the score is no such sum."""
         return None
 
     def tree_count(self) -> int | None:
-        """Return the number of trees, of all models of a bag; None where there are none."""
+        """Return the number of trees (of a bag: in all models); None where there are none."""
         trees = self.own_trees()
         return None if trees is None else trees.n_trees
 
     def widened(self, data: QueryDataset) -> Self:
-        """Return the ranker for data with more features than the model file knows of.
+        """Return the ranker for data with more features than the model file mentions.
 
-        Only another library's file may leave out how many there were; other rankers return
+        Only another library's file may not say how many there were; other rankers return
         themselves.
         """
         return self
@@ -420,18 +421,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # -- a ranker on prepared features ------------------------------------------------------------
 
     def inside(self) -> Ranker:
-        """Return the ranker that sees prepared features; itself where nothing prepares them."""
+        """Return the ranker that sees prepared features; itself where features are not prepared."""
         return self
 
     def prepared(self, data: QueryDataset) -> QueryDataset:
-        """Return the data as the ranker's own model sees it: as it is, unless it is prepared."""
+        """Return the data as the ranker's own model sees it: prepared, or unchanged."""
         return data
 
     def with_inside(self, ranker: Ranker) -> Ranker:
-        """Return a ranker like this one around another that sees the prepared features."""
+        """Return this ranker with another one that sees the prepared features."""
         return ranker
 
-    # -- what its trees follow --------------------------------------------------------------------
+    # -- the objective of its trees ---------------------------------------------------------------
 
     @property
     def trained_for(self) -> str | None:
@@ -439,7 +440,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return None
 
     def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective | None:
-        """Return what the trees follow, on some rows in query order; `keys` are the rows'.
+        """Return the objective of the trees on rows in query order; `keys` are the rows' keys.
 
         None where it is not known.
         """
@@ -468,26 +469,26 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train.
 
-        A fit that fails or is refused leaves the ranker as it was. Ctrl-C raises KeyboardInterrupt
-        and leaves the best model so far (``interrupted_`` is True), unless there is none yet.
+        A fit that fails leaves the ranker unchanged. Ctrl-C raises KeyboardInterrupt and leaves the
+        best model so far (``interrupted_`` is True), if there is one.
 
         Parameters
         ----------
         X : a QueryDataset; or features, with labels `y` and query ids `qid`
-        group : in place of `qid`, the number of rows of every query, in order, as in LightGBM
+        group : instead of `qid`, the number of rows of every query, in order, as in LightGBM
         valid : a QueryDataset or (X, y, qid), or several in a dict or list, measured after every
             round; the model keeps the best round (or the best C) of the first
-        eval_set, eval_group, eval_qid : in place of `valid`, a list of (X, y) with the numbers of
-            rows of every query, or with query ids: as in LightGBM and XGBoost. The training data
-            among them is measured, but does not decide where there is other data
-        valid_measures : what to measure there; the first decides. Default: the ranker's `measure`
+        eval_set, eval_group, eval_qid : instead of `valid`, a list of (X, y) with the numbers of
+            rows of every query, or with query ids, as in LightGBM and XGBoost. Training data among
+            them is measured, but does not decide if there is other data
+        valid_measures : measures on that data; the first decides. Default: the ranker's `measure`
         weight, query_weight, base_score : as in a QueryDataset, where `X` is not one
-        sample_weight : scikit-learn's name of `weight`
+        sample_weight : scikit-learn's name for `weight`
         callbacks : one function or several, called after every round with a ``Progress``;
             returning True ends training
-        start : for nets: a trained net of the same sizes, or its model file, whose weights (and
-            standardisation) training starts with; None: random weights. LambdaRank that starts
-            with RankNet's weights finds better optima
+        start : for nets: a trained net of the same sizes, or its model file. Training starts from
+            its weights (and standardisation); None: random weights. LambdaRank finds better optima
+            if it starts from RankNet's weights
         """
         announce()
         owner = f"{type(self).__name__}.fit"
@@ -527,9 +528,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.learn(replace(training, bins=bins))
 
     def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
-        """Return what many fits can take in place of some data: bins, a byte each.
+        """Return data and its bins, of one byte each, for use in many fits.
 
-        None where the ranker looks at features themselves.
+        None where the ranker uses the features themselves.
         """
         return None
 
@@ -541,14 +542,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Callback],
         owner: str,
     ) -> Training:
-        """Return the value that ``_fit`` is given; refuse validation data that does not fit."""
+        """Return the argument of ``_fit``; refuse validation data with other features."""
         measures = self.check_validation(bool(watched), valid_measures)
         for name, data in watched.items():
             check_alike(data, name, train.n_features, train.given_names, type(self).__name__)
         return Training(train, watched, measures, callbacks, owner)
 
     def learn(self, training: Training) -> Self:
-        """Train on what ``fit`` has checked, and keep what was learned.
+        """Train on the arguments that ``fit`` has checked, and keep the result.
 
         After Ctrl-C the ranker holds the best model so far, and the interrupt is raised: neither a
         loop over fits nor a search should take such a model for a trained one.
@@ -561,7 +562,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _keep(self, learned: Mapping[str, Any], train: HasFeatures) -> Self:
-        """Replace what was learned before, all at once."""
+        """Replace all learned attributes."""
         for name in [attribute for attribute in vars(self) if attribute.endswith("_")]:
             delattr(self, name)
         self.__dict__.update(learned)
@@ -577,7 +578,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _check_takes_base_score(self, owner: str) -> None:
         """Refuse base scores that would not be used."""
         raise ParameterError(
-            f"{owner} was given base scores, and the ranker does not start from any: leave them "
+            f"{owner} got base scores, but this ranker does not start from base scores: leave them "
             "out."
         )
 
@@ -593,12 +594,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: ArrayLike | None = None,
         base_score: ArrayLike | None = None,
     ) -> QueryDataset:
-        """Return the training data: a data set, or one of features, labels and queries."""
+        """Return the training data as a data set."""
         n_rows = None if y is None else np.size(y)
         if group is not None or not isinstance(X, QueryDataset):
             qid = query_ids(qid, group, owner, n_rows)
             if qid is None and n_rows is not None:
-                qid = self._queries_of_none(n_rows)
+                qid = self._default_qid(n_rows)
         train = as_dataset(X, y, qid, owner, weight, query_weight, base_score)
         if train.n_features == 0:
             raise DataError(
@@ -609,12 +610,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise DataError(f"{owner} needs rows to tell apart. Got n_samples = 1.")
         return train
 
-    def _queries_of_none(self, n_rows: int) -> np.ndarray | None:
-        """Return query ids for rows without any, or None where there is no training without."""
+    def _default_qid(self, n_rows: int) -> np.ndarray | None:
+        """Return query ids for rows without any, or None where training needs query ids."""
         return None
 
     def _target(self) -> Measure:
-        """Return the measure that decides on validation data where nothing else is said."""
+        """Return the measure that decides on validation data by default."""
         return parse_measure(getattr(self, "measure", "ndcg@10"))
 
     # -- parameters -------------------------------------------------------------------------------
@@ -629,10 +630,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._check_together()
 
     def _check_together(self) -> None:
-        """Refuse values that do not go together; what one value can be, its declaration says."""
+        """Refuse combinations of values; the declarations check single values."""
 
     def check_valid(self, given: bool) -> None:
-        """Refuse training without validation data where a parameter asks for it."""
+        """Refuse training without validation data where a parameter needs it."""
         if self._needs_valid is not None and not given:
             raise ParameterError(
                 f"{type(self).__name__}: {self._needs_valid} needs validation data: give fit a "
@@ -642,32 +643,32 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def check_validation(
         self, watched: bool, valid_measures: str | Measure | Iterable[str | Measure] | None = None
     ) -> dict[str, Measure]:
-        """Return what is measured on validation data (`watched`: there is any), by name.
+        """Return the measures on validation data, by name; `watched`: whether there is such data.
 
-        Refuse training without it where a parameter or `valid_measures` asks for it.
+        Refuse training without it where a parameter or `valid_measures` needs it.
         """
         self.check_valid(watched)
         return named_measures(valid_measures, self._target(), watched)
 
     @property
     def _needs_valid(self) -> str | None:
-        """The parameter that asks for validation data, or None."""
+        """The parameter that needs validation data, or None."""
         return "early_stopping" if getattr(self, "early_stopping", None) is not None else None
 
-    # -- what a trained ranker remembers ----------------------------------------------------------
+    # -- attributes of a trained ranker -----------------------------------------------------------
 
     def _content(self) -> dict[str, Any]:
-        """Return the attributes that a model file holds, by the words it has for them."""
+        """Return the attributes that a model file holds, by their keys in the file."""
         return {word: getattr(self, name) for word, name in self._saved.items()}
 
     def _take(self, content: Content) -> None:
-        """Take the attributes back."""
+        """Set the attributes from the content of a model file."""
         for word, name in self._saved.items():
             setattr(self, name, content[word])
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The names of the features as scikit-learn has them; none where there are none."""
+        """The names of the features, as in scikit-learn; AttributeError where there are none."""
         if not hasattr(self, "feature_names_"):
             raise AttributeError(f"The features of this {type(self).__name__} have no names.")
         return np.array(self.feature_names_, dtype=object)
@@ -685,14 +686,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return getattr(self, "feature_names_", None) or tuple(numbered)
 
     def title(self) -> str:
-        """Return what tables call the ranker."""
+        """Return the name of the ranker in tables."""
         return type(self).__name__
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise NotFittedError(f"This {type(self).__name__} is not trained yet: call fit first.")
 
-    # -- what a subclass defines ------------------------------------------------------------------
+    # -- methods that a subclass defines ----------------------------------------------------------
 
     def _fit(self, training: Training) -> Learned:
         raise NotImplementedError
@@ -712,14 +713,14 @@ def class_of(kind: str) -> type[Ranker]:
     if kind not in KINDS:
         raise ModelFileError(
             f"The file holds a {kind!r}, and no ranker of that kind is known. A class of your own "
-            "must be imported before its models are loaded; the command line knows those of "
-            "rankgrove alone."
+            "must be imported before its models are loaded; the command line knows only the "
+            "rankers of rankgrove."
         )
     return KINDS[kind]
 
 
 def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
-    """Return the ranker of a kind with parameters that a model file has; unknown ones are left."""
+    """Return the ranker of a kind with the parameters of a model file; ignore unknown ones."""
     ranker = class_of(kind)
     known = ranker().get_params(deep=False)
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
@@ -727,7 +728,7 @@ def untrained(kind: str, parameters: Mapping[str, Any]) -> Ranker:
 
 
 def plain_parameters(ranker: Ranker) -> dict[str, Any]:
-    """Return the parameters of learning as plain values; what is not one as its text."""
+    """Return the parameters of learning as plain values; any other value becomes its text."""
     plain: dict[str, Any] = {}
     for name, value in ranker.get_params(deep=False).items():
         if name in OF_THE_RUN or name in ranker.held:

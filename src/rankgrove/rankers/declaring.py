@@ -4,19 +4,19 @@
     class Example(Ranker):
         '''An example.'''
 
-        n_trees: int = parameter(500, "number of trees at most", integer(low=1))
-        loss: str = parameter("squared", "what trees follow", choice(["squared", "logistic"]))
+        n_trees: int = parameter(500, "maximum number of trees", integer(low=1))
+        loss: str = parameter("squared", "loss of a row", choice(["squared", "logistic"]))
 
 From these lines come the constructor (a real one, with the signature that editors and type checkers
 see), the check of values with its error messages, the numpydoc section, ``rankgrove params`` and
 ``--set`` on the command line. Parameters that several rankers share are declared once as a constant
-and take a default of their own where they are used: ``n_trees: int = N_TREES(300)``. A decorated
-class has the parameters of its own body alone: it does not inherit those of a base class.
+and can get another default where they are used: ``n_trees: int = N_TREES(300)``. A decorated class
+has only the parameters of its own body: it does not inherit those of a base class.
 
-Why this form: scikit-learn's table of constraints leaves signature, assignments and documentation
-to be written three more times; ``dataclass`` orders inherited fields before a class's own, which
-would change positional arguments. A decorator marked as `dataclass_transform` keeps the order of
-the class body, and type checkers and editors know the constructor as they know a dataclass's.
+Why this form: with scikit-learn's table of constraints, the parameters must be written three more
+times (signature, assignments, documentation); ``dataclass`` puts inherited fields before a class's
+own, which would change positional arguments. A decorator marked as `dataclass_transform` keeps the
+order of the class body, and type checkers and editors know the constructor as a dataclass's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rankgrove.validation import (
 )
 
 _Class = TypeVar("_Class", bound=type)
-# name of the parameter, name of the ranker, value -> raises ParameterError where it does not fit
+# name of the parameter, name of the ranker, value -> raises ParameterError for a wrong value
 Rule = Callable[[str, str, Any], object]
 _NOT_GIVEN: Any = object()
 _LEARNED: Any = object()
@@ -49,7 +49,7 @@ _WIDTH = 96
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its default, its meaning in a line or two, and what values it can have."""
+    """One parameter: its default, its meaning in a line or two, and the rule for its values."""
 
     default: Any
     meaning: str
@@ -104,10 +104,10 @@ def _constructor(ranker: type, declared: dict[str, Parameter]) -> Callable[..., 
 
 
 def _with_section(doc: str, declared: dict[str, Parameter]) -> str:
-    """Return a docstring with a section of parameters, before the sections that it has."""
+    """Return a docstring with a section of parameters before its other sections."""
     lines = ["Parameters", "----------"]
-    for name, what in declared.items():
-        lines += textwrap.wrap(f"{name} : {what.meaning}", _WIDTH, subsequent_indent="    ")
+    for name, declaration in declared.items():
+        lines += textwrap.wrap(f"{name} : {declaration.meaning}", _WIDTH, subsequent_indent="    ")
     section = "\n".join(lines)
     for title in ("Attributes\n----------", "Examples\n--------"):
         before, heading, after = doc.partition(title)
@@ -120,32 +120,32 @@ def _with_section(doc: str, declared: dict[str, Parameter]) -> str:
 
 
 def integer(low: int | None = None, high: int | None = None) -> Rule:
-    """Return the rule of whole numbers within bounds."""
+    """Return the rule for whole numbers within bounds."""
     return lambda name, owner, value: check_integer(name, owner, value, low=low, high=high)
 
 
 def real(
     low: float | None = None, high: float | None = None, *, above: float | None = None
 ) -> Rule:
-    """Return the rule of finite numbers within bounds."""
+    """Return the rule for finite numbers within bounds."""
     return lambda name, owner, value: check_real(
         name, owner, value, low=low, high=high, above=above
     )
 
 
 def choice(names: Iterable[str]) -> Rule:
-    """Return the rule of one of several words."""
+    """Return the rule for one of several words."""
     words = list(names)
     return lambda name, owner, value: check_choice(name, owner, value, words)
 
 
 def optional(rule: Rule) -> Rule:
-    """Return a rule that None passes too."""
+    """Return a rule that also allows None."""
     return lambda name, owner, value: None if value is None else rule(name, owner, value)
 
 
 def word_or(words: Sequence[str], rule: Rule) -> Rule:
-    """Return a rule that some words pass too."""
+    """Return a rule that also allows the given words."""
 
     def check(name: str, owner: str, value: object) -> None:
         if not (isinstance(value, str) and value in words):
@@ -155,7 +155,7 @@ def word_or(words: Sequence[str], rule: Rule) -> Rule:
 
 
 def two_numbers(meaning: str, rule: Rule) -> Rule:
-    """Return the rule of a pair of numbers, the second above the first."""
+    """Return the rule for a pair of numbers, the second above the first."""
 
     def check(name: str, owner: str, value: object) -> None:
         if not (isinstance(value, tuple | list) and len(value) == 2):

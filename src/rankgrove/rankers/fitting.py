@@ -1,4 +1,4 @@
-"""What ``fit`` hands to a ranker: checked data, validation and callbacks, as one value."""
+"""The checked arguments of ``fit`` as one value: data, validation data and callbacks."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _Called = TypeVar("_Called", bound=Callback)
 
 @dataclass(frozen=True)
 class Training:
-    """Everything that a ranker is trained with, in addition to its parameters.
+    """All inputs of training, except the ranker's parameters.
 
     Attributes
     ----------
     train : the training data
     valid : validation data by name; the first decides
-    measures : what is measured there, by name; the first decides
+    measures : measures on validation data, by name; the first decides
     callbacks : called after every round; returning True ends training
-    owner : who trains, for messages: ``LambdaMART.fit``
-    start : for nets: what to start from
-    preferences : pairs of documents in place of labels, rows in query order
+    owner : the caller's name for messages: ``LambdaMART.fit``
+    start : for nets: the net to start from
+    preferences : pairs of documents instead of labels, rows in query order
     by_query : whether the caller said which query a document of a pair belongs to
-    bins : the training data's bins, where they were made before
-    depends_on : what a checkpoint must agree with, in addition to data and parameters
+    bins : the training data's bins, where they are already known
+    depends_on : values that a checkpoint must agree with, besides data and parameters
     """
 
     train: QueryDataset
@@ -75,7 +75,7 @@ def named_measures(
     target: Measure,
     watched: bool = True,
 ) -> dict[str, Measure]:
-    """Return what to measure on validation data (`watched`: there is any), by the given names."""
+    """Return the measures on validation data by name; `watched`: whether there is such data."""
     if valid_measures is None:
         return {str(target): target}
     listed = [valid_measures] if isinstance(valid_measures, str | Measure) else list(valid_measures)
@@ -88,7 +88,7 @@ def named_measures(
 
 
 def listed_callbacks(callbacks: _Called | Iterable[_Called] | None, owner: str) -> list[_Called]:
-    """Return callbacks as a list: of none, one function, or several."""
+    """Return callbacks as a list; they may be None, one function, or several."""
     if callbacks is None:
         return []
     listed = [callbacks] if callable(callbacks) else None
@@ -117,17 +117,17 @@ def watch_of(
     ranked: Callable[[np.ndarray], np.ndarray] | None = None,
     keeps_start: bool = False,
 ) -> Watch:
-    """Return what measures the validation data after every round.
+    """Return the object that measures the validation data after every round.
 
     Parameters
     ----------
     training : the validation data and the measures
     patience : rounds without a better value after which to stop; None: never
     n_threads : number of threads that bin and measure; None: all cores
-    scores : what a data set's scores start with, of shape (columns, rows); None: zeros
+    scores : function that returns a data set's first scores, of shape (columns, rows); None: zeros
     binner : bins of the features that trees see; None: scores come from elsewhere
-    ranked : how several columns of scores make the one that ranks
-    keeps_start : whether no round at all may be the best one
+    ranked : function that combines several columns of scores into the one that ranks
+    keeps_start : whether the model before the first round may be the best one
     """
     owner = training.owner.partition(".")[0]
     watched, values_before = {}, {}
@@ -147,7 +147,7 @@ def watch_of(
 
 
 def check_defined(watched: Watched, name: str, owner: str) -> dict[str, float]:
-    """Return the measures before training; refuse data of which one leaves out every query."""
+    """Return the measures before training; refuse data where one of them skips every query."""
     values = watched.values()
     for measure_name, value in values.items():
         if np.isnan(value):
@@ -168,11 +168,11 @@ def history_lines(history: History, best: int | None, unit: str) -> list[str]:
     return lines
 
 
-# -- what a run depends on -------------------------------------------------------------------------
+# -- inputs that a checkpoint must agree with ------------------------------------------------------
 
 
 def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
-    """Return a hash of what training sees of a data set."""
+    """Return a hash of the parts of a data set that training sees."""
     features = data.features if binned is None else binned.codes
     arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
     arrays += [a for a in (data.weight, data.query_weight) if a is not None]
@@ -188,7 +188,7 @@ def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
 def validation_of_run(
     measure: str | Measure, valid: Mapping[str, QueryDataset], measures: Mapping[str, Measure]
 ) -> dict[str, Any]:
-    """Return what of a run's measures and validation data a checkpoint must agree with."""
+    """Return the measures and validation data that a checkpoint must agree with."""
     return {
         "measure": str(parse_measure(measure)),
         "validation data": [[name, fingerprint(data)] for name, data in valid.items()],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
     from rankgrove.rankers.given import Documents
 
-# What objectives of other libraries are here.
+# Objectives of other libraries -> their names here.
 _OBJECTIVES = {
     "lambdarank": "lambdas", "rank:ndcg": "lambdas", "rank:map": "lambdas", "LambdaMART": "lambdas",
     "regression": "squared", "reg:squarederror": "squared", "MART": "squared",
@@ -52,7 +52,7 @@ def of_object(model: Any) -> Any:
 
 
 def _without_unknown(features: Matrix, ranker: TreeRanker | WeightRanker) -> Matrix:
-    """Return the features that a model knows of, where its file does not say how many it had."""
+    """Return the features that a model knows, where its file does not say how many there were."""
     if ranker.least_features_ and features.shape[1] > ranker.n_features_in_:
         return features[:, : ranker.n_features_in_]
     return features
@@ -61,12 +61,12 @@ def _without_unknown(features: Matrix, ranker: TreeRanker | WeightRanker) -> Mat
 class TreeRanker(TreeModel):
     """The trees of a model of another library, as :func:`rankgrove.load` reads it.
 
-    Its scores are that library's raw scores to the last bit, in its own arithmetic: float64
-    features meet LightGBM's float64 thresholds, XGBoost's and RankLib's sums are float32, and a
-    random forest's sum is divided at the end. Of a model for several classes the score is the
-    expected class, as in McRank. It cannot be trained further, but is evaluated, combined, saved
-    and converted as other rankers, and is a submodel of ``LambdaMART`` or the base model of
-    ``Trada``.
+    Its scores are that library's raw scores to the last bit, in that library's arithmetic: float64
+    features are compared with LightGBM's float64 thresholds, XGBoost's and RankLib's sums are
+    float32, and a random forest's sum is divided at the end. The score of a model for several
+    classes is the expected class, as in McRank. The ranker cannot be trained further, but it can be
+    evaluated, combined, saved and converted like other rankers, and can be a submodel of
+    ``LambdaMART`` or the base model of ``Trada``.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class TreeRanker(TreeModel):
 
     Attributes
     ----------
-    ensemble_ : the trees; of a random forest their values are divided by the number of trees
+    ensemble_ : the trees; in a random forest their values are divided by the number of trees
     source_ : the library
-    objective_ : what it was trained for, in that library's words, or None
-    n_classes_ : number of classes whose scores the columns of the trees are; 1: no classes
-    n_features_in_, feature_names_ : of the model; RankLib's does not say how many features there
-        are, so that data may have more
+    objective_ : the library's name of the objective, or None
+    n_classes_ : number of classes, one per column of the trees; 1: no classes
+    n_features_in_, feature_names_ : of the model; RankLib's files do not say how many features
+        there are, so data may have more
 
     Examples
     --------
@@ -99,7 +99,7 @@ class TreeRanker(TreeModel):
 
     @classmethod
     def of(cls, model: Foreign) -> TreeRanker:
-        """Return the ranker of a model that was read."""
+        """Return the ranker of a model that was read from a file."""
         ranker = cls()
         ranker.ensemble_ = model.ensemble
         ranker.source_ = model.source
@@ -115,17 +115,17 @@ class TreeRanker(TreeModel):
         return ranker
 
     def _average(self, averaged: Averaged | None) -> None:
-        """Take how a random forest's scores are made; None: they are sums."""
+        """Set how a random forest's trees are averaged; None: scores are sums."""
         self._averaged = averaged
         if averaged is not None:
             self.ensemble_ = averaged.flat()
-        self._of_average = self.ensemble_  # other trees than these, as pruned ones, are sums
+        self._of_average = self.ensemble_  # other trees, such as pruned ones, are summed
 
     def __repr__(self) -> str:
         if not hasattr(self, "ensemble_"):
             return f"{type(self).__name__}()"
-        what = " ".join([self.source_, *([self.objective_] if self.objective_ else [])])
-        return f"{type(self).__name__}({what}, {self.ensemble_.size_text()})"
+        name = " ".join([self.source_, *([self.objective_] if self.objective_ else [])])
+        return f"{type(self).__name__}({name}, {self.ensemble_.size_text()})"
 
     # -- scores -----------------------------------------------------------------------------------
 
@@ -151,16 +151,16 @@ class TreeRanker(TreeModel):
         return total / averaged.divisor
 
     def check_numbered(self, n_features: int, owner: str) -> None:
-        """Refuse text, whose features have numbers only, if the file lists names of features."""
+        """Refuse text data, whose features only have numbers, if the file has feature names."""
         names = getattr(self, "feature_names_", None)
         if self.source_ != "Solr" or names is None or n_features == len(names):
             return
         raise DataError(
             f"{owner}: the model's file names {counted(len(names), 'feature')} "
             f"({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), and the text has "
-            f"{n_features:,} with numbers: which is which is not known. Give the features by name, "
-            "in that order: a table, or rg.QueryDataset(data.X[:, columns], data.y, data.qid, "
-            "feature_names=names)."
+            f"{n_features:,} with numbers: it is not known which is which. Give the features by "
+            "name, in that order: a table, or rg.QueryDataset(data.X[:, columns], data.y, "
+            "data.qid, feature_names=names)."
         )
 
     def _aligned(self, X: Documents, owner: str) -> Documents:
@@ -179,22 +179,22 @@ class TreeRanker(TreeModel):
             return scores
         if self.n_classes_ == 1:
             raise DataError(
-                f"The model has {self.ensemble_.n_columns} scores a row ({self.objective_}), which "
-                "are not classes of a softmax: there is no one score to rank by. raw_scores has "
-                "them."
+                f"The model has {self.ensemble_.n_columns} scores per row ({self.objective_}), "
+                "which are not classes of a softmax: there is no single score to rank by. "
+                "raw_scores returns them."
             )
         labels = np.arange(float(self.n_classes_))
         return FORMS["classes"].expected(scores, labels, n_threads)
 
     @property
     def trained_for(self) -> str | None:
-        """The objective's name here, ``"lambdas"`` or ``"squared"``, or None where it has none."""
+        """The objective's name in rankgrove, ``"lambdas"`` or ``"squared"``, or None."""
         return _OBJECTIVES.get((self.objective_ or "").split(" ")[0])
 
     # -- the trees --------------------------------------------------------------------------------
 
     def widened(self, data: QueryDataset) -> Self:
-        """Return the ranker for data that may have more features than the file knows of."""
+        """Return the ranker for data that may have more features than the file mentions."""
         if not self.least_features_ or data.n_features <= self.n_features_in_:
             return self
         wider = copy.copy(self)
@@ -205,13 +205,13 @@ class TreeRanker(TreeModel):
     def summary(self) -> str:
         """Return a text about the model."""
         self._check_is_fitted()
-        what = f" for {self.objective_}" if self.objective_ else ""
-        lines = [f"{self.source_} model{what}: {self._sizes()}"]
+        objective = f" for {self.objective_}" if self.objective_ else ""
+        lines = [f"{self.source_} model{objective}: {self._sizes()}"]
         transformed = _MARGIN.get((self.objective_ or "").split(" ")[0])
         if transformed:
-            lines.append(f"scores are {transformed}, before they are made probabilities")
+            lines.append(f"scores are {transformed}, not probabilities")
         if self.n_classes_ > 1:
-            lines.append(f"scores are the expected one of {self.n_classes_} classes")
+            lines.append(f"scores are the expected class, of {self.n_classes_} classes")
         return "\n".join(lines)
 
     # -- the model file ---------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class TreeRanker(TreeModel):
         if "averaged" in content:
             divisor, bags = (content["averaged"][name] for name in ("divisor", "bags"))
             if type(divisor) is not int or divisor < 1:
-                raise ModelFileError("What its sums are divided by is no number: it is damaged.")
+                raise ModelFileError("The divisor of its sums is no number: it is damaged.")
             averaged = Averaged(self.ensemble_, divisor, bool(bags))
         self._average(averaged)
         if self.n_classes_ not in (1, self.ensemble_.n_columns):
@@ -251,9 +251,9 @@ class TreeRanker(TreeModel):
 class WeightRanker(LinearPredictor):
     """The linear model of another library, as :func:`rankgrove.load` reads it.
 
-    Its scores are that library's to the last bit: its terms are added in float64 in their order; a
-    missing value counts as 0. It cannot be trained further, but is evaluated, combined, saved and
-    converted as other rankers.
+    Its scores are that library's to the last bit: terms are added in float64 in the same order; a
+    missing value counts as 0. It cannot be trained further, but it can be evaluated, combined,
+    saved and converted like other rankers.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ class WeightRanker(LinearPredictor):
     ----------
     linear_ : the weights, one per feature
     source_ : the library
-    objective_ : what the library calls the model
-    n_features_in_ : as many features as it looks at; data may have more
+    objective_ : the library's name of the model
+    n_features_in_ : number of features up to the last one used; data may have more
 
     Examples
     --------
@@ -316,7 +316,7 @@ class WeightRanker(LinearPredictor):
         return "\n".join([first, *self._feature_lines(n_features)])
 
     def widened(self, data: QueryDataset) -> Self:
-        """Return the ranker for data that may have more features than the file knows of."""
+        """Return the ranker for data that may have more features than the file mentions."""
         if data.n_features <= self.n_features_in_:
             return self
         wider = copy.copy(self)

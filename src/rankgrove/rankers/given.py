@@ -1,4 +1,4 @@
-"""What a caller gives a ranker: a data set or arrays, validation data, features by name."""
+"""Arguments of a ranker's methods: a data set or arrays, validation data, features by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Documents as a caller may give them: a data set, or features.
     Documents: TypeAlias = QueryDataset | Features
 
-# What absent features are, in words.
+# The value of absent features, for messages.
 WORDS = {"zero": "0", "missing": "missing"}
 
 
@@ -37,12 +37,12 @@ def as_dataset(
     query_weight: ArrayLike | None = None,
     base_score: ArrayLike | None = None,
 ) -> QueryDataset:
-    """Return the data set that a caller gave as one, or as features, labels and query ids."""
+    """Return data, given as a data set or as features, labels and query ids, as a data set."""
     if isinstance(X, QueryDataset):
         if any(argument is not None for argument in (y, qid, weight, query_weight, base_score)):
             raise DataError(
-                f"{owner}: a QueryDataset has its own labels, query ids and weights, and base "
-                "scores: give them to it."
+                f"{owner}: a QueryDataset holds its own labels, query ids, weights and base "
+                "scores: pass them to the QueryDataset."
             )
         return X
     refuse_file(X, owner)
@@ -71,11 +71,11 @@ def as_dataset(
 def query_ids(
     qid: ArrayLike | None, group: ArrayLike | None, owner: str, n_rows: int | None = None
 ) -> Any:
-    """Return query ids of rows, given as such or as the number of rows of every query, in order."""
+    """Return the query id of every row, from `qid` or from the number of rows of every query."""
     if group is None:
         return qid
     if qid is not None:
-        raise DataError(f"{owner}: qid and group say the same: give one of them.")
+        raise DataError(f"{owner}: qid and group mean the same: give one of them.")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
         raise DataError(
@@ -94,9 +94,9 @@ def query_ids(
 def valid_datasets(
     valid: Any, owner: str, eval_set: Any = None, eval_group: Any = None, eval_qid: Any = None
 ) -> dict[str, QueryDataset]:
-    """Return validation data by name: of a data set, (X, y, qid), or several in a dict or list.
+    """Return validation data by name, from a data set, (X, y, qid), or a dict or list of those.
 
-    Or of `eval_set`, `eval_group` and `eval_qid`, as LightGBM and XGBoost have them.
+    Or from `eval_set`, `eval_group` and `eval_qid`, as in LightGBM and XGBoost.
     """
     if eval_set is not None:
         if valid is not None:
@@ -116,7 +116,7 @@ def valid_datasets(
 def training_data_last(
     watched: dict[str, QueryDataset], eval_set: Any, X: Documents
 ) -> dict[str, QueryDataset]:
-    """Return validation data with the training data, if it is in an `eval_set`, at the end.
+    """Return validation data with the training data, if it is in `eval_set`, at the end.
 
     As in LightGBM, it is measured but does not decide when to stop.
     """
@@ -136,7 +136,7 @@ def _eval_sets(eval_set: Any, eval_group: Any, eval_qid: Any, owner: str) -> lis
         if len(listed) != len(sets):
             raise DataError(
                 f"{owner}: {name} has {len(listed)} entries for {counted(len(sets), 'eval_set')}: "
-                "give a list of one for each."
+                "give a list with one entry for each."
             )
         queries[name] = listed
     datasets: list[Any] = []
@@ -171,25 +171,25 @@ def _one_valid(valid: Any, owner: str) -> QueryDataset:
 
 
 def one_weight(weight: ArrayLike | None, sample_weight: ArrayLike | None, owner: str) -> Any:
-    """Return the weights of rows, by whichever of their two names they were given."""
+    """Return the weights of rows, given under either name."""
     if weight is not None and sample_weight is not None:
         raise ParameterError(f"{owner}: weight and sample_weight are the same thing: give one.")
     return sample_weight if weight is None else weight
 
 
 def refuse_file(data: object, owner: str) -> None:
-    """Refuse the name of a file in the place of data."""
+    """Refuse the name of a file where data is needed."""
     if isinstance(data, str | Path):
         raise DataError(
-            f"{owner} takes data, not the name of a file: read it first, by "
-            f"rg.read_letor({str(data)!r}), or rg.read_table of a CSV or parquet file."
+            f"{owner} takes data, not the name of a file: read it first with "
+            f"rg.read_letor({str(data)!r}), or with rg.read_table for a CSV or parquet file."
         )
 
 
 def features_of(X: Documents, owner: str, *, double: bool = False) -> tuple[Matrix, Rows]:
-    """Return the feature matrix (float32, dense or CSR) and which of its rows are meant.
+    """Return the feature matrix (float32, dense or CSR) and which of its rows to use.
 
-    With `double`, features that are no data set's and not float32 become float64.
+    With `double`, features become float64 unless they are float32 or in a data set.
     """
     if isinstance(X, QueryDataset):
         return X.features, X.rows
@@ -207,14 +207,14 @@ def row_count(X: Any) -> int:
 
 
 def frame_names(X: object) -> list[str] | None:
-    """Return the column names of a table, or None of anything else."""
+    """Return the column names of a table, or None for anything else."""
     if hasattr(X, "tocsr") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return None
     return [str(name) for name in column_names(X)]
 
 
 def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, owner: str) -> None:
-    """Refuse data whose features have other names, or another order, than in training."""
+    """Refuse data whose features have other names or another order than in training."""
     if expected is None or names is None or list(expected) == list(names):
         return
     if sorted(expected) == sorted(names):
@@ -230,20 +230,20 @@ def check_names(expected: Sequence[str] | None, names: Sequence[str] | None, own
 
 
 def check_qid(qid: ArrayLike, n_rows: int, owner: str) -> None:
-    """Refuse query ids that are not one per row of features without labels."""
+    """Refuse query ids if there is not one per row."""
     if np.size(qid) != n_rows:
         raise DataError(f"{owner}: X has {counted(n_rows, 'row')}, and qid {np.size(qid):,} ids.")
 
 
 def is_other_width(ranker: Ranker, n_features: int) -> bool:
     """Whether data has another number of features than a trained ranker."""
-    if getattr(ranker, "least_features_", False):  # a model file that names those it uses alone
+    if getattr(ranker, "least_features_", False):  # its model file only names the features it uses
         return n_features < ranker.n_features_in_
     return n_features != ranker.n_features_in_
 
 
 def width_text(model: str, known: int, data: str, n_features: int, absent: str) -> str:
-    """Return what is made of text data with another number of features than a model's."""
+    """Return the warning for text data whose number of features is not the model's."""
     begin = f"{model} has {counted(known, 'feature')}, {data} {n_features:,}: "
     n = abs(known - n_features)
     last = "the last one is" if n == 1 else f"the last {n:,} are"

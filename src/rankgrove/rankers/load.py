@@ -1,4 +1,4 @@
-"""All kinds of rankers: which can be trained, and reading a trained one back."""
+"""All kinds of rankers: which of them can be trained, and how model files are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankgrove.model.store import read_model
 from rankgrove.rankers import foreign_models
 from rankgrove.rankers.base import KINDS, Ranker
 from rankgrove.rankers.ensembles import bagged, combination, prepared, stacking  # noqa: F401
-from rankgrove.rankers.linear import (  # noqa: F401  (rankers enter themselves into KINDS)
+from rankgrove.rankers.linear import (  # noqa: F401  (importing registers rankers in KINDS)
     adarank,
     coordinate_ascent,
     crr,
@@ -55,19 +55,19 @@ def load(
     features: Sequence[str] | None = None,
     base_score: float | None = None,
 ) -> Ranker:
-    """Read a trained ranker from a file: a model of ours, or of another library.
+    """Read a trained ranker from a file: a rankgrove model, or one of another library.
 
-    Its kind is recognised by its content. LightGBM's text files and dumped JSON, XGBoost's JSON and
-    UBJ files and its dumped JSON, RankLib's and QuickRank's trees and Solr's become a
-    :class:`TreeRanker`, RankLib's linear models a :class:`WeightRanker`; scores are that library's
-    own to the last bit.
+    The format is recognised from the content. LightGBM's text files and dumped JSON, XGBoost's JSON
+    and UBJ files and its dumped JSON, and the trees of RankLib, QuickRank and Solr become a
+    :class:`TreeRanker`; RankLib's linear models become a :class:`WeightRanker`. Scores are the
+    other library's to the last bit.
 
     Parameters
     ----------
     path : the file; or a LightGBM or XGBoost model in memory (Booster, LGBMRanker, XGBRanker)
-    features : of a dump of XGBoost with names of features, the names of all of them in the order of
-        the data's columns, which a dump does not say
-    base_score : of a dump of XGBoost, the margin that its scores begin with, which a dump does not
+    features : for an XGBoost dump with feature names: all names in the order of the data's columns,
+        which the dump does not hold
+    base_score : for an XGBoost dump: the margin that scores start from, which the dump does not
         hold; None: 0, and a warning
 
     Examples
@@ -91,7 +91,7 @@ def load(
     for name, value in of_dumps.items():
         if value is not None and seems != DUMP:
             raise ParameterError(
-                f"load: {name}= says what a dump of XGBoost (dump_model as JSON) lacks, and {path} "
+                f"load: {name}= is only for a dump of XGBoost (dump_model as JSON), and {path} "
                 "is none: leave it out."
             )
     if seems not in (None, "rankgrove"):

@@ -1,7 +1,4 @@
-"""Rankers inside a ranker's model file: a submodel, the members of a combination or a bag.
-
-A ranker of ours is written into the file of the one that holds it, so that one file is enough.
-"""
+"""Rankers inside a ranker's model file: a submodel, the members of a combination or a bag."""
 
 from __future__ import annotations
 
@@ -64,18 +61,18 @@ def unpack_members(
 
 
 def loaded(model: Any, name: str, owner: str, rule: str) -> Any:
-    """Return the model of a model file; what is no file's name is returned as it is."""
+    """Return the model of a model file; anything but a path is returned unchanged."""
     if not isinstance(model, str | Path):
         return model
     if not Path(model).is_file():
         refuse(name, owner, f"{rule}, and there is no such file", str(model))
-    from rankgrove.rankers.load import load  # it knows all rankers
+    from rankgrove.rankers.load import load  # imports all rankers
 
     return load(model)
 
 
 def check_members(rankers: Any, least: int, owner: str) -> None:
-    """Refuse what is no list of rankers, or of too few."""
+    """Refuse anything but a list of enough rankers."""
     if isinstance(rankers, str) or not hasattr(rankers, "__len__"):
         refuse("rankers", owner, "a list of trained rankers", rankers)
     if len(rankers) < least:
@@ -85,12 +82,12 @@ def check_members(rankers: Any, least: int, owner: str) -> None:
         if not hasattr(ranker, "predict"):
             raise ParameterError(
                 f"{owner} needs rankers, which can score other data. Got {type(ranker).__name__}: "
-                "combine scores by rankgrove.interpolate."
+                "combine scores with rankgrove.interpolate."
             )
 
 
 def loaded_members(rankers: Any, least: int, owner: str) -> Any:
-    """Return the list of rankers, those given by their model files read."""
+    """Return the list of rankers, after loading those given as model files."""
     if isinstance(rankers, Sequence) and not isinstance(rankers, str):
         rule = "a list of trained rankers or of model files"
         rankers = [loaded(ranker, "rankers", owner, rule) for ranker in rankers]
@@ -99,7 +96,7 @@ def loaded_members(rankers: Any, least: int, owner: str) -> Any:
 
 
 def member_scores(model: Any, X: Documents, n_threads: int | None) -> np.ndarray:
-    """Return the scores of a ranker, or of anybody else's model of features."""
+    """Return the scores of a ranker, or of any other model with ``predict``."""
     if getattr(model, "takes_datasets", False):
         return np.asarray(model.predict(X, n_threads=n_threads))
     features = X.X if isinstance(X, QueryDataset) else X

@@ -13,7 +13,7 @@ def _threads(name: str, owner: str, value: Any) -> None:
     thread_count(value)
 
 
-MEASURE: Any = Parameter("ndcg@10", "what decides on validation data: a measure or its name")
+MEASURE: Any = Parameter("ndcg@10", "measure that decides on validation data, or its name")
 EARLY_STOPPING: Any = Parameter(
     None,
     "stop when this many rounds have not improved the validation measure",
@@ -22,13 +22,13 @@ EARLY_STOPPING: Any = Parameter(
 SCALING: Any = Parameter(
     "standard",
     'scaling of features: ``"standard"`` (mean 0 and standard deviation 1 over the training data; '
-    'sparse ones are only divided), ``"query"`` (to [0, 1] within every query), ``"percentile"`` '
-    "(the share of the query's documents that are lower), or None",
+    'sparse features are only divided), ``"query"`` (to [0, 1] within every query), '
+    '``"percentile"`` (the share of the query\'s documents with a lower value), or None',
     optional(choice(SCALINGS)),
 )
 CHECKPOINT: Any = Parameter(
     None,
-    "file that keeps the state, and from which an interrupted run is resumed",
+    "file that holds the state, from which an interrupted run is resumed",
     optional(output_file),
 )
 RANDOM_STATE: Any = Parameter(0, "seed of all random draws", integer(low=0))

@@ -1,4 +1,4 @@
-"""Names that other libraries have for parameters, and what they are called here."""
+"""Other libraries' names for parameters, with rankgrove's names for them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HERE = {word: here.split() for here, words in _WORDS.items() for word in words.
 
 
 def meant(name: str, known: Sequence[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for another library's name of a parameter, or a near one."""
+    """Return `` (did you mean 'x'?)`` for another library's name or a similar one."""
     for here in _HERE.get(name, []):
         if here in known:
             return f" (did you mean {here!r}?)"

@@ -31,8 +31,8 @@ else:
 class PreferenceData(NamedTuple):
     """Documents without labels, and pairs of them.
 
-    ``data`` has the groups as its queries; ``preferences`` are of rows in query order;
-    ``by_query`` whether the caller said what the groups are.
+    The queries of ``data`` are the groups; ``preferences`` are pairs of rows in query order;
+    ``by_query`` says whether the caller gave the groups.
     """
 
     data: QueryDataset
@@ -40,7 +40,7 @@ class PreferenceData(NamedTuple):
     by_query: bool
 
     def of(self, training: Training) -> Training:
-        """Return a training on these pairs in place of labels."""
+        """Return the training with these pairs instead of labels."""
         depends_on = {"pairs": self.digest()}
         pairs = self.preferences
         return replace(training, preferences=pairs, by_query=self.by_query, depends_on=depends_on)
@@ -93,7 +93,7 @@ def preference_data(
 
 
 class FitsPairs(_Base):
-    """A ranker that can follow RankNet's cost on pairs; its scores make probabilities of pairs."""
+    """A ranker that can minimise RankNet's cost on pairs and predict probabilities of pairs."""
 
     sigma: float
 
@@ -109,7 +109,7 @@ class FitsPairs(_Base):
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         callbacks: Callback | Iterable[Callback] | None = None,
     ) -> Self:
-        """Train on preferences: no labels, and judgements may contradict each other.
+        """Train on preferences instead of labels; judgements may contradict each other.
 
         The ranker follows the gradient of RankNet's cost. The `measure` of LambdaMART must be
         "pairs".
@@ -120,9 +120,9 @@ class FitsPairs(_Base):
         pairs : array of two columns: rows of X, the preferred document's first
         probability : that the first is preferred, between 0 and 1; one number, or one per pair
         qid : the query of every row, where documents were judged by query: a net makes one update
-            per query. None: documents that pairs connect make a query; a net makes one update for
+            per query. None: documents connected by pairs form a query; a net makes one update for
             at most 1,000 pairs of it
-        weight : what a pair counts; None: 1
+        weight : weight of every pair; None: 1
         valid, valid_measures, callbacks : as in ``fit``
 
         Examples

@@ -1,7 +1,7 @@
-"""Rankers built from what a file says of them, every word of it checked.
+"""Trained rankers built from the content of a model file, all of which is checked.
 
-Whatever one ranker holds, a bag's models, a submodel, was built here before it: so everything is
-checked at every depth, and how it fits the ranker around it.
+Rankers inside a ranker, such as a bag's models or a submodel, are built here first: so content is
+checked at every depth, and inner rankers are checked against the outer one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def restored(kind: str, content: Any, arrays: Arrays) -> Ranker:
     except ModelFileError:
         raise
     except DAMAGE as error:
-        what = f"{kind!r} is damaged: {type(error).__name__}, {said(error)}."
-        raise ModelFileError(f"what the file says of a {what}") from None
+        damage = f"is damaged: {type(error).__name__}, {said(error)}."
+        raise ModelFileError(f"the file's content for a {kind!r} {damage}") from None
 
 
 def _checked(ranker_class: type[Ranker], content: Content, arrays: Arrays) -> Ranker:
@@ -41,7 +41,7 @@ def _checked(ranker_class: type[Ranker], content: Content, arrays: Arrays) -> Ra
     for measures in content.get("history", {}).values():
         if any(len(values) < best for values in measures.values()):
             raise ValueError(f"a history that ends before its best round, {best}.")
-    # how to run is the caller's to say: a file could name a checkpoint to write to
+    # the caller decides how to run: a file could name a checkpoint to write to
     of_learning = {name: value for name, value in parameters.items() if name not in OF_THE_RUN}
     ranker = ranker_class.restore({**content, "parameters": of_learning}, arrays)
     _check_model(ranker)
@@ -50,7 +50,7 @@ def _checked(ranker_class: type[Ranker], content: Content, arrays: Arrays) -> Ra
     return ranker
 
 
-# -- the words of a file ---------------------------------------------------------------------------
+# -- the keys of a file ----------------------------------------------------------------------------
 
 
 def _number_or_none(value: object, word: str) -> None:
@@ -82,7 +82,7 @@ def _rounds(value: object, word: str) -> None:
         return
     for step in value:
         if sense.numbers(step, word).size != 3:
-            raise ValueError(f"{word} must be feature, weight and value of every one.")
+            raise ValueError(f"{word} must hold feature, weight and value of every round.")
 
 
 def _objective(value: object, word: str) -> None:
@@ -115,7 +115,7 @@ def _submodel(value: object, word: str) -> None:
         sense.table(value, word)
 
 
-# They mean the same in every kind that has them.
+# Keys that mean the same in every kind of ranker.
 _WORDS: dict[str, Callable[[Any, str], object]] = {
     "history": sense.history,
     "start_values": lambda value, word: sense.history(value, word, of_rounds=False),
@@ -145,9 +145,9 @@ _WORDS: dict[str, Callable[[Any, str], object]] = {
 
 
 def _check_model(ranker: Ranker) -> None:
-    """Refuse a model of other features than the ranker's, or of several scores per row."""
+    """Refuse a model with other features than the ranker's, or with several scores per row."""
     network = None if hasattr(ranker, "rankers_") else getattr(ranker, "network_", None)
-    ensemble = vars(ranker).get("ensemble_")  # not one made of another ranker's
+    ensemble = vars(ranker).get("ensemble_")  # not a property that builds one from other rankers
     for model in (ensemble, getattr(ranker, "linear_", None), network):
         if model is not None and model.n_features != ranker.n_features_in_:
             raise ValueError(
@@ -161,17 +161,17 @@ def _check_model(ranker: Ranker) -> None:
         tried = [solution["C"] for solution in ranker.solutions_]
         lengths = {len(v) for measures in ranker.history_.values() for v in measures.values()}
         if ranker.C_ not in tried or not lengths <= {len(tried)}:
-            raise ValueError("C is none of those that were tried, or their history is not whole.")
+            raise ValueError("C is not one of those tried, or their history is incomplete.")
     if ensemble is None:
         return
     shown = max(0, ensemble.n_rounds - getattr(ranker, "_n_before", 0))
     for measures in getattr(ranker, "history_", {}).values():
         if any(len(values) < shown for values in measures.values()):
-            raise ValueError("a history of fewer rounds than there are.")
+            raise ValueError("a history of fewer rounds than the model has.")
     if len(getattr(ranker, "steps_", ())) != ensemble.n_trees:
-        raise ValueError(f"{counted(ensemble.n_trees, 'tree')} with other numbers of steps.")
+        raise ValueError(f"{counted(ensemble.n_trees, 'tree')} with another number of steps.")
     if ensemble.n_columns > 1 and not (hasattr(ranker, "classes_") or hasattr(ranker, "source_")):
-        raise ValueError(f"{ensemble.n_columns} scores a row, where there must be one.")
+        raise ValueError(f"{ensemble.n_columns} scores per row, where there must be one.")
 
 
 def _check_member(member: Ranker | str, around: Ranker) -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class TopScores(NamedTuple):
-    """What :meth:`Ranker.predict_top` found.
+    """The result of :meth:`Ranker.predict_top`.
 
     Attributes
     ----------
-    scores : one per row, in the caller's order; minus infinity for documents that are not wanted
-    saved : the share of (document, tree) pairs that were not looked at
+    scores : one per row, in the caller's order; minus infinity for documents not in the top
+    saved : the share of (document, tree) pairs that were not evaluated
     """
 
     scores: np.ndarray
@@ -60,9 +60,9 @@ def predict_top(
 def _contenders(
     trees: Ensemble, data: QueryDataset, k: int, n_threads: int | None
 ) -> tuple[np.ndarray, float]:
-    """Return scores in query order, minus infinity where one was not worth finding; what it saved.
+    """Return scores in query order (minus infinity if not computed) and the share of saved work.
 
-    Queries are spread over threads, each of which scores one at a time.
+    Queries are spread over threads, each of which scores one query at a time.
     """
     scorer = Scorer(trees)
     best, looked_at = np.full(data.n_rows, -np.inf), np.zeros(data.n_queries, np.int64)

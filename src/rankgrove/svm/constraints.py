@@ -40,7 +40,7 @@ class WorkingSet:
         return self._n
 
     def megabytes_with_one_more(self) -> float:
-        """Return the memory that the set takes once another constraint is in it."""
+        """Return the memory that the set needs with one more constraint."""
         most = self._capacity_for(self._n + 1)
         return 8.0 * most * (self._g.shape[1] + most) / 1e6
 
@@ -91,7 +91,7 @@ class WorkingSet:
         self._idle[:n] = np.where(solution.a > 0.0, 0, self._idle[:n] + 1)
         self.w = np.empty(self._g.shape[1])
         combination(self._g[:n], solution.a, self.w)
-        # Computed from w, not from the Gram matrix: a valid bound whatever was rounded there.
+        # Computed from w, not from the Gram matrix: a valid bound despite its rounding errors.
         self.value = float(dot(solution.a, self._loss[:n]) - 0.5 * dot(self.w, self.w))
         return solution
 
@@ -119,12 +119,12 @@ class WorkingSet:
         return out
 
     def _capacity_for(self, n: int) -> int:
-        have = self._loss.size
-        return have if n <= have else max(16, have + have // 2, n)
+        size = self._loss.size
+        return size if n <= size else max(16, size + size // 2, n)
 
     def _grow(self, capacity: int) -> None:
-        have, n = self._loss.size, self._n
-        if capacity == have:
+        n = self._n
+        if capacity == self._loss.size:
             return
         for name in ("_g", "_loss", "_a", "_group", "_idle"):
             old = getattr(self, name)

@@ -1,4 +1,4 @@
-"""Structural SVMs by cutting planes. Nothing here knows what the examples are.
+"""Structural SVMs by cutting planes, independent of the kind of examples.
 
 The problem is Optimization Problem 1 of the SVM-map paper, with shares s_i (1/n, or weights):
 
@@ -66,7 +66,7 @@ class Progress:
 
     Attributes
     ----------
-    C, epsilon : of the problem
+    C, epsilon : parameters of the problem
     iteration : number of passes over all examples so far
     primal : the best objective so far, an upper bound on the optimum
     dual : a lower bound on it
@@ -273,8 +273,8 @@ def solve(
     ...     n_weights, shares = 2, np.array([0.5, 0.5])
     ...     def single(self, w, i):
     ...         return (1.0, np.eye(2)[i]) if w[i] < 1.0 else (0.0, np.zeros(2))
-    >>> found = solve(Axes(), C=100.0, epsilon=1e-6)
-    >>> found.status, found.w.round(3).tolist()
+    >>> solution = solve(Axes(), C=100.0, epsilon=1e-6)
+    >>> solution.status, solution.w.round(3).tolist()
     ('converged', [1.0, 1.0])
     """
     if not all(hasattr(oracle, name) for name in ("n_weights", "shares", "single")):

@@ -36,7 +36,7 @@ class RankingOracle(Oracle):
     relevant : one boolean per row; every query has relevant and irrelevant documents. For an oracle
         of graded labels, numbers
     weights : the weight of every query; None: all equal
-    n_threads : threads to use; the bits do not depend on it
+    n_threads : threads to use; it does not change the result
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class FinderOracle(RankingOracle):
             answer = self._find(scores[rows].copy(), relevant[rows].copy())
             if not isinstance(answer, tuple | list) or len(answer) != 2:
                 raise DataError(
-                    "most_violated must return two things: the loss and the order of the most "
+                    "most_violated must return two values: the loss and the order of the most "
                     f"violated ranking. It returned {answer!r:.80}."
                 )
             value, order = answer
@@ -210,5 +210,5 @@ def _checked_loss(value: float) -> float:
     except (TypeError, ValueError):
         loss = np.nan
     if not np.isfinite(loss) or loss < 0.0:
-        raise DataError(f"A loss must be a finite number, not negative. The oracle gave {value!r}.")
+        raise DataError(f"A loss must be a finite number, at least 0. The oracle gave {value!r}.")
     return loss

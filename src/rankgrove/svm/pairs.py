@@ -36,7 +36,7 @@ class PairOracle(RankingOracle):
 
     Parameters
     ----------
-    labels : one per row; every query has unequal ones
+    labels : one per row; every query has unequal labels
     pairs : ``"all"``: the share of a query is proportional to its number of pairs, so that all
         pairs have the same weight; ``"query"``: all queries have the same weight
     """
@@ -65,7 +65,7 @@ class PairOracle(RankingOracle):
     ) -> tuple[np.ndarray, np.ndarray]:
         better, worse = self._counts(scores, query_ptr, relevant)
         numbers = self._numbers
-        if query_ptr is not self._ptr:  # some queries alone
+        if query_ptr is not self._ptr:  # not all queries
             numbers = self._pair_numbers(query_ptr, relevant)
         loss = np.add.reduceat(better, query_ptr[:-1]) / numbers
         return loss, (better - worse) / np.repeat(numbers, np.diff(query_ptr))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Enough for any problem that can be solved in float64; the gap shows what is left then.
+# Enough for any problem that can be solved in float64; else the gap shows the remaining error.
 MOST_STEPS = 1_000_000
 
 
@@ -59,8 +59,8 @@ def solve_qp(
 
     Examples
     --------
-    >>> found = solve_qp(np.eye(2), np.array([3.0, 1.0]), np.array([2.0]))
-    >>> found.a, found.value, found.gap <= 1e-10
+    >>> solution = solve_qp(np.eye(2), np.array([3.0, 1.0]), np.array([2.0]))
+    >>> solution.a, solution.value, solution.gap <= 1e-10
     (array([2., 0.]), 4.0, True)
     """
     from rankgrove.svm._qp_kernels import certificate, maximise

@@ -1,4 +1,4 @@
-"""Putting the changes of all queries into the order of alpha, on several threads."""
+"""Sorting the changes of all queries by alpha, on several threads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rankgrove import parallel
 
 PER_BUCKET = 1 << 13  # changes that are sorted at once: they stay in the cache
 MOST_BUCKETS = 1 << 10
-CELLS = 1 << 12  # that tell most keys' bucket without a search
-SMALLEST = 1e-290  # range that can be cut into cells
-SAMPLED = 32  # keys a bucket that choose where buckets begin
+CELLS = 1 << 12  # a table that gives the bucket of most keys without a search
+SMALLEST = 1e-290  # smallest range that can be divided into cells
+SAMPLED = 32  # keys per bucket in the sample that determines the borders
 
 
 def sort_changes(
@@ -18,8 +18,8 @@ def sort_changes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys (-alpha) and changes of all parts by ascending alpha.
 
-    They are put into buckets, whose borders are chosen by a sample so that all are about equally
-    full, and every bucket is sorted separately.
+    They are put into buckets, and every bucket is sorted separately. The borders come from a
+    sample, so that all buckets are about equally full.
     """
     from rankgrove.sweep._curve_kernels import count_buckets, fill_buckets, sort_bucket
 
@@ -45,8 +45,8 @@ def sort_changes(
         for p in range(first, last):
             count_buckets(parts[p][0], borders, first_border, per_alpha, bucket_of[p], counts[p])
 
-    every = np.arange(len(parts) + 1)
-    parallel.run_pieces(count, every, n_threads)
+    pieces = np.arange(len(parts) + 1)
+    parallel.run_pieces(count, pieces, n_threads)
     # A bucket holds its changes of the first part, then those of the second, ...
     ends = np.cumsum(counts.T.ravel())
     places = (ends - counts.T.ravel()).reshape(n_buckets, len(parts)).T.copy()
@@ -56,7 +56,7 @@ def sort_changes(
         for p in range(first, last):
             fill_buckets(*parts[p], bucket_of[p], places[p], keys, changes)
 
-    parallel.run_pieces(fill, every, n_threads)
+    parallel.run_pieces(fill, pieces, n_threads)
     cuts = np.concatenate([[0], ends[len(parts) - 1 :: len(parts)]]).tolist()
 
     def sort(first: int, last: int) -> None:

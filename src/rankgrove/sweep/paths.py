@@ -15,8 +15,8 @@ from rankgrove.measures.base import SERIAL_ROWS, TIES, PreparedMeasure
 from rankgrove.sweep.ordering import sort_changes
 
 FAST_RULES = (SUM, CASCADE, PRECISIONS, FIRST, PAIRS)  # the others are evaluated order by order
-SUM_BITS, VALUE_BITS = 62, 46  # of the fixed point: in all, and after the point
-ORDERS_AT_ONCE = 1 << 20  # rows of written-down orders
+SUM_BITS, VALUE_BITS = 62, 46  # of the fixed-point numbers: in total, and after the point
+ORDERS_AT_ONCE = 1 << 20  # rows of recorded orders
 
 
 @dataclass
@@ -63,9 +63,9 @@ class Paths:
         self.is_fast = prepared.measure.rule in FAST_RULES and not prepared.measure.own_kernels
         self.largest = largest
         self.scale = fixed_point(prepared, None if self.is_fast else largest)
-        # The state at the end of a part of the range. By row: the ranks of groups and what is above
-        # them (for recorded orders: slots, and the groups in them). By query: how far its last
-        # point extends; without single points, over everything.
+        # The state at the end of a part of the range. By row: the ranks of groups and the state
+        # above them (for recorded orders: slots, and the groups in them). By query: the end of its
+        # last point; infinite without single points.
         self._rank = np.empty(start.size, np.int64)
         self._state = np.empty(start.size, np.int64)
         self._reach = np.full(prepared.query_ptr.size - 1, -np.inf if points else np.inf)
@@ -87,7 +87,7 @@ class Paths:
         return Changes(*changes, *ties, initial, sum(part[4] for part in parts))
 
     def count(self, start: float, end: float, n_bins: int) -> np.ndarray:
-        """Return how many crossings lie in each of `n_bins` equal parts of start .. end."""
+        """Return the number of crossings in each of `n_bins` equal parts of start .. end."""
         from rankgrove.sweep._path_kernels import count_crossings
 
         lines = self._lines()
@@ -161,7 +161,7 @@ class Paths:
     def _record(
         self, q: int, start: float, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Return the alphas where orders of a query begin, its values, and the crossings."""
+        """Return the alphas where orders of a query start, values, kinds, and crossings."""
         from rankgrove.sweep._line_kernels import new_lines
         from rankgrove.sweep._record_kernels import new_slots, open_recorded, record
 
@@ -247,7 +247,7 @@ class Paths:
         if not np.isfinite(values).all():
             raise ParameterError(
                 f"The measure {str(self.prepared.measure)!r} must be a finite number for every "
-                "order of a query's documents to be maximised. It gave "
+                "order of a query's documents. It returned "
                 f"{values[~np.isfinite(values)][0]}."
             )
         if np.abs(values).max(initial=0.0) > self.largest:
@@ -262,7 +262,7 @@ class TooLarge(Exception):
 def fixed_point(prepared: PreparedMeasure, largest: float | None) -> float:
     """Return the power of two that represents 1, so that no sum of values can overflow.
 
-    `largest` bounds the value of a query; None finds a bound from gains and weights.
+    `largest` bounds the value of a query; None: the bound follows from gains and weights.
     """
     starts = prepared.query_ptr[:-1]
     gain, weight = np.abs(prepared.gain), np.abs(prepared.weight)

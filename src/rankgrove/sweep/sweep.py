@@ -2,8 +2,8 @@
 
 LambdaMART paper, section 4: a measure of a ranking changes only where two documents swap ranks,
 so its value as a function of the weight alpha is a step function whose steps can all be
-enumerated. Nothing is sampled and nothing is jittered: equal scores count by the measure's own
-rule for ties, at the ends of the range and exactly where lines cross.
+enumerated. There is no sampling and no jitter: equal scores are treated by the measure's own rule
+for ties, at the ends of the range and exactly where lines cross.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ from rankgrove.sweep.paths import Changes, Paths, TooLarge
 from rankgrove.validation import check_choice, check_integer, check_real, refuse
 
 FORMS = ("convex", "additive")
-LARGEST = 1e150  # scores and weights beyond it could overflow when they are multiplied
+LARGEST = 1e150  # products of larger scores and weights could overflow
 MAX_CROSSINGS = 1 << 24
 BINS = 1 << 12
 MOST_CANDIDATES = 16  # stretches that are tried
-MOST_POINTS = (
-    32  # that are tried, of those with the highest value, and of those with the highest bound
-)
-MOST_TRIES = 24  # evaluations of points, each a hundredth of a grid of 100; more on small data:
+MOST_POINTS = 32  # points that are tried by highest value, and by highest bound
+MOST_TRIES = 24  # evaluations of points; more on small data:
 TRIED_ROWS = 1 << 21
 BESIDE, MOST_BETWEEN = 2, 12  # floats on either side of a point, and within it, that are tried
-# Where in a stretch to look: its middle, and elsewhere should that be just where lines cross.
+# Positions in a stretch to evaluate: the middle, and others in case lines cross just there.
 PLACES = (0.5, 0.375, 0.625)
 
 
@@ -131,8 +129,8 @@ def sweep(
     n_used = int(np.count_nonzero(~np.isnan(prepared.fixed_value) | ~prepared.is_fixed))
     if n_used == 0:
         raise DataError(
-            f"No query has a value under the measure {str(prepared.measure)!r}, so that no weight "
-            "is better than another. Check the labels."
+            f"No query has a value under the measure {str(prepared.measure)!r}, so no weight is "
+            "better than another. Check the labels."
         )
     judge = _Judge(prepared, start, other, form, n_threads)
     at_low, at_high = judge.values(low), judge.values(high)
@@ -174,19 +172,18 @@ def _checked_range(form: str, low: float, high: float) -> tuple[float, float]:
 
 
 def check_scores_fit(prepared: PreparedMeasure, scores: np.ndarray) -> np.ndarray:
-    """Return scores that can be combined, one float64 per row, or say what is wrong with them."""
+    """Return scores as one float64 per row; refuse scores that cannot be combined."""
     scores = np.ascontiguousarray(scores, np.float64)
     if scores.shape != prepared.gain.shape:
         raise DataError(
-            f"Scores must be one number a row ({prepared.gain.size} rows). "
+            f"Scores must be one number per row ({prepared.gain.size} rows). "
             f"Got an array of shape {scores.shape}."
         )
     fits = np.abs(scores) <= LARGEST
     if not fits.all():
         raise DataError(
-            f"Scores that are combined must be finite, and at most {LARGEST:g} in size: a "
-            f"combination with {scores[~fits][0]} has no weight. Give documents that were not "
-            "retrieved a score below all others."
+            f"Scores that are combined must be finite, with absolute values up to {LARGEST:g}. Got "
+            f"{scores[~fits][0]}. Give documents that were not retrieved a score below all others."
         )
     return scores
 
@@ -200,7 +197,7 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _parts(paths: Paths, most: int) -> Iterator[tuple[float, float]]:
-    """Cut the range of alpha into parts of at most about `most` crossings."""
+    """Divide the range of alpha into parts of at most about `most` crossings."""
     sizes = np.diff(paths.prepared.query_ptr)
     is_rich = int((sizes * (sizes - 1) // 2).sum()) > most
     cuts = _cuts(paths, paths.low, paths.high, most) if is_rich else []
@@ -217,7 +214,7 @@ def _cuts(paths: Paths, start: float, end: float, most: int) -> list[float]:
         if held and held + count > most:
             cuts.append(left)
             held = 0
-        # Crossings at one point stay together.
+        # Crossings at the same point stay together.
         if count > most and right - left > 8 * math.ulp(max(abs(left), abs(right))):
             cuts += _cuts(paths, left, right, most)
             cuts.append(right)
@@ -277,7 +274,7 @@ class _Steps:
         self.best_points = [np.empty((0, 5)), np.empty((0, 5))]
 
     def add(self, changes: Changes) -> None:
-        """Take the changes of the next part of the range."""
+        """Add the changes of the next part of the range."""
         if self.total is None:
             self.total = int(changes.initial.sum())
         self.n_crossings += changes.n_crossings
@@ -429,10 +426,10 @@ def _best_stretch(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
 def _best_point(steps: _Steps, judge: _Judge, best: _Choice) -> _Choice:
     """Return the best single point, or `best` if no point is better.
 
-    Whether scores that meet at a point are equal once combined depends on rounding. What counts is
-    an evaluation at the floats that the point is computed as and, if these do not give its value,
-    at their neighbours. The points of the highest values are tried first, then those where
-    rounding could leave some documents as before the point and others as after it.
+    Whether scores that meet at a point are equal after they are combined depends on rounding. So
+    the measure is evaluated at the floats computed for the point and, if these do not give its
+    value, at their neighbours. The points of the highest values are tried first, then those where
+    rounding could leave some documents in their order before the point and others in that after it.
     """
     low, high = steps.paths.low, steps.paths.high
     left = max(MOST_TRIES, TRIED_ROWS // judge.scores[0].size)

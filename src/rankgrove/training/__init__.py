@@ -1,1 +1,1 @@
-"""What every kind of training by rounds shares: validation, the progress bar, checkpoints."""
+"""Common parts of all training by rounds: validation, the progress bar, checkpoints."""

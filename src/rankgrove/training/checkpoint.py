@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run and what it belongs to, so that a killed run can continue."""
+"""Checkpoints: the state of a run, from which a killed run can continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Checkpoint:
     ----------
     path : the file
     every : rounds between two writes
-    run : what the run depends on, plain values by name; a checkpoint of another run is refused
+    run : values that the run depends on, by name; a checkpoint with other values is refused
     """
 
     def __init__(self, path: str | Path, every: int, run: Mapping[str, Any]) -> None:
@@ -33,14 +33,13 @@ class Checkpoint:
         self.run = dict(run)
 
     def write_state(self, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write the state; the file is replaced whole, so a kill leaves the one before it."""
+        """Write the state; the file is replaced at once, so a killed run leaves the last state."""
         write_model(self.path, KIND, {"run": self.run, **content}, arrays)
 
     def read_state(self, history: History) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """Return the state as it was written, or None: no checkpoint yet.
+        """Return the state as it was written, or None if there is no checkpoint yet.
 
-        `history` has the data sets and measures that are watched, by name: the file must have the
-        same ones.
+        The file must have the same data sets and measures, by name, as `history`.
         """
         if not self.path.exists():
             return None
@@ -50,7 +49,7 @@ class Checkpoint:
                 f"{self.path} is a {kind} model, not a checkpoint: give 'checkpoint' another name."
             )
         with self.reading():
-            run = sense.table(content["run"], "what the run depends on")
+            run = sense.table(content["run"], "the data and parameters of the run")
         for name in sorted({*self.run, *run}):
             before, value = run.get(name), self.run.get(name)
             if before != value:
@@ -67,13 +66,13 @@ class Checkpoint:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Say of anything that goes wrong inside that the file is damaged."""
+        """Turn any error inside into the message that the file is damaged."""
         try:
             yield
         except DAMAGE as error:
-            what = f"{type(error).__name__}, {said(error)}"
+            reason = f"{type(error).__name__}, {said(error)}"
             raise ModelFileError(
-                f"{self.path} is damaged ({what}). Remove it: training begins anew."
+                f"{self.path} is damaged ({reason}). Remove it to train from the beginning."
             ) from None
 
 

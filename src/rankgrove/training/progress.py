@@ -1,4 +1,4 @@
-"""How far training is, and the bar that shows it: rounds, rate, time left, validation value."""
+"""The progress of training, and a bar that shows it: rounds, rate, time left, validation value."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rankgrove.training.watch import Watch
 
 @dataclass(repr=False, kw_only=True)
 class Progress:
-    """Where training is after a round; passed to every callback.
+    """The state of training after a round, passed to every callback.
 
     Attributes
     ----------
     round : number of rounds done, those of a checkpoint included
     first : number of rounds that were already done when training began
-    rounds : number of rounds wanted
+    rounds : maximum number of rounds
     watch : the validation data's history, best round and patience
     seconds : time since training began
-    interrupted : whether Ctrl-C ended it
+    interrupted : whether Ctrl-C ended training
     """
 
     round: int
@@ -37,7 +37,7 @@ class Progress:
         return time.monotonic() - self.started
 
     def __repr__(self) -> str:
-        """Return the round, and the newest value of what decides."""
+        """Return the round, and the newest value of the deciding measure."""
         text = f"round {self.round} of {self.rounds}"
         values = self.watch.deciding
         if values:
@@ -46,18 +46,18 @@ class Progress:
         return f"Progress({text})"
 
 
-_SINGULAR = {"passes": "pass"}  # of units that end otherwise than in one s
+_SINGULAR = {"passes": "pass"}  # of units whose plural is not formed with s
 
 
 class ProgressBar:
-    """A callback that draws a bar on the terminal, and writes a line in a notebook.
+    """A callback that draws a bar on a terminal, or writes a line in a notebook.
 
-    Nothing where it is neither.
+    Elsewhere it shows nothing.
 
     Parameters
     ----------
     title : the text before the bar
-    unit : what a round is called, in the plural
+    unit : the name of rounds, in the plural
     """
 
     def __init__(self, title: str = "training", unit: str = "rounds") -> None:
@@ -108,7 +108,7 @@ class ProgressBar:
         return f"{rate:.1f} {self._unit}/s"
 
     def _note(self, progress: Progress) -> str:
-        """Return the rate and, where there is validation data, its value now and at best."""
+        """Return the rate and, with validation data, its current and its best value."""
         text = self._rate(progress)
         values, best = progress.watch.deciding, progress.watch.best_value
         if values and best is not None:
@@ -124,7 +124,7 @@ class TaskBar:
     ----------
     title : the text before the bar
     total : number of pieces
-    unit : what a piece is called, in the plural
+    unit : the name of the pieces, in the plural
     """
 
     def __init__(self, title: str, total: int, unit: str) -> None:
@@ -134,16 +134,16 @@ class TaskBar:
 
     def advance(self, n: int = 1, note: str | None = None) -> None:
         """Count `n` more pieces."""
-        told = {} if note is None else {"note": note}
-        self._bar.update(self._task, advance=n, **told)
+        fields = {} if note is None else {"note": note}
+        self._bar.update(self._task, advance=n, **fields)
 
     def close(self) -> None:
-        """Leave the bar as it is and give the terminal back."""
+        """Leave the bar as it is and release the terminal."""
         self._bar.stop()
 
 
 class _NotebookBar:
-    """A line of text in place of rich's bar in a notebook, where that needs a package."""
+    """A line of text for notebooks, where rich's bar would need another package."""
 
     def __init__(self) -> None:
         self._line = TextLine()
@@ -152,12 +152,12 @@ class _NotebookBar:
         self._shown = 0.0
 
     def add_task(self, title: str, total: int, note: str) -> int:
-        """Take what there is to do; rich's bars can have several tasks, this one has one."""
+        """Set the task; rich's bars can have several, this one has one."""
         self._title, self._total, self._note = title, total, note
         return 0
 
     def start(self) -> None:
-        """Do nothing: the first update begins the line."""
+        """Do nothing: the first update starts the line."""
 
     def update(
         self, task: int, completed: int | None = None, advance: int = 0, note: str | None = None

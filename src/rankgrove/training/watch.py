@@ -1,4 +1,4 @@
-"""Validation while training: every round's measures, the best round, and patience."""
+"""Validation during training: every round's measures, the best round, and patience."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.model.tree import Tree
 
 History = dict[str, dict[str, list[float]]]
-MOST_EXTRA_ROUNDS = 250  # beyond the best one, where some overfitting is let pass
+MOST_EXTRA_ROUNDS = 250  # after the best one, where some overfitting is tolerated
 
 
 def tolerated_rounds(values: Sequence[float], best: int, top: float, tolerance: float) -> int:
@@ -35,15 +35,15 @@ def tolerated_rounds(values: Sequence[float], best: int, top: float, tolerance: 
 
 
 class Watched:
-    """One data set that is looked at every round: rows in query order, and their scores.
+    """One data set that is measured every round: rows in query order, and their scores.
 
     Parameters
     ----------
-    binned : the features that trees see; None: scores are given, not added up from trees
+    binned : the features that trees see; None: scores do not come from trees
     labels, query_ptr : the rows
-    measures : what to measure, by name
-    scores : of shape (columns, rows): what training begins with
-    ranked : how the columns make the one score that ranks; None: there is only one
+    measures : measures by name
+    scores : the scores before training, of shape (columns, rows)
+    ranked : function that combines the columns into the score that ranks; None: one column
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class Watched:
 
 
 class Watch:
-    """All watched data sets, their history, the best round, and when patience ends.
+    """All watched data sets, their history, the best round, and early stopping.
 
-    The first measure of the first data set decides. Rounds are counted from 1. Where `start` has
-    the values before the first tree, 0 can be the best round: no tree at all bettered them.
+    The first measure of the first data set decides. Rounds are counted from 1. Where `start` holds
+    the values before the first tree, 0 can be the best round: then no tree improved them.
 
     Parameters
     ----------
     watched : the data sets by name
     patience : number of rounds without a better value after which to stop; None: never
-    history : of the rounds already done
-    start : data set -> measure -> its value before the first tree; None: a tree there must be
+    history : history of the rounds already done
+    start : data set -> measure -> its value before the first tree; None: at least one tree is kept
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Watch:
         self.record()
 
     def record(self) -> None:
-        """Measure all scores as they are: the values of one more round."""
+        """Measure all current scores, as the values of one more round."""
         for name, watched in self.watched.items():
             for measure, value in watched.values().items():
                 self.history[name][measure].append(value)
@@ -136,7 +136,7 @@ class Watch:
                 watched.add(tree, t % len(watched.scores))
 
     def cut(self, rounds: int) -> None:
-        """Forget what came after the first `rounds` rounds."""
+        """Remove all rounds after the first `rounds` rounds."""
         self.history = {
             name: {measure: values[:rounds] for measure, values in measures.items()}
             for name, measures in self.history.items()
@@ -144,7 +144,7 @@ class Watch:
 
     @property
     def deciding(self) -> list[float] | None:
-        """The values that decide, one per round, or None where nothing is watched."""
+        """The values of the deciding measure, one per round, or None without validation data."""
         for measures in self.history.values():
             for values in measures.values():
                 return values
@@ -159,7 +159,7 @@ class Watch:
 
     @property
     def best_value(self) -> float | None:
-        """The best value that decides."""
+        """The best value of the deciding measure."""
         return max([*self._before_the_first(), *(self.deciding or [])], default=None)
 
     def rounds_to_keep(self, tolerance: float) -> int | None:

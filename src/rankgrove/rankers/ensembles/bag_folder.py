@@ -14,12 +14,12 @@ from rankgrove.validation import check_output_file
 
 
 class BagFolder:
-    """Models by number, each in its own file; what they belong to is in ``bag.json``.
+    """Models by number, each in its own file; ``bag.json`` holds the data and parameters.
 
     Parameters
     ----------
-    path : the folder, made where it is absent
-    run : what the models depend on, plain values by name; the folder of another bag is refused
+    path : the folder, created if it does not exist
+    run : values that the models depend on, by name; a folder with other values is refused
     """
 
     def __init__(self, path: str | Path, run: Mapping[str, Any]) -> None:
@@ -28,25 +28,25 @@ class BagFolder:
             raise DataError(f"'checkpoint' must be a folder for a bag's models. {path} is a file.")
         with told_errors(path, "made"):
             self.path.mkdir(parents=True, exist_ok=True)
-        about, told = self.path / "bag.json", json.loads(json.dumps(dict(run)))
+        about, values = self.path / "bag.json", json.loads(json.dumps(dict(run)))
         check_output_file("checkpoint", "BaggedRanker", about)
         if not about.exists():
             if any(self.path.iterdir()):
                 raise DataError(f"{path} holds other files: give 'checkpoint' an empty folder.")
-            write_atomically(about, json.dumps(told, indent=1))
+            write_atomically(about, json.dumps(values, indent=1))
             return
         before = _read(about)
-        for name in sorted({*told, *before}):
-            if before.get(name) != told.get(name):
+        for name in sorted({*values, *before}):
+            if before.get(name) != values.get(name):
                 raise DataError(
                     f"{path} belongs to another bag: there {name} was {before.get(name)!r}, here "
-                    f"it is {told.get(name)!r}. Train with the same data and parameters, remove "
+                    f"it is {values.get(name)!r}. Train with the same data and parameters, remove "
                     "the folder, or give another one."
                 )
 
     def read(self, n_models: int) -> dict[int, Ranker]:
-        """Return the models that are there, by number."""
-        from rankgrove.rankers.load import load  # it knows all rankers, bags too
+        """Return the models in the folder, by number."""
+        from rankgrove.rankers.load import load  # imports all rankers, also bags
 
         models = {}
         for m in range(n_models):
@@ -58,7 +58,7 @@ class BagFolder:
         return models
 
     def write(self, model: int, ranker: Ranker) -> None:
-        """Keep a model; its file is there whole or not at all."""
+        """Write a model; its file is complete or does not exist."""
         ranker.save(self._file(model))
 
     def _file(self, model: int) -> Path:
@@ -66,7 +66,7 @@ class BagFolder:
 
 
 def _read(about: Path) -> dict[str, Any]:
-    """Return what the models of a folder belong to."""
+    """Return the values that the models of a folder depend on."""
     try:
         with told_errors(about):
             before = json.loads(about.read_bytes())

@@ -1,4 +1,4 @@
-"""Scoring by a bag: one pass over the trees of all models where they are trees."""
+"""Scores of a bag: one pass over the trees of all models, where all models are trees."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class BagScores:
     """The scores of a bag of models.
 
-    Where all models are sums of trees they are one ensemble: with ``"mean"`` the trees of all
-    models, each times its model's share; else one column per model, so that all are scored in one
-    pass over the documents and then brought to one scale within every query.
+    Where all models are sums of trees, they become one ensemble: with ``"mean"`` the trees of all
+    models, each times its model's share; else one column per model. All models are scored in one
+    pass over the documents and then scaled within every query.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class BagScores:
             )
 
     def one_ensemble(self) -> Ensemble | None:
-        """Return the trees whose sum is the bag's score, where it is such a sum."""
+        """Return the trees whose sum is the bag's score, or None where it is no such sum."""
         return self._joined if self.combine == "mean" else None
 
     def predict(self, X: Documents, n_threads: int | None) -> np.ndarray:
@@ -57,8 +57,8 @@ class BagScores:
             return score(self._joined, *features_of(X, "predict"), n_threads)
         columns = self.columns(X, n_threads)
         if not isinstance(X, QueryDataset):  # plain means need no queries
-            every = np.array([0, columns.shape[1]])
-            return aggregate(columns, every, self.combine, self.weights, n_threads)
+            all_rows = np.array([0, columns.shape[1]])
+            return aggregate(columns, all_rows, self.combine, self.weights, n_threads)
         grouped = (X.grouped(scores) for scores in columns)
         return X.ungrouped(aggregate(grouped, X.query_ptr, self.combine, self.weights, n_threads))
 
@@ -71,7 +71,7 @@ class BagScores:
 
 
 def summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -> Ensemble:
-    """Return one ensemble of all trees, the values of each times its ensemble's share."""
+    """Return one ensemble of all trees, with values multiplied by their ensemble's share."""
     trees = []
     for ensemble, share in zip(ensembles, shares.tolist(), strict=True):
         scaled = replace(ensemble, value=share * ensemble.value)
@@ -81,11 +81,11 @@ def summed(ensembles: Sequence[Ensemble], shares: np.ndarray, n_features: int) -
 
 
 def _side_by_side(ensembles: Sequence[Ensemble], n_features: int) -> Ensemble:
-    """Return one ensemble with one column per model; trees of 0 fill up the shorter ones."""
-    nothing = Tree.constant(0.0)
+    """Return one ensemble with one column per model; shorter ones are padded with trees of 0."""
+    zero = Tree.constant(0.0)
     longest = max(ensemble.n_trees for ensemble in ensembles)
     trees = [
-        ensemble.tree(t) if t < ensemble.n_trees else nothing
+        ensemble.tree(t) if t < ensemble.n_trees else zero
         for t in range(longest)
         for ensemble in ensembles
     ]

@@ -1,4 +1,4 @@
-"""Bags: many rankers on samples of the queries, their scores made one (BL-MART)."""
+"""Bags: many rankers on samples of the queries, with combined scores (BL-MART)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.given import Documents
 
 
-# Of the base ranker's, what a bag sets for every model, or has itself.
+# Parameters of the base ranker that a bag sets for every model, or has itself.
 _OF_THE_BAG = ("random_state", "n_threads", "progress", "checkpoint")
 
 
@@ -57,19 +57,19 @@ _OF_THE_BAG = ("random_state", "n_threads", "progress", "checkpoint")
 class BaggedRanker(Ranker):
     """A bag of rankers, each trained on a random sample of whole queries.
 
-    Bagging takes variance away, boosting takes bias away (BL-MART paper). Every model sees its own
-    sample of the queries, drawn without replacement, and stops early on the same validation data;
-    their scores are brought to one scale within every query and averaged.
+    Bagging reduces variance, boosting reduces bias (BL-MART paper). Every model sees its own sample
+    of the queries, drawn without replacement, and uses the same validation data for early stopping;
+    the models' scores are scaled within every query and averaged.
 
     Attributes
     ----------
     models_ : the trained models
-    weights_ : what each counts; all 1 unless the bag was pruned
+    weights_ : weights of the models; all 1 unless the bag was pruned
     out_of_bag_ : the mean of the measure over the training queries, each scored by the models
         that did not see it; None where every model saw every query
     out_of_bag_scores_ : one score for every training document, in the caller's order, by the models
-        that did not see its query, combined as the bag combines; NaN where every model saw it.
-        Model files do not hold them: None after loading, and after pruning
+        that did not see its query, combined as in the bag; NaN where every model saw it. Not in
+        model files: None after loading, and after pruning
     n_features_in_, feature_names_ : of the training data
 
     Examples
@@ -91,33 +91,33 @@ class BaggedRanker(Ranker):
     out_of_bag_: float | None = learned()
     out_of_bag_scores_: np.ndarray | None = learned()
 
-    base: Any = parameter(None, "the ranker to train many times: any trainable one, untrained")
+    base: Any = parameter(None, "the ranker to train many times: any that can be trained")
     n_models: int = parameter(45, "number of models", integer(low=1))
     query_fraction: float = parameter(
         0.67, "share of the queries that a model sees", real(high=1.0, above=0.0)
     )
     combine: str = parameter(
         "minmax",
-        '``"minmax"``: scores scaled to 0 ... 1 within every query, averaged (the paper\'s); '
+        '``"minmax"``: scores scaled to 0 ... 1 within every query, averaged (as in the paper); '
         '``"borda"``: the number of documents ranked lower, averaged; ``"mean"``: plain scores',
         choice(COMBINE),
     )
     overfitting_tolerance: float | None = parameter(
         None,
         "set on the base: models keep trees after their best round until the validation measure is "
-        "this share below its best, 250 at most (the paper's: 0.02); None leaves the base as it is",
+        "this share below its best, at most 250 (in the paper 0.02); None: the base's own value",
         optional(real(low=0.0, high=1.0)),
     )
     cluster: Any = parameter(
         None,
-        'where models are trained: None: here, one after the other; ``"local"``: in parallel '
-        'processes on this machine; ``"tcp://..."`` or a Dask client: on its workers. The bag is '
-        "the same to the bit",
+        'where models are trained: None: in this process, one after the other; ``"local"``: in '
+        'parallel processes on this machine; ``"tcp://..."`` or a Dask client: on its workers. The '
+        "bag is the same to the bit",
         lambda _, owner, value: check_cluster(value, owner),
     )
     checkpoint: str | Path | None = parameter(
         None,
-        "folder that keeps every model as it is trained; an interrupted run is resumed from it",
+        "folder for the trained models, from which an interrupted run is resumed",
     )
     random_state: int = shared.RANDOM_STATE(0, "seed of the samples and of the models")
     n_threads: int | None = shared.N_THREADS
@@ -166,7 +166,7 @@ class BaggedRanker(Ranker):
         listed = [models[m] for m in range(self.n_models)]
         weights = np.ones(self.n_models)
         learned: Learned = {"models_": listed, "weights_": weights}
-        # made now, so that predict changes nothing
+        # built now, so that predict does not change the ranker
         learned["_bag_scores"] = BagScores(listed, weights, self.combine, train.n_features)
         return learned | self._out_of_bag(listed, train)
 
@@ -179,7 +179,7 @@ class BaggedRanker(Ranker):
                 self.base,
             )
         if self.base.is_bag:
-            raise ParameterError("A bag of bags is one bag: give 'base' the inner one's base.")
+            raise ParameterError("A bag of bags is one bag: set 'base' to the inner bag's base.")
         known = self.base.get_params(deep=False)
         if self.overfitting_tolerance is not None and "overfitting_tolerance" not in known:
             raise ParameterError(
@@ -193,7 +193,7 @@ class BaggedRanker(Ranker):
         self._prepared_base().check_valid(given)
 
     def _prepared_base(self) -> Ranker:
-        """Return the base as every model begins with it."""
+        """Return the base ranker with the bag's settings."""
         base = clone(self.base)
         if self.overfitting_tolerance is not None:
             base.set_params(overfitting_tolerance=self.overfitting_tolerance)
@@ -218,7 +218,7 @@ class BaggedRanker(Ranker):
         return BagFolder(self.checkpoint, run)
 
     def _out_of_bag(self, models: list[Ranker], train: QueryDataset) -> Learned:
-        """Return what models that missed a query say of it, and the mean of the measure by that."""
+        """Return every query's scores by the models that did not see it, and their mean measure."""
         scorers = [partial(model.predict, n_threads=self.n_threads) for model in models]
         drawn = (self.query_fraction, self.random_state)
         scores = out_of_bag_scores(scorers, train, *drawn, self.combine, self.n_threads)
@@ -232,22 +232,22 @@ class BaggedRanker(Ranker):
         return list(self.models_)
 
     def averaged(self) -> tuple[list[Ranker], np.ndarray]:
-        """Return the models of the bag, and what each counts."""
+        """Return the models of the bag and their weights."""
         return self.models_, self.weights_
 
     def scaled_by_query(self) -> str | None:
-        """Return that the models' scores are, unless the bag takes their plain mean."""
+        """Return the text for the models' scores, unless the bag takes their plain mean."""
         return None if self.combine == "mean" else f"its models' scores (combine={self.combine!r})"
 
     def tree_count(self) -> int | None:
-        """Return the number of trees of all models; None where one is not made of trees."""
+        """Return the number of trees of all models; None where one of them has no trees."""
         counts = [model.tree_count() for model in self.models_]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def with_models(
         self, models: list[Ranker], weights: np.ndarray, combine: str | None = None
     ) -> BaggedRanker:
-        """Return the bag of other models, which count by other weights, or are combined so."""
+        """Return a copy of the bag with other models, weights and, if given, `combine`."""
         changed = copy.copy(self)
         changed.models_, changed.weights_ = models, weights
         changed.combine = self.combine if combine is None else combine
@@ -263,7 +263,7 @@ class BaggedRanker(Ranker):
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : number of threads; None takes the bag's own `n_threads`
+        n_threads : number of threads; None: the bag's own `n_threads`
         qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
         """
         self._check_is_fitted()
@@ -272,8 +272,8 @@ class BaggedRanker(Ranker):
         if self.combine != "mean" and not isinstance(X, QueryDataset):
             if qid is None:
                 raise DataError(
-                    f"{type(self).__name__}.predict: scores are brought to one scale within every "
-                    f"query (combine={self.combine!r}), so it needs the queries: give it a "
+                    f"{type(self).__name__}.predict: scores are scaled within every query "
+                    f"(combine={self.combine!r}), so it needs the queries: give it a "
                     "QueryDataset, or qid=."
                 )
             X = as_dataset(X, np.zeros(np.size(qid)), qid, f"{type(self).__name__}.predict")
@@ -289,7 +289,7 @@ class BaggedRanker(Ranker):
     def submodel_values(
         self, data: QueryDataset, measure: str | Measure | None = None
     ) -> np.ndarray:
-        """Return the mean of a measure of every model by itself, as to see their variance."""
+        """Return the mean of a measure for every single model, which shows their variance."""
         chosen = self.measure if measure is None else measure
         if not isinstance(chosen, str | Measure):
             refuse("measure", "submodel_values", "one measure", chosen)
@@ -317,7 +317,7 @@ class BaggedRanker(Ranker):
         """Number of trees of all models."""
         n_trees = self.tree_count()
         if n_trees is None:
-            raise AttributeError("n_trees_: the models are not all made of trees.")
+            raise AttributeError("n_trees_: not all models have trees.")
         return n_trees
 
     def summary(self) -> str:
@@ -337,7 +337,7 @@ class BaggedRanker(Ranker):
 
     @property
     def interrupted_(self) -> bool:
-        """Whether Ctrl-C ended the training of some model."""
+        """Whether Ctrl-C ended the training of a model."""
         return any(getattr(model, "interrupted_", False) for model in self.models_)
 
     # -- the model file ---------------------------------------------------------------------------
@@ -361,7 +361,7 @@ class BaggedRanker(Ranker):
             raise ModelFileError("The weights of the bag do not fit its models.")
         sense.number(self.query_fraction, "query_fraction")
         if self.combine not in COMBINE:
-            raise ModelFileError(f"The bag combines by {self.combine!r}, which is not known here.")
+            raise ModelFileError(f"The bag combines by {self.combine!r}, which is not known.")
         self.base = untrained(content["base"]["kind"], content["base"]["parameters"])
 
 

@@ -1,4 +1,4 @@
-"""A ranker made of trained rankers: the weighted sum of their scores."""
+"""A combination of trained rankers: the weighted sum of their scores."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ METHODS = ("cyclic", "powell")
 class CombinedRanker(Ranker):
     """The weighted sum of the scores of trained rankers.
 
-    ``fit`` finds the weights that are best for a measure; the rankers themselves stay as they
-    are. The scales of their scores do not matter: any weights are within reach.
+    ``fit`` finds the weights that are best for a measure; it does not change the rankers. The
+    scales of their scores do not matter: the search covers all weights.
 
     Attributes
     ----------
-    rankers_ : the rankers; those given by files have been read
+    rankers_ : the rankers, loaded where they were given as files
     weights_ : one per ranker
     value_ : the mean of the measure on the data the weights were found on
     n_features_in_, feature_names_ : of that data
@@ -63,7 +63,7 @@ class CombinedRanker(Ranker):
         "the trained rankers, or paths of their model files; or any models with ``predict`` (those "
         "cannot be saved)",
     )
-    measure: str | Measure = parameter("ndcg@10", "what the weights are to maximise")
+    measure: str | Measure = parameter("ndcg@10", "measure to maximise, or its name")
     method: str = parameter(
         "cyclic",
         '``"cyclic"``, one weight after the other at its exact optimum, or ``"powell"``, Powell\'s '
@@ -74,7 +74,7 @@ class CombinedRanker(Ranker):
     n_threads: int | None = shared.N_THREADS
 
     def __sklearn_clone__(self) -> CombinedRanker:
-        # The rankers are what this one is made of, and trained: they are not cloned.
+        # The rankers are already trained: they are not cloned.
         return type(self)(**self.get_params(deep=False))
 
     def members(self) -> list[Any]:
@@ -99,7 +99,7 @@ class CombinedRanker(Ranker):
     def with_weights(
         self, weights: np.ndarray, data: QueryDataset, value: float, rankers: Any = None
     ) -> CombinedRanker:
-        """Take weights that were found on some data, and the rankers where they were read."""
+        """Set the weights that were found on some data, and the rankers if they were loaded."""
         listed = self.rankers if rankers is None else rankers
         return self._keep(_learned(listed, weights, value, type(self).__name__), data)
 
@@ -139,7 +139,7 @@ def search_weights(
     owner: str,
     n_threads: int | None,
 ) -> Searcher:
-    """Return the rankers' scores on some data, ready for a search of their weights."""
+    """Return the searcher of the weights of rankers, with their scores on some data."""
     if isinstance(rankers, str) or not hasattr(rankers, "__len__"):
         refuse("rankers", owner, "a list of trained rankers or of scores", rankers)
     if len(rankers) < 2:
@@ -149,13 +149,13 @@ def search_weights(
     if np.isnan(prepared.fixed_value[prepared.is_fixed]).sum() == data.n_queries:
         raise DataError(
             f"{owner}: {measure} leaves out every query of the data (nothing relevant, or all "
-            "labels equal), so that no weights are better than others."
+            "labels equal), so no weights are better than others."
         )
     return Searcher(prepared, columns, n_threads)
 
 
 def run_search(searcher: Searcher, method: str, rounds: int, owner: str) -> Weighted:
-    """Find weights by the method of a name."""
+    """Find weights with the method of the given name."""
     check_choice("method", owner, method, METHODS)
     check_integer("rounds", owner, rounds, low=1)
     return searcher.cyclic(rounds) if method == "cyclic" else searcher.powell(rounds)

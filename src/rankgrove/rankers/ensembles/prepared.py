@@ -1,4 +1,4 @@
-"""A ranker on some of the features, or on features normalised within every query."""
+"""A ranker on selected features, or on features normalised within every query."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 @declares_parameters
 class PreparedRanker(Ranker):
-    """A ranker whose features are chosen or normalised first, in training and in scoring alike.
+    """A ranker whose features are selected or normalised first, in training and in scoring.
 
-    What is done to the features is part of the model and of its file: whoever scores by it gives
-    the features as they were before.
+    The preparation is part of the model and of its file: for scoring, give the features as they
+    are before it.
 
     Attributes
     ----------
-    ranker_ : the trained ranker, of the prepared features
+    ranker_ : the trained ranker on the prepared features
     columns_ : the columns of the data that it sees
-    n_features_in_, feature_names_ : of the data before
+    n_features_in_, feature_names_ : of the data before preparation
 
     Examples
     --------
@@ -130,11 +130,11 @@ class PreparedRanker(Ranker):
     # -- the features ---------------------------------------------------------------------------
 
     def inside(self) -> Ranker:
-        """Return the ranker that sees the prepared features; this one where it is not trained."""
+        """Return the ranker that sees the prepared features; before training, this ranker."""
         return self.ranker_ if hasattr(self, "ranker_") else self
 
     def prepared(self, data: QueryDataset) -> QueryDataset:
-        """Return the data as the ranker sees it: its features, normalised; rows as they were."""
+        """Return the data as the ranker sees it: selected, normalised features of the same rows."""
         self._check_is_fitted()
         return self._prepared(data.with_n_features(self.n_features_in_), self.columns_)
 
@@ -147,7 +147,7 @@ class PreparedRanker(Ranker):
             features = np.empty(dense.shape, np.float32)
             features[order] = normalised(dense[order], data.query_ptr, self.normalise)
         names = data.given_names
-        if names is None and columns.size < data.n_features:  # numbers are those of the data before
+        if names is None and columns.size < data.n_features:  # keep the original numbers
             names = tuple(f"f{j + 1}" for j in range(data.n_features))
         return QueryDataset.from_parts(
             features,
@@ -168,7 +168,7 @@ class PreparedRanker(Ranker):
         Parameters
         ----------
         X : a data set; or features as in training, where they are not normalised by query
-        n_threads : number of threads; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None: the ranker's own `n_threads`
         """
         features, rows, threads = self._checked_input(X, "predict", n_threads)
         if isinstance(X, QueryDataset):
@@ -176,7 +176,7 @@ class PreparedRanker(Ranker):
         if self.normalise is not None:
             raise DataError(
                 f"PreparedRanker.predict: the model normalises features within every query "
-                f"({self.normalise}), so that it must know the queries: give it a QueryDataset."
+                f"({self.normalise}), so it must know the queries: give it a QueryDataset."
             )
         del rows
         return self.ranker_.predict(features[:, self.columns_], n_threads=threads)
@@ -192,14 +192,14 @@ class PreparedRanker(Ranker):
 
     @property
     def ensemble_(self) -> Ensemble:
-        """The trees, on the columns of the data before; only where nothing is normalised."""
+        """The trees, on the columns of the original data; not with normalised features."""
         trees = self.flat() if hasattr(self, "ranker_") else None
         if trees is None:
             raise AttributeError("ensemble_")
         return trees
 
     def tree_count(self) -> int | None:
-        """Return the number of trees; None where features are normalised or it has no trees."""
+        """Return the number of trees; None with normalised features or without trees."""
         trees = self.flat()
         return None if trees is None else trees.n_trees
 
@@ -209,19 +209,19 @@ class PreparedRanker(Ranker):
         return bool(getattr(self.ranker_, "interrupted_", False))
 
     def with_inside(self, ranker: Ranker) -> PreparedRanker:
-        """Return the same preparation of features for another ranker, as a pruned one."""
+        """Return the same preparation of features for another ranker, such as a pruned one."""
         changed = copy.copy(self)
         changed.ranker_ = ranker
         return changed
 
     def title(self) -> str:
-        """Return what tables call the ranker: the base's name, and what is done to features."""
+        """Return the name of the ranker in tables: the base's name and the preparation."""
         steps = [] if self.features is None else ["chosen features"]
         steps += [] if self.normalise is None else [f"normalised features ({self.normalise})"]
         return " ".join([self.base.title(), *(["on", " and ".join(steps)] if steps else [])])
 
     def summary(self) -> str:
-        """Return a text about the model: what is done to the features, and the ranker's own."""
+        """Return a text about the model: the ranker's summary and the preparation."""
         self._check_is_fitted()
         text = f"{counted(self.columns_.size, 'feature')} of {self.n_features_in_:,}"
         if self.normalise is not None:

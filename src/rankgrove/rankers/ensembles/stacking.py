@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 class StackedRanker(NetRanker):
     """A LambdaRank net whose inputs are the scores of trained rankers.
 
-    Section 7.1 of the overview paper: in place of the exact best combination of two rankers, a
-    linear function (or a net) of any number of them, trained by lambdas on queries that the
-    rankers were not trained on. The rankers themselves stay as they are.
+    Section 7.1 of the overview paper: instead of the exact best combination of two rankers, a
+    linear function (or a net) of any number of rankers, trained with lambdas on queries that the
+    rankers were not trained on. ``fit`` does not change the rankers.
 
     Attributes
     ----------
-    rankers_ : the rankers; those given by files have been read
-    network_ : the net; its inputs are the rankers' scores, standardised
-    best_epoch_, history_, n_epochs_, interrupted_ : as :class:`LambdaRank`'s
+    rankers_ : the rankers, loaded where they were given as files
+    network_ : the net; its inputs are the rankers' standardised scores
+    best_epoch_, history_, n_epochs_, interrupted_ : as in :class:`LambdaRank`
     n_features_in_, feature_names_ : of the data that the rankers score
 
     Examples
@@ -84,7 +84,7 @@ class StackedRanker(NetRanker):
     progress: bool = shared.PROGRESS
 
     def __sklearn_clone__(self) -> StackedRanker:
-        # The rankers are what this one is made of, and trained: they are not cloned.
+        # The rankers are already trained: they are not cloned.
         return type(self)(**self.get_params(deep=False))
 
     def members(self) -> list[Any]:
@@ -108,11 +108,11 @@ class StackedRanker(NetRanker):
         return lambda_rank_task(self, training, inputs)
 
     def stacked(self, data: QueryDataset) -> QueryDataset:
-        """Return the data with the rankers' scores in the place of its features."""
+        """Return the data with the rankers' scores as its features."""
         return self.prepared(data)
 
     def prepared(self, data: QueryDataset) -> QueryDataset:
-        """Return the data as the net sees it: the rankers' scores in the place of its features."""
+        """Return the data as the net sees it: with the rankers' scores as its features."""
         self._check_is_fitted()
         return self._stacked(self.rankers_, data)
 
@@ -147,10 +147,10 @@ class StackedRanker(NetRanker):
 
     @property
     def weights_(self) -> np.ndarray:
-        """What every ranker's score counts; only a linear function has such weights."""
+        """The weight of every ranker's score, if the net is a linear function."""
         self._check_is_fitted()
         if self.network_.hidden:
-            raise AttributeError("A net with hidden units has no single weight a ranker.")
+            raise AttributeError("A net with hidden units has no single weight per ranker.")
         return np.asarray(self.network_.output * self.network_.scale)
 
     def summary(self) -> str:

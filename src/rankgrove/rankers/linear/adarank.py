@@ -1,4 +1,4 @@
-"""AdaRank: single features, weighted so that the queries ranked worst count most."""
+"""AdaRank: boosting of single features, in which the worst-ranked queries have most weight."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class AdaRank(LinearPredictor):
     1/2 ln(sum P (1 + E) / sum P (1 - E)). P becomes proportional to exp(-E) of the ranking by the
     whole score. The measures of all queries ranked by each feature alone are computed once.
 
-    ``AdaRank(tolerance=0.002, scaling=None)`` is the paper's loop with RankLib's end. It often has
-    one or two features; by default every round must raise the training measure.
+    ``AdaRank(tolerance=0.002, scaling=None)`` is the paper's loop with RankLib's stopping rule. It
+    often uses one or two features; by default every round must raise the training measure.
 
     Attributes
     ----------
-    linear_ : the model; ``coef_`` its weights, the sums of the features' own
-    rounds_ : feature (from 0), weight and training measure of every round done
+    linear_ : the model; ``coef_`` its weights, summed over rounds
+    rounds_ : feature (from 0), weight and training measure of every round
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
@@ -82,34 +82,34 @@ class AdaRank(LinearPredictor):
 
     measure: str | Measure = parameter(
         "ndcg@10",
-        "what to maximise, between -1 and 1: a measure or its name. Queries whose value no order "
-        "changes are left out",
+        "measure to maximise, or its name; values must be between -1 and 1. Queries whose value "
+        "does not depend on the order are left out",
     )
     n_rounds: int = parameter(500, "maximum number of rounds", integer(low=1))
     update: str = parameter(
         "latest",
-        'of P: ``"latest"``: proportional to exp(-E), as in the paper; ``"cumulative"``: '
+        'update of P: ``"latest"``: proportional to exp(-E), as in the paper; ``"cumulative"``: '
         "multiplied by exp(-weight E) in every round, as in RankLib",
         choice(UPDATES),
     )
     tolerance: float | None = parameter(
         None,
-        "None: every round raises the training measure. The weight of its feature is halved, six "
-        "times at most, until it does; then the next best feature is tried, and training ends when "
+        "None: every round must raise the training measure. The weight of its feature is halved up "
+        "to six times until it does; then the next best feature is tried, and training ends when "
         "none is left. A number: no weight is halved, and training ends when a round lowers the "
         "training measure by this much; its feature is left out",
         optional(real(low=0.0)),
     )
     most_in_a_row: int = parameter(
         5,
-        "with a tolerance, a feature is passed over after this many rounds in a row, whichever "
-        "direction it was taken in",
+        "with a tolerance, a feature is skipped after this many rounds in a row, in either "
+        "direction",
         integer(low=1),
     )
     direction: str = parameter(
         "up",
-        '``"up"``: higher values of a feature are better, as in the paper; ``"both"``: lower ones '
-        "may be, too",
+        '``"up"``: higher values of a feature are better, as in the paper; ``"both"``: lower '
+        "values may be better too",
         choice(DIRECTIONS),
     )
     scaling: str | None = shared.SCALING
@@ -145,13 +145,13 @@ class AdaRank(LinearPredictor):
         }
 
     def _blank(self, train: QueryDataset) -> Linear:
-        """Return the model before the first round, which knows how to scale features."""
+        """Return the model before the first round: zero weights and the scaling of features."""
         n = train.n_features
         shift, scale = np.zeros(n), np.ones(n)
         if self.scaling == "standard":
             shift, scale = mean_and_deviation(train.features, train.rows)
             if not isinstance(train.features, np.ndarray):
-                shift = np.zeros(n)  # what is 0 must stay 0
+                shift = np.zeros(n)  # zeros of a sparse matrix must stay 0
         return _linear(np.zeros(n), self.scaling or "none", shift, scale)
 
     def _boost(
@@ -219,7 +219,7 @@ class AdaRank(LinearPredictor):
             )
         return Candidates(np.column_stack(values), features, signs)
 
-    # -- what was learned -------------------------------------------------------------------------
+    # -- the trained ranker -----------------------------------------------------------------------
 
     def summary(self, n_features: int = 10) -> str:
         """Return a text about the model: its rounds, its validation, its weights."""
@@ -250,7 +250,7 @@ class AdaRank(LinearPredictor):
 
 
 class _Rows:
-    """Rows of a data set in query order, features scaled by query where the model asks for it."""
+    """Rows of a data set in query order, with features scaled by query where the model does so."""
 
     def __init__(self, data: QueryDataset, blank: Linear, n_threads: int | None) -> None:
         self.data = data
@@ -262,7 +262,7 @@ class _Rows:
         return score_linear(model, self.features, self.rows, self.n_threads)
 
     def column(self, j: int, blank: Linear) -> np.ndarray:
-        """Return the values of a feature, missing ones filled as a linear model does."""
+        """Return the values of a feature, with missing values filled as in a linear model."""
         if isinstance(self.features, np.ndarray):
             column = self.features[self.rows, j].astype(np.float64)
         else:
@@ -276,9 +276,9 @@ class _Rows:
 
 
 def _movable(train: QueryDataset, prepared: PreparedMeasure, owner: str) -> np.ndarray:
-    """Return the queries whose value hangs on their order, sorted by key.
+    """Return the queries whose value depends on their order, sorted by key.
 
-    The order of sums hangs on queries' keys: another order of the file changes no bit.
+    So the order of sums depends on the queries' keys, not on the order of the file.
     """
     gain, starts = prepared.gain, train.query_ptr[:-1]
     equal = np.maximum.reduceat(gain, starts) == np.minimum.reduceat(gain, starts)
@@ -287,8 +287,9 @@ def _movable(train: QueryDataset, prepared: PreparedMeasure, owner: str) -> np.n
         kept &= train.query_weight > 0.0
     if not kept.any():
         raise DataError(
-            f"{owner}: no query (that has a weight) has a value of {prepared.measure} that hangs "
-            "on the order of its documents. Check the labels (and 'relevant', for binary measures)."
+            f"{owner}: no query with a weight above 0 has a value of {prepared.measure} that "
+            "depends on the order of its documents. Check the labels (and 'relevant', for binary "
+            "measures)."
         )
     by_key = np.argsort(train.query_keys, kind="stable")
     return by_key[kept[by_key]]

@@ -1,4 +1,4 @@
-"""What linear rankers with a C share: thresholds, the choice of C, what is kept of training."""
+"""The base class of linear rankers with a C: thresholds, the choice of C, learned attributes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ else:
     _Base = object
 
 _log = logging.getLogger("rankgrove")
-_ALL_ZERO = "all weights are 0: the bound says nothing at this C"
-# validation data: its name, and what measures a model on it
+_ALL_ZERO = "all weights are 0: the bound is too loose at this C"
+# validation data: its name, and a function that measures a model on it
 Sight = tuple[str, Callable[[Linear], dict[str, float]]]
 
 
@@ -39,22 +39,22 @@ class Learner(ABC):
 
     @abstractmethod
     def learn(self, C: float) -> tuple[Linear, dict[str, Any], bool]:
-        """Return the model, a record of its training, and whether that was interrupted."""
+        """Return the model, a record of its training, and whether training was interrupted."""
 
     def is_out_of_time(self) -> bool:
         """Whether there is no time for another C."""
         return False
 
     def record(self) -> dict[str, Any]:
-        """Return attributes for the ranker to keep, in addition to the models' records."""
+        """Return further attributes of the ranker, in addition to the models' records."""
         return {}
 
 
 class ChoosesC(_Base):
     """Base of the linear rankers that have a C.
 
-    A subclass declares its parameters, and has ``goal`` (the measure that C is chosen
-    by) and ``_learner``.
+    A subclass declares its parameters, and has ``goal`` (the measure that decides on C) and
+    ``_learner``.
     """
 
     goal: ClassVar[str]
@@ -68,7 +68,7 @@ class ChoosesC(_Base):
         "skipped": "skipped_",
     }
     goal_is_binary: ClassVar[bool] = True  # the measure has a parameter `relevant`
-    graded: ClassVar[bool] = False  # labels count as they are, and there is no `relevant`
+    graded: ClassVar[bool] = False  # labels are graded, and there is no `relevant`
 
     C: float | str | Sequence[float]
     relevant: float
@@ -83,7 +83,7 @@ class ChoosesC(_Base):
 
     @property
     def measure(self) -> Measure:
-        """What C is chosen by where nothing else is said, and what `score` returns."""
+        """The measure that decides on C by default, and that `score` returns."""
         if self.goal_is_binary:
             return parse_measure(self.goal, relevant=self.relevant)
         return parse_measure(self.goal)
@@ -122,7 +122,7 @@ class ChoosesC(_Base):
         return listed_c("C", type(self).__name__, self.C)
 
     def check_valid(self, given: bool) -> None:
-        """Refuse several values of C where there is no validation data to choose by."""
+        """Refuse several values of C without validation data."""
         if len(set(self._listed_c())) > 1 and not given:
             raise ParameterError(
                 f"{type(self).__name__}: several values of C need validation data to choose by: "
@@ -151,10 +151,10 @@ class ChoosesC(_Base):
 
         return name, look
 
-    # -- what was learned -------------------------------------------------------------------------
+    # -- the trained ranker -----------------------------------------------------------------------
 
     def summary(self, n_features: int = 10) -> str:
-        """Return a text about the model: how it was trained, and what moves its scores most."""
+        """Return a text about the model: its training, and its most important features."""
         self._check_is_fitted()
         chosen = f"C {self.C_:g}"
         if len(self.solutions_) > 1:
@@ -167,13 +167,13 @@ class ChoosesC(_Base):
         ]
         if not self.linear_.weights.any():
             lines.append(_ALL_ZERO)
-        left_out = [f"{n:,} with {why}" for why, n in self.skipped_.items() if n]
+        left_out = [f"{n:,} with {reason}" for reason, n in self.skipped_.items() if n]
         if left_out:
             lines.append(f"queries left out: {', '.join(left_out)}")
         tried = [record["C"] for record in self.solutions_]
         if len(tried) > 1 and self.C_ in (tried[0], tried[-1]):
             more = "smaller" if tried[0] == self.C_ else "larger"
-            lines.append(f"this C is at the edge of those tried: {more} ones may be better")
+            lines.append(f"this C is at the edge of the values tried: {more} ones may be better")
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
                 lines.append(f"{name} {measure_name}: {values[tried.index(self.C_)]:.4f}")
@@ -193,7 +193,7 @@ class ChoosesC(_Base):
 def _chosen(
     grid: list[float], learner: Learner, sights: list[Sight], measures: Mapping[str, Measure]
 ) -> dict[str, Any]:
-    """Train for every C, and return the one that is best on the first validation data."""
+    """Train for every C, and return the attributes of the one best on the first validation data."""
     history: dict[str, dict[str, list[float]]] = {
         name: {key: [] for key in measures} for name, _ in sights
     }
@@ -210,7 +210,7 @@ def _chosen(
             break
         interrupted = cut_short
         if cut_short and solutions:
-            break  # a model that was cut short is kept only where there is no other
+            break  # an interrupted model is kept only if it is the first
         solutions.append({"C": C, **record})
         for name, look in sights:
             for key, value in look(model).items():

@@ -1,4 +1,4 @@
-"""Coordinate ascent: the weights of features, one after the other, straight on a measure."""
+"""Coordinate ascent: the weights of features, optimised one after the other for a measure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rankgrove.scoring.linear import score_linear
 
 @declares_parameters
 class CoordinateAscent(LinearRoundsRanker):
-    """A linear ranker whose weights are set one after the other to what is best for a measure.
+    """A linear ranker whose weights are set one after the other to the best value for a measure.
 
-    Metzler and Croft (2007), with a line search that is exact: the measure along one weight is a
-    step function, and the best of all its stretches is taken. The measure on the training data
-    never falls within a restart; the best restart is kept. Weights' sizes add up to 1.
+    Metzler and Croft (2007), with an exact line search: the measure along one weight is a step
+    function, and the best of all its steps is taken. The measure on the training data never falls
+    within a restart; the best restart is kept. The absolute weights add up to 1.
 
     Attributes
     ----------
-    linear_ : the model; ``coef_`` its weights. Of the best pass on validation data, or else on the
-        training data
+    linear_ : the model of the best pass on validation data, or else on the training data; ``coef_``
+        its weights
     objective_ : the measure on the training data after every pass, restart by restart
     history_ : validation data set -> measure -> its value after every pass
     best_round_ : the pass that is best on validation data, or None
@@ -51,19 +51,21 @@ class CoordinateAscent(LinearRoundsRanker):
     unit: ClassVar[str] = "passes"
 
     measure: str | Measure = parameter(
-        "ndcg@10", "what to maximise: any measure, also one of your own"
+        "ndcg@10", "measure to maximise, or its name; also a measure of your own"
     )
     search: str = parameter(
         "exact",
-        '``"exact"``, the best of all values of a weight; ``"steps"``, as RankLib: steps of 0.001 '
-        "that double, to either side, and 0",
+        '``"exact"``: the best of all values of a weight; ``"steps"``, as in RankLib: 0, and steps '
+        "to either side that start at 0.001 and double",
         choice(SEARCHES),
     )
     n_restarts: int = parameter(
-        5, "how many times to start: with even weights, then with random ones", integer(low=1)
+        5,
+        "number of restarts: the first from equal weights, the others from random ones",
+        integer(low=1),
     )
     n_iterations: int = parameter(
-        25, "maximum number of passes over all features, for each of them", integer(low=1)
+        25, "maximum number of passes over all features, for each restart", integer(low=1)
     )
     tolerance: float = parameter(
         0.001, "a restart ends with a pass that gains no more than this", real(low=0.0)
@@ -99,9 +101,9 @@ class CoordinateAscent(LinearRoundsRanker):
         target = target_measure(self.measure)
         if data.query_weight is not None:
             raise DataError(
-                f"{type(self).__name__} counts all queries alike: its exact search adds up changes "
-                "of the measure over them. Leave query_weight out of the data, or take "
-                "rg.SmoothRank or rg.AdaRank, which heed it."
+                f"{type(self).__name__} gives all queries the same weight: its exact search adds "
+                "up changes of the measure over them. Leave query_weight out of the data, or use "
+                "rg.SmoothRank or rg.AdaRank, which support it."
             )
         prepared = target.prepare(data.labels, data.query_ptr, self.n_threads)
         if prepared.is_fixed.all():

@@ -1,4 +1,4 @@
-"""CRR: one linear model for labels and for order, by stochastic gradient steps."""
+"""CRR: one linear model for labels and for order, trained by stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from rankgrove.rankers.linear.data import LinearData
 from rankgrove.rankers.linear.rounds import LinearRoundsRanker, Round
 from rankgrove.svm.pairs import COUNTED
 
-STEPS_AT_ONCE = 1 << 16  # between two looks whether Ctrl-C was pressed
+STEPS_AT_ONCE = 1 << 16  # between two checks for Ctrl-C
 
 
 @declares_parameters
 class CRR(LinearRoundsRanker):
     """A linear ranker that learns labels and order together (Sculley 2010).
 
-    It minimises alpha L(documents) + (1 - alpha) L(pairs) + l2 / 2 |w|^2: the first the mean loss
-    of predicting every document's label, the second that of predicting the difference of labels
+    It minimises alpha L(documents) + (1 - alpha) L(pairs) + l2 / 2 |w|^2. L(documents) is the mean
+    loss of predicting a document's label; L(pairs) is that of predicting the difference of labels
     of two documents of a query from the difference of their features. Every step draws a document
-    with probability alpha, else a pair, which is found by index: pairs are never written down.
-    Scores are labels, too: they may be compared between queries.
+    with probability alpha, else a pair, which is found by index: pairs are never stored. Scores
+    predict labels: they may be compared between queries.
 
     Attributes
     ----------
-    linear_ : the model; ``coef_`` its weights. Of the best pass on validation data, or the last
-    objective_ : the mean loss of what was drawn in every pass, each before its step
+    linear_ : the model of the best pass on validation data, or of the last; ``coef_`` its weights
+    objective_ : the mean loss of the drawn documents and pairs in every pass, before their steps
     history_ : validation data set -> measure -> its value after every pass
     best_round_ : the pass that is best on validation data, or None
     n_rounds_ : number of passes
@@ -53,22 +53,22 @@ class CRR(LinearRoundsRanker):
     kind: ClassVar[str] = "crr"
     unit: ClassVar[str] = "epochs"
 
-    alpha: float = parameter(0.5, "1: regression alone; 0: pairs alone", real(low=0.0, high=1.0))
+    alpha: float = parameter(0.5, "1: only regression; 0: only pairs", real(low=0.0, high=1.0))
     loss: str = parameter(
         "squared",
-        '``"squared"``; or ``"logistic"``, on labels brought to [0, 1]: scores are log odds then',
+        '``"squared"``; or ``"logistic"``, on labels scaled to [0, 1]: scores are then log odds',
         choice(LOSSES),
     )
     pairs: str = parameter(
         "all",
-        '``"all"``: every pair of the data is drawn alike; ``"query"``: a query is drawn, then a '
-        "pair of it",
+        '``"all"``: every pair of the data is equally likely; ``"query"``: first a query is drawn, '
+        "then one of its pairs",
         choice(COUNTED),
     )
     l2: float = parameter(
         0.3,
-        "how strongly weights shrink (not the intercept). It is added to mean losses of scaled "
-        "features: less may be better where there are many queries",
+        "weight of the L2 penalty, without the intercept. It is added to mean losses of scaled "
+        "features: a lower value may be better for many queries",
         real(low=0.0),
     )
     learning_rate: float = parameter(
@@ -82,12 +82,12 @@ class CRR(LinearRoundsRanker):
         "the weights after its steps",
         integer(low=1),
     )
-    measure: str | Measure = shared.MEASURE("ndcg@10", "what is measured on validation data")
+    measure: str | Measure = shared.MEASURE("ndcg@10", "measure on validation data, or its name")
     early_stopping: int | None = shared.EARLY_STOPPING(
         None, "stop when this many passes have not improved the validation measure"
     )
     scaling: str | None = shared.SCALING
-    random_state: int = shared.RANDOM_STATE(0, "seed of what is drawn")
+    random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_SCORING_THREADS
     progress: bool = shared.PROGRESS
 

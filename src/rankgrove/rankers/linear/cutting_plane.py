@@ -1,4 +1,4 @@
-"""Training by cutting planes, for one C after the other: its limits, and its record."""
+"""Training with cutting planes, for one C after the other: its limits, and its record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CuttingPlaneParameters(Protocol):
-    """The parameters of rankers that cutting planes train."""
+    """The parameters of rankers that are trained with cutting planes."""
 
     epsilon: float
     form: str
@@ -27,7 +27,7 @@ class CuttingPlaneParameters(Protocol):
 
 
 class CuttingPlaneLearner(Learner):
-    """Solves for one C after the other; constraints of a smaller C are true for a larger one."""
+    """Solves for one C after the other; constraints of a smaller C hold for a larger one."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CuttingPlaneLearner(Learner):
         self._before: Solution | None = None
 
     def learn(self, C: float) -> tuple[Linear, dict[str, Any], bool]:
-        """Return the model, a record of its training, and whether that was interrupted."""
+        """Return the model, a record of its training, and whether training was interrupted."""
         ranker = self._ranker
         line = ProgressLine(type(ranker).__name__) if ranker.progress else None
         called: list[Callback] = [*([line] if line else []), *self._callbacks]
@@ -87,12 +87,12 @@ class CuttingPlaneLearner(Learner):
         return self._seconds_left() == 0.0
 
     def record(self) -> dict[str, Any]:
-        """Return how long all of it took."""
+        """Return the time that training took."""
         return {"seconds_": self._seconds}
 
 
 def _record(solution: Solution) -> dict[str, Any]:
-    """Return what to keep of a solution: no times, so that equal models make equal files."""
+    """Return the record of a solution, without times, so that equal models give equal files."""
     done: Progress = solution.progress
     return {
         "status": solution.status,

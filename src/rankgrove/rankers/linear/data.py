@@ -1,4 +1,4 @@
-"""What a linear learner is given: rows in query order, relevance, and features made ready."""
+"""Training data of linear learners: rows in query order, relevance, and scaled features."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class LinearData:
 
     Attributes
     ----------
-    features, rows : the matrix, and which of its rows are meant, query by query
-    query_ptr, labels : the borders of queries; one number per row
+    features, rows : the matrix, and which of its rows to use, query by query
+    query_ptr, labels : the borders of queries; one label per row
     row_weight, query_weight : as in the data set, or None
-    scaling, shift, scale, thresholds, threshold_ptr : as a ``Linear`` has them
-    skipped : how many queries were left out, by reason
+    scaling, shift, scale, thresholds, threshold_ptr : as in ``Linear``
+    skipped : number of queries left out, by reason
     """
 
     features: Matrix
@@ -48,7 +48,7 @@ class LinearData:
     skipped: dict[str, int]
 
     def design(self) -> Design:
-        """Return the rows as a solver of ours sees them; nothing is copied that is large."""
+        """Return the rows in the form that solvers use; no large array is copied."""
         if not self.threshold_ptr.size:
             factor = np.divide(1.0, self.scale, out=np.zeros(self.scale.size), where=self.scale > 0)
             return MatrixDesign(self.features, self.rows, factor)
@@ -92,7 +92,7 @@ class LinearData:
         return not np.any(mean_and_deviation(self.features, self.rows)[1])
 
     def linear(self, weights: np.ndarray, intercept: float = 0.0) -> Linear:
-        """Return the model of some weights."""
+        """Return the model with the given weights."""
         return Linear(
             n_features=int(self.features.shape[1]),
             weights=weights,
@@ -116,11 +116,11 @@ def linear_data(
     weights: bool = False,
     every: bool = False,
 ) -> LinearData:
-    """Make the data of a linear learner, without queries whose documents are equally relevant.
+    """Return the data of a linear learner, without queries whose documents are equally relevant.
 
-    relevant : the lowest label that counts as relevant; None: labels count as they are
-    weights : weights of rows are wanted; otherwise there may be none
-    every : leave out no query; at least one must have documents of different relevance
+    relevant : the lowest label that counts as relevant; None: labels are graded
+    weights : whether the data may have weights of rows
+    every : keep all queries; at least one must have documents of different relevance
     """
     if train.weight is not None and not weights:
         raise DataError(
@@ -132,7 +132,7 @@ def linear_data(
         kept, skipped = np.ones_like(kept), dict.fromkeys(skipped, 0)
     chosen = train if kept.all() else train.select(kept)
     if chosen.query_weight is not None and not chosen.query_weight.any():
-        raise DataError(f"{owner}: every query that is left to learn from has the weight 0.")
+        raise DataError(f"{owner}: every query that could be learned from has the weight 0.")
     features, rows = chosen.features, _row_numbers(chosen)
     n_features = int(features.shape[1])
     shift, scale = np.zeros(n_features), np.ones(n_features)
@@ -149,7 +149,7 @@ def linear_data(
         if scaling == "standard":
             shift, scale = mean_and_deviation(features, rows)
             if not isinstance(features, np.ndarray):
-                shift = np.zeros(n_features)  # what is 0 must stay 0
+                shift = np.zeros(n_features)  # zeros of a sparse matrix must stay 0
         if not np.isfinite(_extremes(features)).all():
             features, rows = filled(features, rows, shift), np.arange(rows.size)
     return LinearData(
@@ -189,8 +189,8 @@ def _kept_queries(
     if not kept.any():
         raise DataError(
             f"{owner}: of {counted(kept.size, 'query', 'queries')} none has both relevant and "
-            f"irrelevant documents; a document is relevant from the label {relevant:g} on. Check "
-            "the labels, and the parameter 'relevant'."
+            f"irrelevant documents; a document is relevant if its label is at least {relevant:g}. "
+            "Check the labels, and the parameter 'relevant'."
         )
     return kept, skipped
 
@@ -198,12 +198,12 @@ def _kept_queries(
 def _row_numbers(data: QueryDataset) -> np.ndarray:
     """Return the rows of ``data.features`` in query order, as numbers."""
     rows = query_order_rows(data)
-    every = np.arange(data.features.shape[0])
-    return every if rows is None else every[rows]
+    numbers = np.arange(data.features.shape[0])
+    return numbers if rows is None else numbers[rows]
 
 
 def _extremes(features: Matrix) -> np.ndarray:
-    """Return the least and the largest value; NaN where any value is missing."""
+    """Return the lowest and the highest value; NaN where any value is missing."""
     values = features if isinstance(features, np.ndarray) else features.data
     return np.array([values.min(), values.max()]) if values.size else np.zeros(2)
 
@@ -211,7 +211,7 @@ def _extremes(features: Matrix) -> np.ndarray:
 def scaled_rows(
     data: QueryDataset, scaling: str, n_threads: int | None
 ) -> tuple[Matrix, np.ndarray]:
-    """Return features, and the rows of them in query order, scaled by query where asked."""
+    """Return features, scaled by query where `scaling` says so, and their rows in query order."""
     rows = _row_numbers(data)
     if scaling not in BY_QUERY:
         return data.features, rows

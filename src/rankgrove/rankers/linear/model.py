@@ -1,4 +1,4 @@
-"""What every ranker with a linear model does: scaling by query, scores, weights by feature."""
+"""The base class of rankers with a linear model: scaling by query, scores, feature weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LinearPredictor(Ranker):
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : number of threads; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None: the ranker's own `n_threads`
         qid : the query id of every row, where `X` is no data set and features are scaled by query
         """
         self._check_is_fitted()
@@ -65,7 +65,7 @@ class LinearPredictor(Ranker):
         return score_linear(self.linear_, features, rows, n_threads)
 
     def scaled_by_query(self) -> str | None:
-        """Return that features are, where the model scales them within every query."""
+        """Return the text for features, where the model scales them within every query."""
         by_query = self.linear_.scaling in BY_QUERY
         return f"features (scaling={self.linear_.scaling!r})" if by_query else None
 
@@ -75,7 +75,7 @@ class LinearPredictor(Ranker):
         return self.linear_.weights
 
     def _feature_lines(self, n_features: int) -> list[str]:
-        """Return a table of the features that move scores most."""
+        """Return a table of the features with the largest influence on scores."""
         names = self._names()
         influence = self.linear_.influence()
         best = [j for j in np.argsort(-influence, kind="stable")[:n_features] if influence[j] > 0]

@@ -11,12 +11,12 @@ from rankgrove.rankers.declaring import Parameter, choice, integer, optional, re
 from rankgrove.svm.cutting_plane import FORMS
 from rankgrove.validation import check_real, refuse
 
-# What C="auto" tries.
+# The values of C="auto".
 AUTO = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 
 
 def listed_c(name: str, owner: str, value: object) -> list[float]:
-    """Return the values of C to try: of one number, several, or ``"auto"``."""
+    """Return the values of C to try, given as one number, several, or ``"auto"``."""
     if isinstance(value, str):
         if value != "auto":
             refuse(name, owner, "a number, a list of them, or 'auto'", value)
@@ -35,8 +35,8 @@ C: Any = Parameter(
 )
 EPSILON: Any = Parameter(
     1e-3,
-    "the violation of a constraint that is tolerated; the objective is then within about "
-    "C * epsilon of the optimum",
+    "tolerated violation of a constraint; the objective is then within about C * epsilon of the "
+    "optimum",
     real(above=0.0),
 )
 RELEVANT: Any = Parameter(
@@ -47,14 +47,14 @@ RELEVANT: Any = Parameter(
 )
 THRESHOLDS: Any = Parameter(
     None,
-    "replace every feature by this many indicators of thresholds, so that the model is a sum of "
-    "step functions; standard scaling is then left out",
+    "replace every feature by this many threshold indicators, so that the model is a sum of step "
+    "functions; standard scaling is then not done",
     optional(integer(low=1, high=65_535)),
 )
 FORM: Any = Parameter(
     "1-slack",
-    '``"1-slack"``, whose iterations do not grow with the number of queries, or ``"n-slack"``, '
-    "the SVM-map paper's Algorithm 1",
+    '``"1-slack"``, whose number of iterations does not grow with the number of queries, or '
+    '``"n-slack"``, the SVM-map paper\'s Algorithm 1',
     choice(FORMS),
 )
 MAX_ITERATIONS: Any = Parameter(
@@ -62,9 +62,9 @@ MAX_ITERATIONS: Any = Parameter(
 )
 TIME_LIMIT: Any = Parameter(
     None,
-    "seconds that solving may take, for all values of C together",
+    "maximum time of solving in seconds, for all values of C together",
     optional(real(above=0.0)),
 )
 MEMORY_LIMIT: Any = Parameter(
-    None, "megabytes that constraints may take", optional(real(above=0.0))
+    None, "maximum memory of constraints in megabytes", optional(real(above=0.0))
 )

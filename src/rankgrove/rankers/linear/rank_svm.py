@@ -1,4 +1,4 @@
-"""RankSVM: the hinge loss of all pairs of unequal labels, to a certified gap."""
+"""RankSVM: minimises the hinge loss of all pairs of unequal labels, to a certified gap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RankSVM(ChoosesC, LinearPredictor):
 
     The objective is |w|^2 / 2 + C * the mean over pairs of max(0, 1 - (s_i - s_j)), over all pairs
     of a query's documents whose labels say that i is better than j. Labels may have any number of
-    grades. No pair is ever written down: a look at the data takes O(n log n) a query.
+    grades. Pairs are never stored: a pass over the data takes O(n log n) per query.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class RankSVM(ChoosesC, LinearPredictor):
         objective, dual (a lower bound on the optimum), gap, violation, slack, numbers of iterations
         and constraints
     solutions_ : the same for every C tried
-    seconds_ : time spent in all, in the oracle and in the QP, for all values of C
+    seconds_ : total time, time in the oracle and time in the QP, for all values of C
     history_ : validation data set -> measure -> its value for every C tried
     skipped_ : numbers of queries left out, by reason
     interrupted_ : whether Ctrl-C ended training
@@ -58,9 +58,8 @@ class RankSVM(ChoosesC, LinearPredictor):
     )
     pairs: str = parameter(
         "all",
-        'what the mean is taken over. ``"all"``: every pair of the data counts alike, so that long '
-        'lists count more, as in LETOR\'s RankSVM; ``"query"``: the mean over queries of the mean '
-        "over a query's pairs",
+        '``"all"``: the mean over all pairs of the data, so long lists count more, as in LETOR\'s '
+        'RankSVM; ``"query"``: the mean over queries of the mean over a query\'s pairs',
         choice(COUNTED),
     )
     epsilon: float = linear.EPSILON
@@ -71,7 +70,7 @@ class RankSVM(ChoosesC, LinearPredictor):
     time_limit: float | None = linear.TIME_LIMIT
     memory_limit: float | None = linear.MEMORY_LIMIT
     n_threads: int | None = shared.N_THREADS
-    progress: bool = shared.PROGRESS(False, "show how solving proceeds")
+    progress: bool = shared.PROGRESS(False, "show the progress of the solver")
 
     def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         return CuttingPlaneLearner(self, data, self._oracle(data), callbacks)

@@ -1,4 +1,4 @@
-"""What linear rankers share that are trained round by round: validation, patience, what is kept."""
+"""The base class of linear rankers that are trained by rounds: validation and early stopping."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Round(NamedTuple):
-    """What a round leaves: weights, the training objective there, and the intercept."""
+    """The result of a round: weights, their training objective, and the intercept."""
 
     weights: np.ndarray
     objective: float
@@ -37,7 +37,7 @@ class Round(NamedTuple):
 
 @dataclass(repr=False, kw_only=True)
 class Progress(training_progress.Progress):
-    """Where training is after a round; passed to every callback.
+    """The state of training after a round, passed to every callback.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ Callback = Callable[[Progress], bool | None]
 class LinearRoundsRanker(LinearPredictor):
     """Base of the linear rankers that are trained by rounds.
 
-    A subclass declares its parameters, has a ``measure``, and gives ``_rounds`` (a
-    generator of what every round leaves) and ``_most_rounds``.
+    A subclass declares its parameters, and has a ``measure``, ``_rounds`` (a generator of the
+    results of rounds) and ``_most_rounds``.
     """
 
     trainable: ClassVar[bool] = True
@@ -68,9 +68,9 @@ class LinearRoundsRanker(LinearPredictor):
         "objective": "objective_",
         "interrupted": "interrupted_",
     }
-    # Without validation data: the round whose objective is highest, or simply the last one.
+    # Without validation data: keep the round with the highest objective, or else the last one.
     keeps_highest: ClassVar[bool] = False
-    unit: ClassVar[str] = "rounds"  # what a round is called, in the plural
+    unit: ClassVar[str] = "rounds"  # the name of rounds, in the plural
     takes_row_weights: ClassVar[bool] = False
 
     measure: str | Measure
@@ -83,7 +83,7 @@ class LinearRoundsRanker(LinearPredictor):
     objective_: list[float]
     interrupted_: bool
 
-    # -- what a subclass defines ------------------------------------------------------------------
+    # -- methods that a subclass defines ----------------------------------------------------------
 
     def _rounds(self, data: LinearData) -> Iterator[Round]:
         raise NotImplementedError
@@ -169,10 +169,10 @@ class LinearRoundsRanker(LinearPredictor):
             return end.watch.best_round == end.round
         return not self.keeps_highest or int(np.argmax(end.objective)) + 1 == end.round
 
-    # -- what was learned -------------------------------------------------------------------------
+    # -- the trained ranker -----------------------------------------------------------------------
 
     def summary(self, n_features: int = 10) -> str:
-        """Return a text about the model: how it was trained, and what moves its scores most."""
+        """Return a text about the model: its training, and its most important features."""
         self._check_is_fitted()
         lines = [
             f"{type(self).__name__} for {self.measure}: "

@@ -1,4 +1,4 @@
-"""SmoothRank: gradient ascent on a measure that is smoothed less and less."""
+"""SmoothRank: gradient ascent on a measure whose smoothing is reduced step by step."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rankgrove.rankers.linear.rounds import LinearRoundsRanker, Round
 from rankgrove.svm.design import Design
 from rankgrove.validation import check_real, refuse
 
-# Weights -> what to make small, and its derivatives
+# Weights -> the value to minimise, and its derivatives
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 REGRESSION_STEPS = 200
-RIDGE = 1e-6  # of the regression: only that features which say the same share their weight
+RIDGE = 1e-6  # of the regression: equal features get equal weights
 
 
 def _two_sigmas(name: str, owner: str, value: object) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def _two_sigmas(name: str, owner: str, value: object) -> tuple[float, float]:
 
 
 def minimised(objective: Objective, start: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return weights that a quasi-Newton search finds: never with a higher value than `start`."""
+    """Return the weights of a quasi-Newton search; their value is at most that of `start`."""
     from scipy.optimize import minimize
 
     optimum = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": n_steps})
@@ -45,7 +45,7 @@ def minimised(objective: Objective, start: np.ndarray, n_steps: int) -> np.ndarr
 def regression(
     design: Design, target: np.ndarray, weight: np.ndarray, n_threads: int | None = None
 ) -> np.ndarray:
-    """Return the weights of the least-squares fit to a target; its intercept is left out."""
+    """Return the weights of the least-squares fit to a target, without its intercept."""
     share = weight / weight.sum()
 
     def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -61,16 +61,16 @@ def regression(
 
 @declares_parameters
 class SmoothRank(LinearRoundsRanker):
-    """A linear ranker that climbs a smoothed measure, smoothed less and less (Chapelle, Wu 2010).
+    """A linear ranker that maximises a measure with less and less smoothing (Chapelle, Wu 2010).
 
     In the measure's sum over ranks, the gain at a rank becomes a mean over all documents, weighted
-    by exp(-(s_i - s_rank)^2 / sigma). The weights begin at a least-squares fit to the gains, w0,
-    scaled so that scores deviate by 1 from their queries' means; at every sigma a quasi-Newton
-    search maximises the smoothed measure - l2 |w - w0|^2, and then sigma is halved.
+    by exp(-(s_i - s_rank)^2 / sigma). The weights start from a least-squares fit to the gains, w0,
+    scaled so that scores have a standard deviation of 1 within queries; at every sigma a
+    quasi-Newton search maximises the smoothed measure - l2 |w - w0|^2, and then sigma is halved.
 
     Attributes
     ----------
-    linear_ : the model; ``coef_`` its weights. Of the best round on validation data, or the last
+    linear_ : the model of the best round on validation data, or of the last; ``coef_`` its weights
     objective_ : the smoothed measure on the training data after every round
     history_ : validation data set -> measure -> its value after every round
     best_round_ : the round that is best on validation data, or None; the first is the regression
@@ -90,16 +90,16 @@ class SmoothRank(LinearRoundsRanker):
 
     measure: str | Measure = parameter(
         "ndcg@10",
-        "what to maximise: ``ndcg``, ``dcg``, ``meanndcg``, ``p``, ``recall`` or ``auc``, with a "
-        "cutoff or without",
+        "measure to maximise: ``ndcg``, ``dcg``, ``meanndcg``, ``p``, ``recall`` or ``auc``, with "
+        "or without a cutoff",
     )
     sigma: tuple[float, float] = parameter(
         (64.0, 1.0 / 64.0),
-        "the first and the last smoothing; it is halved from round to round",
+        "the first and the last smoothing; it is halved in every round",
         _two_sigmas,
     )
     l2: float = parameter(
-        0.01, "how strongly the weights are held at the regression's", real(low=0.0)
+        0.01, "weight of the squared distance from the regression's weights", real(low=0.0)
     )
     n_steps: int = parameter(
         20, "maximum number of steps of the search at one sigma", integer(low=1)

@@ -33,7 +33,7 @@ class StructuralSVM(ChoosesC, LinearPredictor):
         loss + 1 / (P N) * sum over relevant i, irrelevant j of +-(s_i - s_j)
 
     with plus where i is ranked before j, P relevant and N irrelevant documents; ``goal`` names the
-    measure that C is chosen by.
+    measure that decides on C.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class StructuralSVM(ChoosesC, LinearPredictor):
         objective, dual (a lower bound on the optimum), gap, violation, slack, numbers of iterations
         and constraints
     solutions_ : the same for every C tried
-    seconds_ : time spent in all, in the oracle and in the QP, for all values of C
+    seconds_ : total time, time in the oracle and time in the QP, for all values of C
     history_ : validation data set -> measure -> its value for every C tried
     skipped_ : numbers of queries left out, by reason
     interrupted_ : whether Ctrl-C ended training
     """
 
-    loss: ClassVar[str] = ""  # of an oracle of ours
+    loss: ClassVar[str] = ""  # name of a built-in oracle's loss
 
     C: float | str | Sequence[float] = linear.C
     epsilon: float = linear.EPSILON
@@ -61,7 +61,7 @@ class StructuralSVM(ChoosesC, LinearPredictor):
     time_limit: float | None = linear.TIME_LIMIT
     memory_limit: float | None = linear.MEMORY_LIMIT
     n_threads: int | None = shared.N_THREADS
-    progress: bool = shared.PROGRESS(False, "show how solving proceeds")
+    progress: bool = shared.PROGRESS(False, "show the progress of the solver")
 
     def most_violated(self, scores: np.ndarray, relevant: np.ndarray) -> tuple[float, Any]:
         """Return loss and order of the most violated ranking of one query."""
@@ -115,7 +115,7 @@ class SVMMap(StructuralSVM):
 class SVMRoc(StructuralSVM):
     """The SVM that minimises a bound on the share of pairs in the wrong order: SVM-roc.
 
-    The mean over queries of 1 - ROC area: every query counts alike, and every pair of it.
+    The loss is the mean over queries of 1 - ROC area.
 
     Parameters and attributes are those of :class:`StructuralSVM`.
     """
@@ -141,8 +141,8 @@ class SVMMrr(StructuralSVM):
 class SVMNdcg(StructuralSVM):
     """The SVM that minimises a bound on 1 - NDCG of binary relevance, over all ranks.
 
-    Algorithm 2 is exact for it too, since the discount falls ever more slowly. For graded gains
-    or a cutoff no exact algorithm is known here: labels count as relevant or not.
+    Algorithm 2 is exact for it too, since the discount is convex. For graded gains or a cutoff
+    there is no exact algorithm here: labels count as relevant or not.
 
     Parameters and attributes are those of :class:`StructuralSVM`.
     """

@@ -30,9 +30,9 @@ from rankgrove.rankers.linear.model import LinearPredictor
 class SVMAcc(ChoosesC, LinearPredictor):
     """A linear SVM that separates relevant from irrelevant documents, and ranks by its margin.
 
-    The paper's SVM-acc is the plain one, SVM-acc2 has ``balanced=True``, SVM-acc3
-    ``scaling="percentile"`` and SVM-acc4 ``scaling="query"``, all with ``thresholds=50``. It is
-    trained by LIBLINEAR.
+    The paper's SVM-acc has the default parameters, SVM-acc2 has ``balanced=True``, SVM-acc3
+    ``scaling="percentile"`` and SVM-acc4 ``scaling="query"``, all with ``thresholds=50``. LIBLINEAR
+    does the training.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class SVMAcc(ChoosesC, LinearPredictor):
     )
     balanced: bool = parameter(
         False,
-        "give a relevant document as many times more weight as there are more irrelevant ones",
+        "multiply the weight of relevant documents so that both classes have the same total weight",
         flag,
     )
     relevant: float = linear.RELEVANT
@@ -73,7 +73,7 @@ class SVMAcc(ChoosesC, LinearPredictor):
     thresholds: int | None = linear.THRESHOLDS
     loss: str = parameter(
         "hinge",
-        '``"hinge"``, or ``"squared"`` for its square, which is quicker to train',
+        '``"hinge"``, or ``"squared"``: its square, which is faster to train',
         choice(["hinge", "squared"]),
     )
     tolerance: float = parameter(1e-3, "LIBLINEAR's stopping tolerance", real(above=0.0))
@@ -84,20 +84,20 @@ class SVMAcc(ChoosesC, LinearPredictor):
         0, "seed of the order in which LIBLINEAR takes the documents"
     )
     n_threads: int | None = shared.N_THREADS(
-        None, "number of threads where work is divided; training has one"
+        None, "number of threads; None: all cores. Training itself runs on one"
     )
 
-    def _queries_of_none(self, n_rows: int) -> np.ndarray | None:
+    def _default_qid(self, n_rows: int) -> np.ndarray | None:
         return None if self.scaling in BY_QUERY else np.zeros(n_rows, np.int64)
 
     def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         if callbacks:
-            raise ParameterError("SVMAcc.fit: LIBLINEAR calls nobody back: leave callbacks out.")
+            raise ParameterError("SVMAcc.fit: LIBLINEAR has no callbacks: leave callbacks out.")
         return _Liblinear(self, data)
 
 
 class _Liblinear(Learner):
-    """Trains by LIBLINEAR."""
+    """Trains with LIBLINEAR."""
 
     def __init__(self, ranker: SVMAcc, data: LinearData) -> None:
         relevant = data.labels >= ranker.relevant
@@ -108,7 +108,7 @@ class _Liblinear(Learner):
         self._weight = _document_weights(data, relevant, ranker.balanced)
 
     def learn(self, C: float) -> tuple[Linear, dict[str, Any], bool]:
-        """Return the model, a record of its training, and whether that was interrupted."""
+        """Return the model, a record of its training, and whether training was interrupted."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 
@@ -124,13 +124,13 @@ class _Liblinear(Learner):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             svm.fit(self._matrix, self._target, sample_weight=self._weight)
-        ended = "converged" if svm.n_iter_ < ranker.max_iterations else "iteration limit"
-        record = {"status": ended, "iterations": int(svm.n_iter_)}
+        status = "converged" if svm.n_iter_ < ranker.max_iterations else "iteration limit"
+        record = {"status": status, "iterations": int(svm.n_iter_)}
         return self._data.linear(svm.coef_[0], float(svm.intercept_[0])), record, False
 
 
 def _document_weights(data: LinearData, good: np.ndarray, balanced: bool) -> np.ndarray:
-    """Return what every document counts in the mean; the mean of all is 1 / their number."""
+    """Return the weight of every document's loss; without `balanced` they add up to 1."""
     weight = np.ones(good.size) if data.row_weight is None else data.row_weight.copy()
     if data.query_weight is not None:
         weight *= np.repeat(data.query_weight, np.diff(data.query_ptr))

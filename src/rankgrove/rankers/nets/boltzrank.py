@@ -27,15 +27,15 @@ from rankgrove.rankers.nets.net import NetRanker
 
 @declares_parameters
 class BoltzRank(NetRanker):
-    """A net whose scores make rankings more or less likely, and the likely ones good.
+    """A net that raises the expected measure of a distribution over rankings.
 
     Volkovs and Zemel (2009): scores phi give a ranking R of m documents the energy E(R) =
     2 alpha / (m (m - 1)) times the sum over pairs of (r_j - r_k) (phi_j - phi_k), r the ranks, and
     the probability exp(-E(R)) over the sum of all. The mean of a measure under these probabilities
-    is smooth in the scores, and gradients raise it; sums over all rankings are taken over a random
-    sample of each query's. These are the paper's unary potentials: a document's score depends on
-    its own features alone. One query makes one update. Training runs on one thread; it gives the
-    same bits whatever the order of queries in the file.
+    is smooth in the scores, and training follows its gradient; sums over all rankings are estimated
+    from a random sample of rankings per query. The potentials are the paper's unary ones: a
+    document's score depends only on its own features. There is one update per query. Training runs
+    on one thread; the model is the same to the bit for any order of queries in the file.
 
     Attributes
     ----------
@@ -70,19 +70,19 @@ class BoltzRank(NetRanker):
     n_rankings: int = parameter(100, "rankings drawn per query", integer(low=2, high=1_000_000))
     around: str = parameter(
         "scores",
-        'what they are drawn around: the net\'s own ``"scores"``, or the ``"labels"``',
+        'centre of the drawn rankings: the net\'s own ``"scores"``, or the ``"labels"``',
         choice(AROUND),
     )
     spread: float = parameter(
         1.0,
-        "how far from it: documents are drawn one rank after the other with probabilities "
-        "proportional to exp(score / spread), or exp(label / spread)",
+        "spread of the drawn rankings: documents are drawn one rank after the other with "
+        "probabilities proportional to exp(score / spread), or exp(label / spread)",
         real(above=0.0),
     )
     redraw: bool = parameter(
         True,
-        "draw with other random numbers in every epoch; False: always with the same, so that a "
-        "query keeps its rankings where they are drawn around labels",
+        "use new random numbers in every epoch; False: always the same, so a query keeps its "
+        "rankings where they are drawn around labels",
         flag,
     )
     alpha: float = parameter(
@@ -92,14 +92,14 @@ class BoltzRank(NetRanker):
     )
     measure_share: float = parameter(
         1.0,
-        "share of the expected measure in what is maximised; the rest is minus the "
-        "Kullback-Leibler divergence of the rankings' probabilities from a target, which the "
-        "labels make as the scores make the probabilities",
+        "share of the expected measure in the objective; the rest is minus the Kullback-Leibler "
+        "divergence of the rankings' probabilities from a target: the probabilities that labels "
+        "would give as scores",
         real(low=0.0, high=1.0),
     )
     temperature: float = parameter(
         1.0,
-        "the labels are divided by it in the target: the higher, the more even the target",
+        "divisor of the labels in the target: the higher, the more even the target",
         real(above=0.0),
     )
     l2: float = nets.L2

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @declares_parameters
 class RankNet(FitsPairs, NetRanker):
-    """A net that learns which document of a pair is to be preferred (overview paper, section 2).
+    """A net that learns which document of a pair is preferred (overview paper, section 2).
 
-    The net's scores s make the probability P = 1 / (1 + exp(-sigma (s_i - s_j))) that document i
-    is preferred to j, and its cost is the cross entropy of P and the target. All pairs of unequal
-    labels of a query count 1. One query makes one update, with the accumulated lambdas of its
-    documents (section 2.1). Training runs on one thread; it gives the same bits whatever the order
-    of queries in the file.
+    The net's scores s give the probability P = 1 / (1 + exp(-sigma (s_i - s_j))) that document i is
+    preferred to j, and the cost is the cross entropy of P and the target. All pairs of unequal
+    labels of a query have weight 1. There is one update per query, with the accumulated lambdas of
+    its documents (section 2.1). Training runs on one thread; the model is the same to the bit for
+    any order of queries in the file.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class RankNet(FitsPairs, NetRanker):
     """
 
     kind: ClassVar[str] = "ranknet"
-    measure: ClassVar[str] = "pairs"  # type: ignore[misc]  # what it learns is no choice
+    measure: ClassVar[str] = "pairs"  # type: ignore[misc]  # not a parameter
     auto_rates: ClassVar[Mapping[str, float]] = {"adam": 0.001, "sgd": 0.0003}
 
     hidden: int | Sequence[int] = nets.HIDDEN
@@ -66,8 +66,8 @@ class RankNet(FitsPairs, NetRanker):
     l2: float = nets.L2
     form: str = parameter(
         "factorised",
-        '``"factorised"``: one update per query; ``"pairs"``: one per pair, as RankNet was at '
-        "first, which takes far longer",
+        '``"factorised"``: one update per query; ``"pairs"``: one per pair, as in the first '
+        "RankNet, which takes far longer",
         choice(FORMS),
     )
     early_stopping: int | None = nets.EARLY_STOPPING
@@ -96,8 +96,8 @@ class LambdaRank(NetRanker):
     """A net that follows the lambdas of a measure (overview paper, section 4).
 
     The lambda of a pair is RankNet's times |dZ|, the change of the measure when the two documents
-    change places in the ranking (equation 6). One query makes one update, with the accumulated
-    lambdas of its documents. Training runs on one thread; it gives the same bits whatever the
+    change places in the ranking (equation 6). There is one update per query, with the accumulated
+    lambdas of its documents. Training runs on one thread; the model is the same to the bit for any
     order of queries in the file.
 
     Attributes

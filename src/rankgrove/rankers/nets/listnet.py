@@ -1,4 +1,4 @@
-"""ListNet: a linear function or a net that learns whole lists at a time."""
+"""ListNet: a linear function or a net that learns from whole lists."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rankgrove.rankers.nets.net import NetRanker
 
 @declares_parameters
 class ListNet(NetRanker):
-    """A linear function, or a net, that learns the labels' probabilities of standing on top.
+    """A linear function, or a net, that learns the probability of every document to be first.
 
-    Cao and others (2007): labels y make every document's probability of being first, exp(y_i) over
-    the sum of exp(y) of its query, and so do scores; the cost is the cross entropy of the two. One
-    query makes one update. Queries whose labels are all equal have none. Training runs on one
-    thread; it gives the same bits whatever the order of queries in the file.
+    Cao and others (2007): labels y give every document's probability to be first, exp(y_i) over the
+    sum of exp(y) of its query, and so do scores; the cost is the cross entropy of the two. There is
+    one update per query, and none for queries whose labels are all equal. Training runs on one
+    thread; the model is the same to the bit for any order of queries in the file.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ListNet(NetRanker):
     schedule: str = nets.FALLING_SCHEDULE
     n_epochs: int = nets.N_EPOCHS
     l2: float = nets.L2
-    measure: str | Measure = shared.MEASURE("ndcg@10", "what is measured on validation data")
+    measure: str | Measure = shared.MEASURE("ndcg@10", "measure on validation data, or its name")
     early_stopping: int | None = nets.EARLY_STOPPING
     checkpoint: str | Path | None = shared.CHECKPOINT
     checkpoint_every: int = nets.CHECKPOINT_EVERY

@@ -1,4 +1,4 @@
-"""What the nets share: training epoch by epoch, validation, checkpoints."""
+"""The base class of nets: training by epochs, validation, checkpoints."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from rankgrove.validation import counted, refuse
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
 
-# What a checkpoint may differ in and still be of the same run.
+# Parameters in which a checkpoint of the same run may differ.
 _FREE = {"early_stopping", "checkpoint", "checkpoint_every", "n_threads", "progress"}
 
 
 class NetRanker(Ranker):
     """Base of the rankers that are nets.
 
-    A subclass declares its parameters, has a ``measure``, gives ``_task``, and the learning rates
+    A subclass declares its parameters and has a ``measure``, a ``_task``, and the learning rates
     that ``"auto"`` stands for.
     """
 
@@ -87,10 +87,10 @@ class NetRanker(Ranker):
         "interrupted": "interrupted_",
     }
 
-    # -- what a subclass defines ------------------------------------------------------------------
+    # -- methods that a subclass defines ----------------------------------------------------------
 
     def _task(self, training: Training, inputs: Inputs) -> Task:
-        """Return what the net is to learn of the rows."""
+        """Return the task that the net learns."""
         raise NotImplementedError
 
     # -- training ---------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class NetRanker(Ranker):
         }
 
     def _checked_start(self, start: Any, n_features: int, owner: str) -> Network:
-        """Return the net that training is to start with."""
+        """Return the net that training starts from."""
         rule = "a trained net (RankNet, LambdaRank, ListNet, BoltzRank) or its model file"
         start = loaded(start, "start", owner, rule)
         network = getattr(start, "network_", start)
@@ -165,7 +165,7 @@ class NetRanker(Ranker):
         if data.n_features == 0:
             raise DataError(f"{owner} needs data with at least one feature.")
         rows = chosen_rows(data.features, query_order_rows(data))
-        # The order of sums depends on queries' keys: another order of the file changes no bit.
+        # The order of sums depends on the queries' keys, not on the order of the file.
         turn = np.empty(data.n_queries, np.int64)
         turn[np.argsort(data.query_keys, kind="stable")] = np.arange(data.n_queries)
         by_key = np.argsort(np.repeat(turn, np.diff(data.query_ptr)), kind="stable")
@@ -184,7 +184,7 @@ class NetRanker(Ranker):
         network: Network,
         depends_on: Mapping[str, str],
     ) -> Progress:
-        """Train a net on a task; `depends_on` is what a checkpoint must agree with."""
+        """Train a net on a task; `depends_on`: values that a checkpoint must agree with."""
         watch = watch_of(training, self.early_stopping, self.n_threads)
         saver = self._saver(training, depends_on)
         state = saver.read(self.n_epochs, network, watch.history) if saver is not None else None
@@ -226,7 +226,7 @@ class NetRanker(Ranker):
         run |= validation_of_run(self.measure, training.valid, training.measures)
         return NetCheckpoint(self.checkpoint, self.checkpoint_every, run | dict(depends_on))
 
-    # -- what was learned -------------------------------------------------------------------------
+    # -- the trained net --------------------------------------------------------------------------
 
     def summary(self) -> str:
         """Return a text about the model: its size and its validation."""

@@ -1,4 +1,4 @@
-"""The base model of adaptation: its trees as the target's features see them, its objective."""
+"""The base model of adaptation: its trees, with the target's feature numbers, and its objective."""
 
 from __future__ import annotations
 
@@ -34,25 +34,24 @@ def check_dataset(name: str, owner: str, data: object) -> None:
     if not isinstance(data, QueryDataset):
         shown = repr(data) if isinstance(data, str | Path) else type(data).__name__
         raise DataError(
-            f"{owner}: {name} must be a QueryDataset, as rg.read_letor reads one from files. "
-            f"Got {shown}."
+            f"{owner}: {name} must be a QueryDataset, as rg.read_letor returns. Got {shown}."
         )
 
 
 def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
-    """Return the ranker that the parameter of a name is, or whose file it names."""
+    """Return the trained ranker that a parameter holds, or whose file it names."""
     rule = f"The {name!r} parameter of {owner} must be {_RULE}."
     if isinstance(base, str | Path):
         if not Path(base).exists():
             refuse(name, owner, _RULE + ", and there is no such file", str(base))
-        from rankgrove.rankers.load import load  # it knows all rankers
+        from rankgrove.rankers.load import load  # imports all rankers
 
         base = load(base)
     if type(base).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
         base = base.estimator
     if not isinstance(base, Ranker):
         inside = getattr(base, "ranker", None)
-        if isinstance(inside, Ranker):  # what a search for weights found
+        if isinstance(inside, Ranker):  # the result of a search for weights
             remedy = "give its .ranker"
             if not hasattr(inside, "ensemble_"):
                 remedy = "give one of the rankers that its .ranker combines"
@@ -62,23 +61,22 @@ def fitted_base(base: Any, owner: str, name: str = "base") -> Ranker:
     if not hasattr(base, "n_features_in_"):
         raise ParameterError(
             f"The {name!r} parameter of {owner} must be trained, and this {type(base).__name__} "
-            "is not: train it on the source's data first."
+            "is not: train it on the source data first."
         )
     if not isinstance(getattr(base, "ensemble_", None), Ensemble):
         kind = type(base).__name__
         if hasattr(base, "models_"):
             raise ParameterError(
-                f"{rule} A {kind} has no trees of its own: its models (models_) are adapted one by "
-                "one."
+                f"{rule} A {kind} has no trees of its own: adapt its models (models_) one by one."
             )
         raise ParameterError(
-            f"{rule} A {kind} has no trees: go on from it by LambdaMART(submodel=...)."
+            f"{rule} A {kind} has no trees: start from it with LambdaMART(submodel=...)."
         )
-    return copy.copy(base)  # training the caller's again leaves this one as it is
+    return copy.copy(base)  # training the caller's ranker again does not change this copy
 
 
 def _unprepared(ranker: Ranker) -> Ranker:
-    """Return the ranker inside one on chosen features, with the trees of all features."""
+    """Return the ranker inside one on chosen features, with trees on all features."""
     inner: Ranker | None = getattr(ranker, "ranker_", None)
     trees = None if inner is None else ranker.flat()
     if inner is None or trees is None:
@@ -94,26 +92,26 @@ def _unprepared(ranker: Ranker) -> Ranker:
 def base_trees(
     base: Ranker, n_features: int, names: Sequence[str] | None, owner: str, domain: str = "target"
 ) -> Ensemble:
-    """Return the trees of a base model, their features numbered as in a domain's data.
+    """Return the trees of a base model, with features numbered as in a domain's data.
 
-    Features are found by name, where both the model and the data have names, else by number; the
+    Features are matched by name where both the model and the data have names, else by number; the
     data may have more features than the model.
     """
     try:
         trees = base.all_trees()
     except DataError as error:
         raise DataError(
-            f"{owner}: {error} Train the base model with submodel_weight=1, or go on from it by "
+            f"{owner}: {error} Train the base model with submodel_weight=1, or start from it with "
             "LambdaMART(submodel=...)."
         ) from None
     if trees is None:  # a bag on chosen features, whose trees `_unprepared` joined
         trees = base.ensemble_
     if trees.n_columns != 1:
         raise ParameterError(
-            f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores a "
+            f"{owner}: the base model, a {type(base).__name__}, has {trees.n_columns} scores per "
             "row; only trees that add up to one score can be adapted."
         )
-    # adapted trees are ours: float32 thresholds, which decide alike, and float64 sums
+    # adapted trees have float32 thresholds, which split the same rows, and float64 sums
     trees = replace(trees.for_float32(), single=False)
     known = getattr(base, "feature_names_", None)
     if known is None or names is None:
@@ -144,9 +142,9 @@ def objective_for(
     keys: np.ndarray,
     n_threads: int | None,
 ) -> Objective:
-    """Return what responses are of: the base model's own objective, or the one of a name.
+    """Return the objective of responses: the base model's own, or the one with the given name.
 
-    Of another library's model that was trained on lambdas, those of `measure`.
+    For another library's model that was trained on lambdas, the lambdas are those of `measure`.
     """
     if objective == "auto":
         objective = base.trained_for or objective

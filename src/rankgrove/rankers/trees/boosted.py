@@ -1,8 +1,8 @@
-"""What all boosted rankers share: one way through training, and the trained trees.
+"""The base class of boosted rankers: training, and the trained trees.
 
 A boosted ranker builds a `Recipe` from its parameters and the training data, in ``_recipe``; this
-class does the rest: bins, validation, checkpoint, the loop, what is kept. A ranker with a parameter
-`submodel` starts from its scores, in training and in scoring.
+class does the rest: bins, validation, checkpoint, the loop, the learned attributes. A ranker with a
+parameter `submodel` starts from the submodel's scores, in training and in scoring.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
     from rankgrove.rankers.given import Documents
 
-# What a checkpoint may differ in and still be of the same run, in addition to OF_THE_RUN.
+# Parameters in which a checkpoint of the same run may differ, in addition to OF_THE_RUN.
 _FREE = {"n_trees", "early_stopping", "overfitting_tolerance", "checkpoint_every"}
 
 _log = logging.getLogger("rankgrove")
@@ -70,12 +70,11 @@ _log = logging.getLogger("rankgrove")
 class BoostedRanker(TreeModel):
     """Base of the rankers that are boosted trees.
 
-    A subclass declares its parameters and has ``_recipe``: what its trees follow, how they are
-    grown, what rounds see, and what they start from. With ``objective_on`` its trees can also be
-    adapted by Trada without being told what they were trained for.
+    A subclass declares its parameters and has ``_recipe``: the objective, the grower, the sampler
+    and the start. If it has ``objective_on``, Trada knows the objective of its trees.
     """
 
-    # the parameters that training reads; a ranker that does not declare one has this value
+    # the parameters that training reads, with their values where a ranker does not declare them
     measure: str | Measure = "ndcg@10"
     n_trees: int
     learning_rate: float = 1.0
@@ -107,15 +106,15 @@ class BoostedRanker(TreeModel):
         "interrupted": "interrupted_",
         "steps": "steps_",
     }
-    _rounds_name: ClassVar[str] = "n_trees"  # the parameter that has the number of rounds
+    _rounds_name: ClassVar[str] = "n_trees"  # the parameter that is the number of rounds
 
-    # -- what a subclass defines ------------------------------------------------------------------
+    # -- methods that a subclass defines ----------------------------------------------------------
 
     def _recipe(self, data: BoostingData) -> Recipe:
         raise NotImplementedError
 
     def _step(self, train: QueryDataset | None, watch: Watch) -> Step:
-        """Return how far to go along a tree."""
+        """Return the rule for the weight of a tree."""
         return ConstantStep(self.learning_rate)
 
     def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
@@ -123,7 +122,7 @@ class BoostedRanker(TreeModel):
         return Binner.fit(train.features, rows, self.max_bins, self.n_threads)
 
     def _rank_by(self, columns: np.ndarray, n_threads: int | None = None) -> np.ndarray:
-        """Return the one score per row that ranks, of scores of shape (columns, rows)."""
+        """Return the one score per row that ranks, from scores of shape (columns, rows)."""
         return np.asarray(columns[0])
 
     # -- training ---------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ class BoostedRanker(TreeModel):
 
     @property
     def _starts_from_model(self) -> bool:
-        """Whether there is a model to start from, so that no tree at all can be the best."""
+        """Whether there is a model to start from, so that 0 can be the best number of trees."""
         return self.submodel is not None
 
     def _check_together(self) -> None:
@@ -183,7 +182,7 @@ class BoostedRanker(TreeModel):
         )
 
     def bins(self, train: QueryDataset) -> BinnedMatrix:
-        """Return the bins of a data set's rows in query order, which `Training` can take."""
+        """Return the bins of a data set's rows in query order."""
         rows = query_order_rows(train)
         binner = self._binner(train, rows)
         if binner.columns.size == 0:
@@ -193,16 +192,16 @@ class BoostedRanker(TreeModel):
         return binner.transform(train.features, rows, self.n_threads)
 
     def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
-        """Return what many fits can take in place of some data: bins, a byte each.
+        """Return data and its bins, of one byte each, for use in many fits.
 
-        None where the ranker looks at features themselves.
+        None where the ranker uses the features themselves.
         """
         if self._starts_from_model:
             return None
         return train.without_features(), self.bins(train)
 
     def _start(self, constant: float = 0.0) -> Start:
-        """Return what boosting starts from: the submodel where there is one, or a constant."""
+        """Return the start of boosting: the submodel where there is one, or a constant."""
         submodel = resolve(self.submodel, type(self).__name__)
         if submodel is None:
             return ConstantStart(constant)
@@ -216,11 +215,11 @@ class BoostedRanker(TreeModel):
         scores: np.ndarray,
         watch: Watch,
     ) -> Recipe:
-        """Return the recipe with the start's weight found; scores are changed with it."""
+        """Find the start's weight and scale scores by it; return the recipe with that weight."""
         return recipe
 
     def _ranked(self, recipe: Recipe, columns: np.ndarray) -> np.ndarray:
-        """Return what ranks validation data while training."""
+        """Return the scores that rank validation data during training."""
         return self._rank_by(columns)
 
     def _saver(
@@ -243,7 +242,7 @@ class BoostedRanker(TreeModel):
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, n_features)
 
     def _run_of(self, training: Training) -> dict[str, Any]:
-        """Return what a run depends on, apart from the training data."""
+        """Return the values that a checkpoint must agree with, apart from the training data."""
         run = {k: v for k, v in plain_parameters(self).items() if k not in _FREE}
         run |= {"ranker": self.kind} | dict(training.depends_on)
         return run | validation_of_run(self.measure, training.valid, training.measures)
@@ -282,16 +281,17 @@ class BoostedRanker(TreeModel):
         return done
 
     def _learned(self, done: Progress, start: Start, n_columns: int, n_features: int) -> Learned:
-        """Return what was learned, as attributes by name."""
+        """Return the learned attributes by name."""
         if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
-            why = "No threshold of a feature helps: check features and labels."
+            reason = "No threshold of a feature helps: check features and labels."
             if "min_leaf" in self.get_params(deep=False):
                 least: Any = getattr(self, "min_leaf", None)
-                why = f"A leaf has at least min_leaf={least} rows: lower it for few rows."
+                reason = f"A leaf has at least min_leaf={least} rows: lower it for few rows."
             _log.warning(
-                "%s: no tree could be grown, so that the trees tell no documents apart. %s",
+                "%s: no tree could be grown, so all documents get the same score from the trees. "
+                "%s",
                 type(self).__name__,
-                why,
+                reason,
             )
         kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
         n_trees = (done.round if kept is None else kept) * n_columns
@@ -312,7 +312,7 @@ class BoostedRanker(TreeModel):
         return learned
 
     def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
-        """Return what a subclass keeps in addition to the trees."""
+        """Return further learned attributes of a subclass."""
         return {}
 
     # -- scores -----------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class BoostedRanker(TreeModel):
         Parameters
         ----------
         X : a data set, or features as in training
-        n_threads : number of threads; None takes the ranker's own `n_threads`
+        n_threads : number of threads; None: the ranker's own `n_threads`
         base_score : the rows' scores, where the submodel is ``"base_score"`` and `X` is no data set
         """
         owner = f"{type(self).__name__}.predict"
@@ -334,7 +334,9 @@ class BoostedRanker(TreeModel):
         features, rows, threads = self._checked_input(X, "predict", n_threads, is_aligned=True)
         if base_score is not None:
             if isinstance(X, QueryDataset):
-                raise DataError(f"{owner}: a QueryDataset has its own base scores: give it them.")
+                raise DataError(
+                    f"{owner}: a QueryDataset holds its own base scores: set them there."
+                )
             check_takes_base_score(self.submodel_, owner)
         if self.submodel_ is None:
             return self._scores(features, rows, threads)
@@ -354,7 +356,7 @@ class BoostedRanker(TreeModel):
         return 0
 
     def truncated(self, n_trees: int) -> Self:
-        """Return the ranker of the first `n_trees` rounds; with classes, of as many per class."""
+        """Return the ranker of the first `n_trees` rounds (with classes: of as many per class)."""
         shorter = super().truncated(n_trees)
         watch = Watch({}, history=self.history_, start=self.start_values_ or None)
         watch.cut(max(0, n_trees - self._n_before))
@@ -368,8 +370,8 @@ class BoostedRanker(TreeModel):
     def flat_ensemble(self) -> Ensemble:
         """Return one ensemble of the submodel's trees and the new ones, with the same scores.
 
-        The submodel must be boosted trees with one score per row, of weight 1. (Where it is another
-        library's that adds in float32, the scores are the same but for rounding.)
+        The submodel must be boosted trees with one score per row and weight 1. (If it is another
+        library's and adds in float32, scores may differ by rounding.)
         """
         self._check_is_fitted()
         if self.submodel_ is None:
@@ -384,7 +386,7 @@ class BoostedRanker(TreeModel):
         below = inner.all_trees()
         if below.n_columns != 1:
             raise DataError(
-                f"The submodel has {below.n_columns} scores a row: it cannot be joined."
+                f"The submodel has {below.n_columns} scores per row: it cannot be joined."
             )
         joined = [part.tree(t) for part in (below, self.ensemble_) for t in range(part.n_trees)]
         return Ensemble.from_trees(joined, self.n_features_in_, below.base)
@@ -394,17 +396,17 @@ class BoostedRanker(TreeModel):
         return self.flat_ensemble()
 
     def flat(self) -> Ensemble | None:
-        """Return the trees whose sum is the score, or None where it is something else."""
+        """Return the trees whose sum is the score, or None where the score is no such sum."""
         if self.submodel_ is None:
             return super().flat()
         inner = self.submodel_
-        # only another model of this class adds up its trees as this one does
+        # only models of this class add up their trees in the same way
         below = inner.flat() if isinstance(inner, BoostedRanker) else None
         if below is None or self.submodel_weight_ != 1.0:
             return None
         # trees of another library may compare and add in another precision
-        alike = below.threshold.dtype == self.ensemble_.threshold.dtype and not below.single
-        return self.flat_ensemble() if alike else None
+        fits = below.threshold.dtype == self.ensemble_.threshold.dtype and not below.single
+        return self.flat_ensemble() if fits else None
 
     def summary(self, n_features: int = 10) -> str:
         """Return a text about the model: its size, its validation, its most important features."""
@@ -424,7 +426,7 @@ class BoostedRanker(TreeModel):
         """Return further lines of the summary."""
         if self.submodel_ is None:
             return []
-        return [f"going on from {describe(self.submodel_)}, weight {self.submodel_weight_:g}"]
+        return [f"starting from {describe(self.submodel_)}, weight {self.submodel_weight_:g}"]
 
     def _feature_lines(self, n_features: int) -> list[str]:
         """Return the summary's table of features."""
@@ -452,7 +454,7 @@ class BoostedRanker(TreeModel):
         elif inner is not None and not isinstance(inner, str):
             raise ParameterError(
                 f"The submodel, a {type(inner).__name__}, cannot be written into a model file: "
-                f"only rankers of rankgrove can. Say model.submodel_ = {BASE_SCORE!r} before "
+                f"only rankers of rankgrove can. Set model.submodel_ = {BASE_SCORE!r} before "
                 "saving, and give its scores with the data; or pickle the ranker."
             )
         return content, arrays
@@ -481,7 +483,7 @@ def _resumed(
     most_rounds: int,
     n_threads: int | None,
 ) -> tuple[list[Tree], list[float]]:
-    """Return a checkpoint's trees and weights; bring scores and history to where they end."""
+    """Return a checkpoint's trees and weights; bring scores and history up to date with them."""
     state = saver.read(watch.history) if saver is not None else None
     if state is None:
         return [], []

@@ -1,4 +1,4 @@
-"""Training on files that workers of a cluster read, each its own: one model of all of them."""
+"""Training of one model on many files, each read by one of a cluster's workers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _OF_TABLES = ("label", "qid", "features", "weight", "docid")
 
 @dataclass(frozen=True)
 class _Whole:
-    """What the files are together."""
+    """Properties of the data in all files together."""
 
     n_rows: int
     n_queries: int
@@ -68,7 +68,7 @@ class _Whole:
 
 
 class FitsFiles(_Base):
-    """A boosted ranker that can be trained on files that no process reads all of."""
+    """A boosted ranker that can be trained on files of which no process reads all."""
 
     if TYPE_CHECKING:
         split: str
@@ -110,21 +110,21 @@ class FitsFiles(_Base):
         callbacks: Callback | Iterable[Callback] | None = None,
         **reading: Any,
     ) -> Self:
-        """Train on files that the workers of a Dask cluster read, each its own.
+        """Train on files, each read by one of the workers of a Dask cluster.
 
-        The model is the same to the bit as that of ``fit`` on all of the data, whatever the number
-        of workers and of files. A worker that is lost changes nothing either: another one reads
-        its files again. Only histograms come to this process.
+        The model is the same to the bit as that of ``fit`` on all of the data, for any number of
+        workers and files. The same holds if a worker is lost: another one reads its files again.
+        Only histograms are sent to this process.
 
         Parameters
         ----------
-        files : LETOR files, or parquet or CSV files, that workers find by these names. All
-            documents of a query must be in one file. Every worker reads about as much as another,
-            so there should be at least as many files as workers
-        cluster : ``"local"``: processes on this machine; the address of a Dask scheduler, as
+        files : LETOR files, or parquet or CSV files, under names that workers can open. All
+            documents of a query must be in one file. The workers read about equal amounts, so
+            there should be at least as many files as workers
+        cluster : ``"local"``: processes on this machine; the address of a Dask scheduler, such as
             ``"tcp://host:8786"``; or a ``distributed.Client``
-        valid : as in ``fit``, or files: one name, or a list of names as a dict's value. Validation
-            data is held by this process
+        valid : as in ``fit``, or files: one name, or a list of names as a dict's value. This
+            process holds the validation data
         valid_measures, callbacks : as in ``fit``
         **reading : how files are read, as in ``read_letor`` (absent, zero_based, n_features), or
             in ``read_table`` (label, qid, features, weight)
@@ -166,10 +166,10 @@ class FitsFiles(_Base):
         return self._keep(learned | {"saw_missing_": missing, "traffic_": traffic}, whole)
 
     def _check_parts_allowed(self, owner: str) -> None:
-        """Refuse what needs all rows in one place."""
+        """Refuse parameters that need all rows in one process."""
         if self.submodel is not None:
             raise ParameterError(
-                f"{owner} cannot go on from a submodel: leave 'submodel' out, or use fit."
+                f"{owner} cannot start from a submodel: leave 'submodel' out, or use fit."
             )
         if self._is_exact and self.step_on == "train":
             raise ParameterError(
@@ -180,7 +180,7 @@ class FitsFiles(_Base):
     def _in_the_cluster(
         self, parts: Parts, binner: Binner, whole: _Whole, training: Training
     ) -> tuple[ClusterRows, TreeCheckpoint | None, bool]:
-        """Get the workers ready for the first tree.
+        """Prepare the workers for the first tree.
 
         Return their rows, the checkpoint, and whether values are missing.
         """
@@ -189,7 +189,7 @@ class FitsFiles(_Base):
                 "Every feature has the same value in all rows: there is nothing to split."
             )
         target = self._followed()
-        if getattr(target, "max_grade", 0.0) is None:  # ERR's: of all of the data, not of a part
+        if getattr(target, "max_grade", 0.0) is None:  # ERR's highest grade is that of all the data
             target = target.with_(max_grade=whole.highest_label)
         ranker = copy.copy(self)
         ranker.n_threads = None
@@ -236,14 +236,14 @@ class FitsFiles(_Base):
         if self.checkpoint is None:
             return None
         run = self._run_of(training)
-        total = sum(int(digest, 16) for _, digest, _ in answers)  # in any order of the parts
+        total = sum(int(digest, 16) for _, digest, _ in answers)  # the same for any order of parts
         bins = digest_of([binner.columns, *binner.thresholds])
         run["training data"] = f"{bins} {total % (1 << 128):032x}"
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, binner.n_features)
 
 
 def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
-    """Find out what the files are together; refuse those that do not belong together."""
+    """Return the properties of all files together; refuse files that do not belong together."""
     facts = parts.facts()
     parts.refuse_shared_queries(facts)
     first = facts[0]
@@ -263,7 +263,7 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
 
 
 def _paths(files: Sequence[str | Path], owner: str) -> list[Path]:
-    """Return the files as absolute paths, by which workers find them."""
+    """Return the files as absolute paths, which workers can open."""
     if isinstance(files, str | Path) or not len(files):
         refuse("files", owner, "a list of at least one file", files)
     paths = [Path(file).absolute() for file in files]
@@ -274,7 +274,7 @@ def _paths(files: Sequence[str | Path], owner: str) -> list[Path]:
 
 
 def _reader(paths: list[Path], reading: dict[str, Any], owner: str) -> ReadFile:
-    """Return what reads a file, or several as one."""
+    """Return a function that reads one file, or several as one."""
     tables = {is_table([path]) for path in paths}
     if len(tables) > 1:
         raise ParameterError(f"{owner}: give either LETOR files, or parquet and CSV files.")
@@ -300,7 +300,7 @@ def _read(
 def _valid_read(
     valid: Any, table: bool, reading: dict[str, Any], n_features: int, n_threads: int | None
 ) -> Any:
-    """Return validation data with files replaced by what is in them."""
+    """Return validation data with files replaced by their content."""
     if isinstance(valid, dict):
         again = (table, reading, n_features, n_threads)
         return {name: _valid_read(files, *again) for name, files in valid.items()}
@@ -320,7 +320,7 @@ def _valid_read(
 def _resumed(
     saver: TreeCheckpoint | None, rows: ClusterRows, watch: Watch, most_rounds: int
 ) -> tuple[list[Tree], list[float]]:
-    """Return a checkpoint's trees and weights; bring scores and history to where they end."""
+    """Return a checkpoint's trees and weights; bring scores and history up to date with them."""
     state = saver.read(watch.history) if saver is not None else None
     if state is None:
         return [], []

@@ -1,4 +1,4 @@
-"""Random forests: regression trees on bootstrap samples, ranked by their mean."""
+"""Random forests: regression trees on bootstrap samples; their mean is the score."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAMPLED = ("queries", "rows")
 
 @dataclass(frozen=True)
 class ForestRecipe(TreeRecipe):
-    """A forest's recipe: every tree is grown for the labels, on its own bootstrap sample."""
+    """A forest's recipe: every tree fits the labels of its own bootstrap sample."""
 
     objective: BootstrapLabels
     grower: TreeGrower
@@ -49,16 +49,16 @@ class ForestRecipe(TreeRecipe):
 class RandomForest(BoostedRanker):
     """A random forest: the mean of regression trees, each on its own sample (Breiman 2001).
 
-    Every tree is grown for the labels on a bootstrap sample of the queries, drawn with
-    replacement, and every split looks at a random share of the features.
+    Every tree fits the labels of a bootstrap sample of the queries, drawn with replacement, and
+    every split sees a random share of the features.
 
     Attributes
     ----------
     ensemble_ : the trees, up to the best round where there was validation data; their values are
-        divided by their number, so that the score is the mean
-    out_of_bag_ : the mean of the measure over the training queries, scored by the trees that did
-        not see them (all that were grown); None where there is no such query, or the run continued
-        from a checkpoint
+        divided by their number, so the score is the mean
+    out_of_bag_ : the mean of the measure over the training queries, each scored by those of all
+        grown trees that did not see it; None where there is no such query, or where the run
+        continued from a checkpoint
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
@@ -78,23 +78,23 @@ class RandomForest(BoostedRanker):
     out_of_bag_: float | None = learned()
 
     measure: str | Measure = shared.MEASURE(
-        "ndcg@10", "what decides on validation data, and of `out_of_bag_`: a measure or its name"
+        "ndcg@10", "measure (or its name) that decides on validation data, also of `out_of_bag_`"
     )
     n_trees: int = trees.N_TREES(300)
     n_leaves: int = trees.N_LEAVES(100)
     sample: str = parameter(
         "queries",
-        'what is drawn with replacement: ``"queries"`` (whole ones), or single ``"rows"``',
+        'unit of the bootstrap sample: whole ``"queries"``, or single ``"rows"``',
         choice(SAMPLED),
     )
     sample_fraction: float = parameter(
         1.0,
-        "how many are drawn, as a share of those there are; some are drawn several times",
+        "size of the bootstrap sample, as a share of all queries or rows",
         real(high=1.0, above=0.0),
     )
     feature_fraction: float = trees.FEATURE_FRACTION(0.3)
     min_leaf: int | float = trees.MIN_LEAF(
-        1, "least number of different rows of a leaf; below 1, a share of the rows"
+        1, "minimum number of different rows of a leaf; below 1, a share of the rows"
     )
     early_stopping: int | None = shared.EARLY_STOPPING
     max_bins: int = trees.MAX_BINS
@@ -105,11 +105,11 @@ class RandomForest(BoostedRanker):
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
 
-    def _queries_of_none(self, n_rows: int) -> np.ndarray:
-        return np.arange(n_rows)  # every row is drawn by itself
+    def _default_qid(self, n_rows: int) -> np.ndarray:
+        return np.arange(n_rows)  # every row is a query
 
     def objective_on(self, train: QueryDataset, keys: np.ndarray) -> SquaredError:
-        """Return what the trees follow, on some rows in query order."""
+        """Return the objective of the trees on rows in query order."""
         return SquaredError(train.grouped(train.y), train.query_ptr, row_weights(train))
 
     def _recipe(self, data: BoostingData) -> Recipe:
@@ -121,7 +121,7 @@ class RandomForest(BoostedRanker):
             self.random_state,
         )
         objective = BootstrapLabels(self.objective_on(train, data.keys), bootstrap)
-        # a row weighs as often as it was drawn, which Newton's splits heed
+        # a row's weight is how often it was drawn; Newton splits use weights
         grower = histogram_trees(self, data, split="newton", min_gain=0.0, l2=0.0)
         return ForestRecipe(objective, grower, bootstrap, ZERO)
 
@@ -133,16 +133,16 @@ class RandomForest(BoostedRanker):
     def _also_learned(self, recipe: Recipe, rows: TrainingRows | None, done: Progress) -> Learned:
         assert isinstance(recipe, ForestRecipe)
         assert isinstance(rows, ForestRows)
-        from_the_first = done.first == 0  # a resumed run does not know what earlier trees missed
+        from_the_first = done.first == 0  # a resumed run does not know the earlier trees' samples
         out_of_bag = self._out_of_bag(recipe.objective, rows) if from_the_first else None
         return {"out_of_bag_": out_of_bag}
 
     def _out_of_bag(self, objective: BootstrapLabels, rows: ForestRows) -> float | None:
-        """Return the mean of the measure where rows are scored by trees that missed them."""
+        """Return the mean of the measure where trees that did not see a row score it."""
         total, n_trees = rows.unseen
         labels, query_ptr = objective.labels, objective.query_ptr
         if query_ptr.size == labels.size + 1:
-            return None  # a row is all of its query: there are no rankings
+            return None  # every query has one row: there are no rankings
         values = parse_measure(self.measure).prepare(labels, query_ptr, self.n_threads)
         ranking = rank(total / np.maximum(n_trees, 1), query_ptr, self.n_threads)
         known = np.minimum.reduceat(n_trees, query_ptr[:-1]) > 0

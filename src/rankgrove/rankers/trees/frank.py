@@ -1,4 +1,4 @@
-"""FRank: thresholds of single features, weighted for the fidelity loss of pairs."""
+"""FRank: thresholds of single features, weighted to reduce the fidelity loss of pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rankgrove.rankers.trees.starts import Start
 
 @dataclass(frozen=True)
 class FidelityRecipe(Recipe):
-    """FRank's recipe: slopes are of pairs, so that stumps are found on the pairs themselves."""
+    """FRank's recipe: slopes belong to pairs, so stumps are found on the pairs themselves."""
 
     pairs: LabelPairs
     binned: BinnedMatrix
@@ -41,10 +41,10 @@ class FRank(PairStumps, BoostedRanker):
     """Boosting on pairs with the fidelity loss (Tsai, Liu, Qin, Chen and Ma 2007).
 
     The loss of a pair is 1 - sqrt(P), where P = 1 / (1 + exp(-gap)) is the probability that the
-    better document is the better one. It lies between 0 and 1, so that a pair that cannot be put
-    right does not rule the others, and queries can be given the same weight. A round adds a
-    threshold of a feature, weighted by 1/2 ln(A / B): A and B are the slopes of the loss of the
-    pairs that it orders rightly and wrongly.
+    better document is ranked first. It lies between 0 and 1, so a pair that cannot be put in order
+    does not dominate the others, and queries can be given the same weight. A round adds a threshold
+    of a feature, weighted by 1/2 ln(A / B): A and B are the slopes of the loss of the pairs that it
+    orders correctly and wrongly.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class FRank(PairStumps, BoostedRanker):
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
-    feature_importances_ : by feature, what its stumps took off the loss, adding up to 1
+    feature_importances_ : by feature, the decrease of the loss by its stumps, adding up to 1
     interrupted_ : whether Ctrl-C ended training
 
     Examples

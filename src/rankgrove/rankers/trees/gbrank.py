@@ -27,10 +27,10 @@ from rankgrove.rankers.trees.recipe import (
 class GBRank(BoostedRanker):
     """Regression on pairs in the wrong order (Zheng, Chen, Sun and Zha 2007).
 
-    With h the ranking function so far, every pair whose better document is not ahead by tau gives
+    Let h be the ranking function so far. Every pair whose better document is not ahead by tau gives
     two targets: h(worse) + tau for the better document, h(better) - tau for the worse. A tree g is
-    fitted to all targets, and h becomes (k h + g) / (k + 1), times `learning_rate` at g, in round
-    k. That is the mean of all trees so far: the model holds their sum, which ranks the same.
+    fitted to all targets, and in round k h becomes (k h + learning_rate g) / (k + 1). That is the
+    mean of all trees so far: the model holds their sum, which ranks the same.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class GBRank(BoostedRanker):
     learning_rate: float = trees.LEARNING_RATE(1.0, "factor of every tree (the paper's eta)")
     tau: float = parameter(
         1.0,
-        "by how much the better document of a pair is to be ahead; without a submodel it changes "
-        "the scale of the scores alone",
+        "margin by which the better document of a pair should be ahead; without a submodel it only "
+        "changes the scale of the scores",
         real(above=0.0),
     )
     min_leaf: int | float = trees.MIN_LEAF
@@ -74,7 +74,7 @@ class GBRank(BoostedRanker):
     max_depth: int | None = trees.MAX_DEPTH
     min_gain: float = trees.MIN_GAIN
     l2: float = trees.L2(
-        0.0, "added to the weight of a leaf's targets, which are in number about a row's pairs"
+        0.0, "added to the weight of a leaf's targets; a row has about as many as it has pairs"
     )
     checkpoint: str | Path | None = shared.CHECKPOINT
     checkpoint_every: int = trees.CHECKPOINT_EVERY
@@ -85,14 +85,14 @@ class GBRank(BoostedRanker):
     def objective_on(
         self, train: QueryDataset, keys: np.ndarray, first_round: int = 0
     ) -> MarginPairs:
-        """Return the regression on pairs, of some rows in query order."""
+        """Return the regression on pairs of rows in query order."""
         return MarginPairs(label_pairs(train, self.even_queries), self.tau, first_round)
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
         start = self._start()
         return TreeRecipe(
             self.objective_on(data.train, data.keys, start.rounds),
-            # a row has as many targets as it has pairs: its weight, which Newton's splits heed
+            # a row's weight is its number of targets, one per pair; Newton splits use weights
             histogram_trees(self, data, split="newton", min_gain=self.min_gain, l2=self.l2),
             drawn_rows(data, self.query_fraction, self.row_fraction, self.random_state),
             start,

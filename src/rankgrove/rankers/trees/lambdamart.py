@@ -55,12 +55,11 @@ if TYPE_CHECKING:
 
 STEPS = ("newton", "optimal", "optimal-newton")
 OPTIMAL = "optimal"
-# Measures by name whose own lambdas learn less than those of another measure do, and that measure
+# Measures by name -> the measure whose lambdas learn them better than their own
 # (benchmarks/README.md, defaults of the lambdas): ERR hardly looks below the first good document.
 SURROGATES = {"err": "ndcg@10"}
 # Where the papers' algorithm differs from the defaults: the lambdas of the measure itself, all
-# pairs, |dZ| exactly the measure's, lambdas as they are, least-squares trees, leaves that take the
-# plain Newton step.
+# pairs, |dZ| exactly the measure's, no normalisation, least-squares trees, plain Newton steps.
 PAPERS: dict[str, Any] = {
     "surrogate": None,
     "truncation": None,
@@ -83,18 +82,18 @@ def _weight(name: str, owner: str, value: object) -> None:
 class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     """Boosted regression trees on lambda gradients; with a submodel, LambdaSMART.
 
-    Every tree fits the lambdas of all documents (the least-squares tree of the papers, or a Newton
-    one), and every leaf takes the Newton step: sum of lambdas over sum of weights (overview paper,
-    section 7). The model is the same to the bit for any number of threads, and for any order of
-    the queries in the file.
+    Every tree fits the lambdas of all documents (with the papers' least-squares splits, or Newton
+    splits), and every leaf takes the Newton step: sum of lambdas over sum of weights (overview
+    paper, section 7). The model is the same to the bit for any number of threads, and for any order
+    of the queries in the file.
 
     Attributes
     ----------
-    ensemble_ : the trees, up to the best round where there was validation data; a submodel's own
-        are not among them (see ``flat_ensemble``)
+    ensemble_ : the trees, up to the best round where there was validation data, without those of a
+        submodel (see ``flat_ensemble``)
     best_round_ : the round with the best validation value, or None; 0: the submodel alone
-    submodel_, submodel_weight_ : what training started from, loaded, and its weight
-    start_values_ : as history_, the submodel's own values
+    submodel_, submodel_weight_ : the loaded submodel that training started from, and its weight
+    start_values_ : validation data set -> measure -> the submodel's own value
     steps_ : the weight of every tree, learning rate included
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
@@ -114,8 +113,8 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
 
     measure: str | Measure = parameter(
         "ndcg@10",
-        'what to maximise: a measure or its name; ``"pairs"`` counts all pairs alike (RankNet on '
-        "trees)",
+        'measure to maximise, or its name; ``"pairs"`` gives all pairs the same weight (RankNet '
+        "with trees)",
     )
     n_trees: int = trees.N_TREES
     n_leaves: int = trees.N_LEAVES
@@ -128,33 +127,33 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     truncation: int | str | None = parameter(
         "auto",
         "only pairs count whose better-ranked document is among this many top ranks; "
-        '``"auto"``: the measure\'s cutoff plus 50, all pairs where it has none; None: all pairs',
+        '``"auto"``: the measure\'s cutoff plus 50, or all pairs if it has none; None: all pairs',
         optional(word_or(["auto"], integer(low=1))),
     )
     beyond_cutoff: bool = parameter(
         True,
         "whether documents that are both below the measure's cutoff are ordered too, by rank "
-        "weights that continue below it (see ``LambdaObjective``); False: a pair counts by exactly "
-        "the change of the measure, the papers' own",
+        "weights that continue below it (see ``LambdaObjective``); False: the weight of a pair is "
+        "exactly the change of the measure, as in the papers",
         flag,
     )
     sigma: float = trees.SIGMA
     normalise: bool = parameter(
         True,
-        "even out pairs far apart, and queries (see ``LambdaObjective``); False is the papers' own",
+        "normalise pairs far apart, and queries (see ``LambdaObjective``); False: as in the papers",
         flag,
     )
     surrogate: str | Measure | None = parameter(
         "auto",
-        "the measure whose lambdas the trees follow; validation and exact weights are by `measure` "
-        'all the same. ``"auto"``: NDCG@10 for ERR, whose own lambdas learn less, and `measure` '
-        "itself for all others; None: `measure` itself, the papers' own",
+        "the measure whose lambdas the trees follow; validation and exact weights always use "
+        '`measure`. ``"auto"``: NDCG@10 for ERR, whose own lambdas learn less, and `measure` '
+        "itself for all others; None: `measure` itself, as in the papers",
     )
     submodel: Any = trees.SUBMODEL
     submodel_weight: float | str = parameter(
         1.0,
-        'factor of the submodel\'s scores; ``"optimal"``: found exactly, so that the measure of '
-        "weight * submodel + tree is highest for a tree on the submodel's lambdas",
+        'factor of the submodel\'s scores; ``"optimal"``: the weight at which the measure of '
+        "weight * submodel + tree is highest, for a tree on the submodel's lambdas",
         _weight,
     )
     step: str = parameter(
@@ -172,7 +171,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     )
     step_bounds: tuple[float, float] = parameter(
         (0.1, 100.0),
-        "lowest and highest exact weight; of a submodel, once its scores have a spread of 1",
+        "lowest and highest exact weight; a submodel's scores are first scaled to a spread of 1",
         two_numbers("two numbers, the lowest and the highest weight", real(above=0.0)),
     )
     early_stopping: int | None = shared.EARLY_STOPPING
@@ -183,7 +182,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     l2: float = trees.L2(
         3.0,
         "added (times sigma squared) to the sum of weights of a leaf, so that a leaf of little "
-        "weight takes no giant step; 0 is the papers' own",
+        "weight takes no giant step; 0: as in the papers",
     )
     checkpoint: str | Path | None = shared.CHECKPOINT
     checkpoint_every: int = trees.CHECKPOINT_EVERY
@@ -193,15 +192,15 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
 
     @classmethod
     def papers(cls, measure: str | Measure = "ndcg", **parameters: Any) -> Self:
-        """Return a ranker with the papers' own algorithm, where the defaults differ from it.
+        """Return a ranker with the papers' algorithm where the defaults differ from it.
 
         All pairs count, each by exactly the change of the measure; lambdas are not normalised;
         trees are least-squares trees, and leaves take the plain Newton step (no L2).
 
         Parameters
         ----------
-        measure : what to maximise; in the papers NDCG without a cutoff
-        parameters : any others, by name; they come before those of the papers
+        measure : measure to maximise; in the papers NDCG without a cutoff
+        parameters : further parameters by name; they override those of the papers
 
         Examples
         --------
@@ -227,7 +226,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     def _check_fits_pairs(self, owner: str) -> None:
         if parse_measure(self.measure).name != "pairs":
             raise ParameterError(
-                f"{owner} follows RankNet's cost of pairs, and needs measure='pairs'. Got "
+                f"{owner} minimises RankNet's cost of pairs and needs measure='pairs'. Got "
                 f"{str(self.measure)!r}; measures of rankings need labels."
             )
         if self._is_exact and self.step_on == "train":
@@ -254,7 +253,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         target: Measure | None = None,
         in_parts: bool = False,
     ) -> Objective:
-        """Return the lambdas on some rows; `in_parts`: other processes have the other rows."""
+        """Return the lambdas on rows; `in_parts`: other processes hold other rows."""
         if training is not None and training.preferences is not None:
             return PairObjective(training.preferences, train.query_ptr, sigma=self.sigma)
         target = self._followed() if target is None else target
@@ -282,7 +281,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
 
     @property
     def _leaf_l2(self) -> float:
-        return self.l2 * self.sigma**2  # as the weights scale
+        return self.l2 * self.sigma**2  # the weights scale with sigma squared
 
     def _truncation(self, target: Measure) -> int | None:
         if self.truncation == "auto":
@@ -293,7 +292,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
 
     @property
     def _is_exact(self) -> bool:
-        """Whether some weight is found exactly."""
+        """Whether any weight is found exactly."""
         weighs_submodel = self.submodel is not None and self.submodel_weight == OPTIMAL
         return self.step != "newton" or weighs_submodel
 
@@ -311,7 +310,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     def _optimal_step(
         self, train: QueryDataset | None, watch: Watch, mean_response: bool
     ) -> OptimalStep:
-        """Return what finds the weight at which the measure is highest."""
+        """Return the step that finds the weight at which the measure is highest."""
         if self.step_on == "valid":
             watched = next(iter(watch.watched.values()))
             labels, query_ptr = watched.labels, watched.query_ptr
@@ -344,10 +343,10 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         scores: np.ndarray,
         watch: Watch,
     ) -> Recipe:
-        """Find the submodel's weight by a tree grown for the purpose; scale all scores by it.
+        """Find the submodel's weight with a tree grown for this; scale all scores by it.
 
-        Lambdas know the scale of scores, rankings do not: the tree is grown on the lambdas of the
-        submodel's scores brought to a spread of about 1, so that the weight makes up for any scale.
+        Lambdas depend on the scale of scores, rankings do not: the tree is grown on the lambdas of
+        the submodel's scores scaled to a spread of about 1, and the weight corrects for the scale.
         """
         start = recipe.start
         is_wanted = self.submodel_weight == OPTIMAL and self.n_trees > 0

@@ -33,8 +33,8 @@ _TWO_CLASSES = {"logistic": Logistic, "balanced": Balanced}
 def _has_two_classes(ranker: MART) -> bool:
     if ranker.loss not in _TWO_CLASSES:
         raise AttributeError(
-            f"MART(loss={ranker.loss!r}) knows no probabilities: train with loss='logistic' or "
-            "'balanced', or take predict's scores."
+            f"MART(loss={ranker.loss!r}) has no probabilities: train with loss='logistic' or "
+            "'balanced', or use the scores of predict."
         )
     return True
 
@@ -43,14 +43,14 @@ def _has_two_classes(ranker: MART) -> bool:
 class MART(BoostedRanker):
     """Boosted regression trees (Friedman's; overview paper, sections 5 and 6).
 
-    Every row counts by itself: a tree follows the gradients of a loss of label and score, and
-    every leaf takes the Newton step, sum of gradients over sum of second derivatives. The order
-    within a query plays no part in it, only in validation.
+    A tree follows the gradients of a loss of every row's label and score, and every leaf takes the
+    Newton step, sum of gradients over sum of second derivatives. The order within a query only
+    matters for validation.
 
     Attributes
     ----------
     ensemble_ : the trees, up to the best round where there was validation data; its ``base`` is
-        the constant score of least loss, which boosting begins with
+        the constant score of least loss, from which boosting starts
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
@@ -74,8 +74,8 @@ class MART(BoostedRanker):
     loss: str = parameter(
         "squared",
         '``"squared"``: the score is a regression of the label; ``"logistic"``: half the log odds '
-        'that the document is relevant (over sigma); ``"balanced"``: the same with relevant and '
-        "other documents of equal weight in all (equation 15), where one kind is rare",
+        'that the document is relevant (over sigma); ``"balanced"``: the same, but relevant and '
+        "other documents have equal total weight (equation 15), for data where one kind is rare",
         choice(["squared", *_TWO_CLASSES]),
     )
     measure: str | Measure = shared.MEASURE
@@ -99,7 +99,7 @@ class MART(BoostedRanker):
     l2: float = trees.L2(
         0.1,
         "added (times sigma squared) to the sum of second derivatives of a leaf, so that a leaf of "
-        "little weight takes no giant step; 0 is the papers' own",
+        "little weight takes no giant step; 0: as in the papers",
     )
     checkpoint: str | Path | None = shared.CHECKPOINT
     checkpoint_every: int = trees.CHECKPOINT_EVERY
@@ -109,23 +109,23 @@ class MART(BoostedRanker):
 
     @available_if(_has_two_classes)
     def predict_proba(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
-        """Return the probabilities of not being relevant and of being so, of shape (rows, 2).
+        """Return the probabilities of being irrelevant and relevant, of shape (rows, 2).
 
         The second is the paper's P+ = 1 / (1 + exp(-2 sigma F)). With the balanced loss it is the
-        probability where both kinds are equally frequent. With squared loss there are none, and no
-        such method.
+        probability where both kinds are equally frequent. With squared loss the method does not
+        exist.
         """
         from scipy.special import expit
 
         odds = 2.0 * self.sigma * self._scores(*self._checked_input(X, "predict_proba", n_threads))
         return np.column_stack([expit(-odds), expit(odds)])
 
-    def _queries_of_none(self, n_rows: int) -> np.ndarray:
-        return np.arange(n_rows)  # every row is drawn by itself
+    def _default_qid(self, n_rows: int) -> np.ndarray:
+        return np.arange(n_rows)  # every row is a query
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
         objective = self.objective_on(data.train, data.keys)
-        # second derivatives of two classes scale with sigma squared
+        # second derivatives of the two-class losses scale with sigma squared
         l2 = self.l2 if self.loss == "squared" else self.l2 * self.sigma**2
         return TreeRecipe(
             objective,
@@ -135,7 +135,7 @@ class MART(BoostedRanker):
         )
 
     def objective_on(self, train: QueryDataset, keys: np.ndarray) -> SquaredError | Logistic:
-        """Return what the trees follow, on some rows in query order."""
+        """Return the objective of the trees on rows in query order."""
         labels, weight = train.grouped(train.y), row_weights(train)
         if self.loss == "squared":
             return SquaredError(labels, train.query_ptr, weight)

@@ -1,4 +1,4 @@
-"""McRank: boosted trees that learn how likely every label is, and rank by the expected label."""
+"""McRank: boosted trees that learn label probabilities and rank by the expected label."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ class McRank(BoostedRanker):
     """Ranking by classification: the score is the expected label (Li, Burges and Wu's McRank).
 
     The baseline of the LambdaMART paper. Every round grows one tree per class (``"classes"``) or
-    one per threshold between classes (``"ordinal"``), so that K labels make K or K - 1 times as
-    many trees as there are rounds. The paper's setting: n_trees=1000, n_leaves=10,
-    learning_rate=0.05.
+    one per threshold between classes (``"ordinal"``): K or K - 1 trees for K labels. The paper's
+    setting: n_trees=1000, n_leaves=10, learning_rate=0.05.
 
     Attributes
     ----------
@@ -69,8 +68,8 @@ class McRank(BoostedRanker):
 
     form: str = parameter(
         "classes",
-        '``"classes"``: the softmax of K scores; ``"ordinal"``: K - 1 two-class models of a label '
-        "being above a threshold",
+        '``"classes"``: the softmax of K scores; ``"ordinal"``: K - 1 two-class models, each of '
+        "whether a label is above a threshold",
         choice(FORMS),
     )
     measure: str | Measure = shared.MEASURE
@@ -102,8 +101,8 @@ class McRank(BoostedRanker):
         columns = np.atleast_2d(score_ensemble(self.ensemble_, features, rows, threads))
         return FORMS[self.form].probabilities(columns)
 
-    def _queries_of_none(self, n_rows: int) -> np.ndarray:
-        return np.arange(n_rows)  # every row is drawn by itself
+    def _default_qid(self, n_rows: int) -> np.ndarray:
+        return np.arange(n_rows)  # every row is a query
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
         return TreeRecipe(
@@ -114,7 +113,7 @@ class McRank(BoostedRanker):
         )
 
     def objective_on(self, train: QueryDataset, keys: np.ndarray) -> Objective:
-        """Return what the trees follow, on some rows in query order."""
+        """Return the objective of the trees on rows in query order."""
         labels, weight = train.grouped(train.y), row_weights(train)
         classes = find_classes(labels, weight, type(self).__name__)
         return FORMS[self.form](labels, classes, train.query_ptr, weight)
@@ -132,7 +131,7 @@ class McRank(BoostedRanker):
         return FORMS[self.form].expected(columns, self.classes_, threads)
 
     def flat(self) -> Ensemble | None:
-        """Return None: the score is an expected label, with one column of trees too."""
+        """Return None: the score is an expected label, even with one column of trees."""
         return None
 
     def _state(self) -> tuple[Content, Arrays]:
@@ -143,7 +142,7 @@ class McRank(BoostedRanker):
         super()._restore(content, arrays)
         self.classes_ = np.array(content["classes"], np.float64)
         if self.form not in FORMS:
-            raise ModelFileError(f"The form {self.form!r} is not known here.")
+            raise ModelFileError(f"The form {self.form!r} is not known.")
         columns = self.classes_.size - (self.form == "ordinal")
         if self.ensemble_.n_columns != columns:
             raise ModelFileError(

@@ -1,4 +1,4 @@
-"""What rankers whose model is an ensemble of trees share: feature importance, first trees."""
+"""The base class of rankers whose model is an ensemble of trees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TreeModel(Ranker):
     """Base of the rankers whose model is an ensemble of trees."""
 
     ensemble_: Ensemble
-    steps_: list[float]  # how far training went along every tree
+    steps_: list[float]  # the weight of every tree in training
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -35,7 +35,7 @@ class TreeModel(Ranker):
         return np.asarray(shares / total if total > 0 else shares)
 
     def truncated(self, n_trees: int) -> Self:
-        """Return the ranker of the first `n_trees` rounds; with classes, of as many per class."""
+        """Return the ranker of the first `n_trees` rounds (with classes: of as many per class)."""
         self._check_is_fitted()
         shorter = copy.copy(self)
         shorter.ensemble_ = self.ensemble_.truncated(n_trees)
@@ -47,11 +47,11 @@ class TreeModel(Ranker):
         return self.ensemble_
 
     def flat(self) -> Ensemble | None:
-        """Return the trees whose sum is the score, or None where it is something else."""
+        """Return the trees whose sum is the score, or None where the score is no such sum."""
         return self.ensemble_ if self.ensemble_.n_columns == 1 else None
 
     def _sizes(self) -> str:
-        """Return the summary's words on trees, leaves and features."""
+        """Return the summary's text about trees, leaves and features."""
         trees = self.ensemble_
         return (
             f"{trees.size_text()}, {counted(trees.n_leaves, 'leaf', 'leaves')}, "

@@ -1,4 +1,4 @@
-"""RankBoost: thresholds of single features, weighted so that few pairs stay in the wrong order."""
+"""RankBoost: thresholds of single features, weighted to leave few pairs in the wrong order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
 
 
 class PairStumps(_Base):
-    """A boosted ranker of stumps on pairs of documents, as RankBoost and FRank are."""
+    """A boosted ranker of stumps on pairs of documents, such as RankBoost and FRank."""
 
     n_thresholds: int | None
     spacing: str
@@ -40,7 +40,7 @@ class PairStumps(_Base):
         return placed_bins(train.features, rows, self.n_thresholds, self.spacing)
 
     def objective_on(self, train: QueryDataset, keys: np.ndarray) -> ExponentialPairs:
-        """Return RankBoost's weights of pairs, of some rows in query order."""
+        """Return RankBoost's weights of pairs of rows in query order."""
         return ExponentialPairs(label_pairs(train, self.even_queries))
 
 
@@ -48,11 +48,12 @@ class PairStumps(_Base):
 class RankBoost(PairStumps, BoostedRanker):
     """Boosting on pairs of documents (Freund, Iyer, Schapire and Singer 2003).
 
-    Every pair of a better and a worse document weighs exp(score of the worse - score of the
-    better). A round takes the threshold of a feature with the largest r, the weight of the pairs
-    that it orders rightly less that of those it orders wrongly, over that of all; documents above
-    it get 1/2 ln((1 + r) / (1 - r)) (below 0 where r is). The sum of all pairs' weights falls by
-    sqrt(1 - r^2) or more every round, and bounds the number of pairs in the wrong order.
+    Every pair of a better and a worse document has the weight exp(score of the worse - score of the
+    better). Let r be the weight of the pairs that a threshold of a feature orders correctly, minus
+    the weight of those it orders wrongly, over the weight of all pairs. A round takes the threshold
+    with the largest absolute r; documents above it get 1/2 ln((1 + r) / (1 - r)). Every round
+    multiplies the sum of all weights by sqrt(1 - r^2) or less; it bounds the number of pairs in the
+    wrong order.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class RankBoost(PairStumps, BoostedRanker):
     best_round_ : the round with the best validation value, or None
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
-    feature_importances_ : by feature, what its stumps took off the logarithm of the bound
+    feature_importances_ : by feature, the decrease of the bound's logarithm by its stumps
     interrupted_ : whether Ctrl-C ended training
 
     Examples

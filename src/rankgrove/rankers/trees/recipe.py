@@ -1,4 +1,4 @@
-"""What a boosted ranker gives the loop: an objective, a grower of trees, a sampler, a start."""
+"""Inputs of the boosting loop: an objective, a grower of trees, a sampler, a start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rankgrove.rankers.trees.starts import Start
 
 @dataclass(frozen=True)
 class BoostingData:
-    """The training data as boosting sees it: rows in query order, in bins, with their keys."""
+    """The training data as boosting sees it: binned rows in query order, with their keys."""
 
     training: Training
     binned: BinnedMatrix
@@ -35,11 +35,11 @@ class BoostingData:
 
 
 class Recipe(ABC):
-    """What differs from one boosted ranker to another.
+    """The parts of training in which boosted rankers differ.
 
     Attributes
     ----------
-    start : what boosting starts from: a constant, a submodel's scores, adapted trees
+    start : the start of boosting: a constant, a submodel's scores, adapted trees
     n_columns : number of scores per row
     """
 
@@ -57,9 +57,9 @@ class TreeRecipe(Recipe):
 
     Attributes
     ----------
-    objective : what gives gradients: lambdas of a measure, squared error, classes, pairs
-    grower : what grows trees on them: histogram trees, stumps
-    sampler : which queries and rows a round sees
+    objective : computes gradients: lambdas of a measure, squared error, classes, pairs
+    grower : grows trees on the gradients: histogram trees, stumps
+    sampler : draws the queries and rows that a round sees
     """
 
     objective: Objective
@@ -90,7 +90,7 @@ class GrowsTrees(Protocol):
 def histogram_trees(
     ranker: GrowsTrees, data: BoostingData, *, split: str, min_gain: float, l2: float
 ) -> Grower:
-    """Return what grows a ranker's trees."""
+    """Return the grower of a ranker's trees."""
     return Grower(
         data.binned,
         n_leaves=ranker.n_leaves,
@@ -109,7 +109,7 @@ def histogram_trees(
 def drawn_rows(
     data: BoostingData, query_fraction: float = 1.0, row_fraction: float = 1.0, seed: int = 0
 ) -> Sampler:
-    """Return what draws queries and rows of every round."""
+    """Return the sampler of every round's queries and rows."""
     train = data.train
     return Sampler(
         train.query_keys,
@@ -133,7 +133,7 @@ def label_pairs(train: QueryDataset, even_queries: bool) -> LabelPairs:
 
 
 def rows_of_leaf(min_leaf: int | float, n_rows: int) -> int:
-    """Return the least number of rows of a leaf, given as a count or a share."""
+    """Return the minimum number of rows of a leaf, given as a count or a share."""
     if isinstance(min_leaf, float):
         return max(1, round(min_leaf * n_rows))
     return int(min_leaf)

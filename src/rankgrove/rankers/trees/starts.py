@@ -1,4 +1,4 @@
-"""What boosting starts from: a constant, a submodel's scores, or adapted trees.
+"""Starts of boosting: a constant, a submodel's scores, or adapted trees.
 
 LambdaSMART starts from a submodel (LambdaMART paper, section 3, Algorithm 1, step 2): a trained
 ranker, any object with ``predict``, or scores that come with the data. The trees are added to its
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 BASE_SCORE = "base_score"  # the submodel that is a column of the data
 _NO_BASE_SCORE = (
-    "the ranker goes on from scores that come with the data, and this data has none: give them by "
-    "QueryDataset(..., base_score=...) or data.with_base_score(scores), with plain features by "
-    "base_score=..., on the command line by --base-score."
+    "the ranker starts from scores that come with the data, and this data has none: give them with "
+    "QueryDataset(..., base_score=...) or data.with_base_score(scores), for plain features with "
+    "base_score=..., on the command line with --base-score."
 )
 
 
 class Start(Protocol):
     """Where boosting starts.
 
-    ``constant`` is part of the new trees' ensemble; ``rounds`` is the number of rounds of boosting
-    that the start has had, from which random draws continue; with ``is_model`` the start ranks by
-    itself, so that no tree at all may be the best number of trees.
+    ``constant`` is part of the new trees' ensemble; ``rounds`` is the number of boosting rounds in
+    the start, from which random draws continue; with ``is_model`` the start is a model that can
+    rank, so 0 may be the best number of new trees.
     """
 
     @property
@@ -98,7 +98,7 @@ class SubmodelStart:
 
 @dataclass(frozen=True)
 class TreesStart:
-    """The scores of trees that come before the new ones, as of an adapted model."""
+    """The scores of earlier trees, such as those of an adapted model."""
 
     trees: Ensemble
     train: QueryDataset
@@ -125,14 +125,14 @@ class TreesStart:
 
 
 def resolve(submodel: Any, owner: str) -> Any:
-    """Return what a `submodel` stands for: None, ``"base_score"``, or an object with predict."""
+    """Return the submodel, read if it is a file: None, "base_score", or an object with predict."""
     if submodel is None or (isinstance(submodel, str) and submodel == BASE_SCORE):
         return None if submodel is None else BASE_SCORE
     rule = f"a trained ranker, a model file, an object with predict, or {BASE_SCORE!r}"
     if isinstance(submodel, str | Path):
         if not Path(submodel).exists():
             refuse("submodel", owner, rule + ", and there is no such file", str(submodel))
-        from rankgrove.rankers.load import load  # it knows all rankers, this one too
+        from rankgrove.rankers.load import load  # imports all rankers, also this one
 
         return load(submodel)
     if type(submodel).__name__ == "FrozenEstimator":  # scikit-learn's, for grids of parameters
@@ -141,18 +141,18 @@ def resolve(submodel: Any, owner: str) -> Any:
         if not hasattr(submodel, "n_features_in_"):
             raise ParameterError(
                 f"The 'submodel' parameter of {owner} must be trained, and this "
-                f"{type(submodel).__name__} is not. (scikit-learn's searches untrain a ranker in a "
-                "grid of parameters: wrap it in sklearn.frozen.FrozenEstimator there, or give its "
-                "model file.)"
+                f"{type(submodel).__name__} is not. (scikit-learn's searches clone a ranker in a "
+                "grid of parameters, untrained: wrap it in sklearn.frozen.FrozenEstimator there, "
+                "or give its model file.)"
             )
-        return copy.copy(submodel)  # training the caller's again leaves this one as it is
+        return copy.copy(submodel)  # training the caller's ranker again does not change this copy
     if callable(getattr(submodel, "predict", None)) and not isinstance(submodel, type):
         return submodel
     return refuse("submodel", owner, rule, submodel)
 
 
 def needs_base_score(submodel: object) -> bool:
-    """Return whether a submodel, or the one that it starts from itself, is the data's scores."""
+    """Return whether a submodel, or that submodel's own submodel, is the data's base scores."""
     if submodel is None or isinstance(submodel, str):
         return submodel is not None
     return needs_base_score(getattr(submodel, "submodel_", None))
@@ -162,8 +162,8 @@ def check_takes_base_score(submodel: object, owner: str) -> None:
     """Refuse base scores that would not be used."""
     if not needs_base_score(submodel):
         raise ParameterError(
-            f"{owner} was given base scores, and the ranker does not go on from any: set submodel="
-            f"{BASE_SCORE!r}, or leave them out."
+            f"{owner} got base scores, but this ranker does not start from base scores: set "
+            f"submodel={BASE_SCORE!r}, or leave them out."
         )
 
 
@@ -180,8 +180,8 @@ def submodel_scores(
 ) -> np.ndarray:
     """Return a submodel's scores, one per row in the caller's order.
 
-    A ranker of ours is given `X` as it is, and so checks the features' names; any other model the
-    float32 feature matrix.
+    A ranker gets `X` unchanged and checks the features' names; any other model gets the float32
+    feature matrix.
     """
     if isinstance(submodel, str):
         raw = X.base_score if isinstance(X, QueryDataset) else base_score
@@ -215,7 +215,7 @@ def spread_of(scores: np.ndarray, query_ptr: np.ndarray) -> float:
 
 
 def describe(submodel: object) -> str:
-    """Return a few words about a submodel."""
+    """Return a short description of a submodel."""
     if isinstance(submodel, str):
         return "scores given with the data"
     if isinstance(submodel, Ranker) and submodel.own_trees() is not None:

@@ -1,4 +1,4 @@
-"""Trada: the trees of a trained ranker adapted to another domain's few judgements."""
+"""Trada: the trees of a trained ranker, adapted to few judgements of another domain."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def _betas(name: str, owner: str, value: object) -> None:
 
 
 class AdaptedBase(NamedTuple):
-    """A base model whose trees were adapted, and how.
+    """A base model, its adapted trees, and the details of the adaptation.
 
-    ``cross_validated`` has the mean of the measure by beta, ``rates`` the learning rate of every
-    tree, ``scores`` those of the training rows in query order.
+    ``cross_validated`` is the mean of the measure by beta, ``rates`` the learning rate of every
+    tree, ``scores`` are those of the training rows in query order.
     """
 
     base: Ranker
@@ -88,7 +88,7 @@ class AdaptedBase(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaptedRecipe(TreeRecipe):
-    """The recipe of extra trees on adapted ones."""
+    """The recipe for extra trees after the adapted ones."""
 
     objective: Objective
     grower: TreeGrower | None  # type: ignore[assignment]  # None: no extra trees
@@ -104,9 +104,9 @@ class Trada(BoostedRanker):
     The trees of a base model, trained on much data of a source domain, are tuned to a target
     domain's few judgements. At every node the source's n0 rows and the target's n1 vote with
     p0 = n0 / (n0 + beta n1): on the response, and with ``tune="splits"`` on the threshold too.
-    Trees are adapted in order, each to what the adapted ones before it left over; then
-    `extra_trees` more are boosted on the target's data. The model is the same to the bit for any
-    number of threads.
+    Trees are adapted in order, each to the residuals of the adapted trees before it; then
+    `extra_trees` more trees are boosted on the target's data. The model is the same to the bit for
+    any number of threads.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class Trada(BoostedRanker):
     base_ : the base model
     beta_ : the beta that was used
     cv_ : beta -> mean of the measure in cross-validation; empty without it
-    report_ : what adaptation changed, an ``AdaptationReport``
+    report_ : the changes made by adaptation, an ``AdaptationReport``
     best_round_ : number of extra trees with the best validation value, or None
-    start_values_ : as history_, the values without extra trees
+    start_values_ : validation data set -> measure -> its value without extra trees
     history_ : validation data set -> measure -> its value after every extra tree
     steps_, n_features_in_, feature_names_, feature_importances_, interrupted_ : as in
         ``LambdaMART``
@@ -149,8 +149,8 @@ class Trada(BoostedRanker):
     base: Any = parameter(None, "a trained ranker of boosted trees, or the path of its model file")
     beta: float | str = parameter(
         10.0,
-        "how much more a row of the target counts than one of the source; 0 leaves the base model "
-        'as it is, infinity forgets the source wherever the target has a row; ``"cv"``: the best '
+        "weight of a row of the target relative to a row of the source; 0 leaves the base model "
+        'unchanged, infinity ignores the source wherever the target has a row; ``"cv"``: the best '
         "of `betas` by cross-validation over queries",
         _beta,
     )
@@ -161,8 +161,8 @@ class Trada(BoostedRanker):
     )
     level: str = parameter(
         "layer",
-        '``"layer"``: every node\'s step beyond its parent is mixed (equation 4); ``"leaf"``: the '
-        "leaves' responses are (equation 2)",
+        '``"layer"``: mix the step of every node beyond its parent (equation 4); ``"leaf"``: mix '
+        "the responses of the leaves (equation 2)",
         choice(["layer", "leaf"]),
     )
     trim: bool = parameter(False, "cut off the branches that no row of the target reaches", flag)
@@ -173,12 +173,12 @@ class Trada(BoostedRanker):
     )
     objective: str = parameter(
         "auto",
-        'what responses are of: ``"auto"``: the base model\'s own objective; ``"squared"``: the '
-        'squared error of labels (the paper\'s); ``"lambdas"``: of `measure`',
+        'objective of responses: ``"auto"``: the base model\'s own; ``"squared"``: the squared '
+        'error of labels (as in the paper); ``"lambdas"``: the lambdas of `measure`',
         choice(OBJECTIVES),
     )
     measure: str | Measure = shared.MEASURE(
-        "ndcg@10", "what decides on validation data and on beta, and what lambdas are of"
+        "ndcg@10", "measure that decides on validation data and on beta, also for lambdas"
     )
     betas: tuple[float, ...] = parameter(
         (1.0, 2.0, 5.0, 10.0, 20.0, 50.0), 'values of beta that ``"cv"`` compares', _betas
@@ -186,14 +186,14 @@ class Trada(BoostedRanker):
     folds: int = parameter(5, "number of folds of that cross-validation", integer(low=2))
     base_rate: float | None = parameter(
         None,
-        "learning rate of the base model's trees, where it does not show",
+        "learning rate of the base model's trees, where it cannot be derived from the model",
         optional(real(above=0.0)),
     )
     n_leaves: int = trees.N_LEAVES(12, "maximum number of leaves of an extra tree")
     learning_rate: float = trees.LEARNING_RATE(0.05, "factor of every step of the extra trees")
     min_leaf: int | float = trees.MIN_LEAF(
         20,
-        "least number of rows of a new leaf, and on both sides of the target's own split; below "
+        "minimum number of rows of a new leaf, and on both sides of the target's own split; below "
         "1, a share of the rows",
     )
     query_fraction: float = trees.QUERY_FRACTION
@@ -208,7 +208,7 @@ class Trada(BoostedRanker):
     min_gain: float = trees.MIN_GAIN
     l2: float = trees.L2(
         0.1,
-        "added to the sum of second derivatives of a node of the target; 0 is the paper's own",
+        "added to the sum of second derivatives of a node of the target; 0: as in the paper",
     )
     random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_THREADS
@@ -226,16 +226,16 @@ class Trada(BoostedRanker):
     def objective_on(
         self, train: QueryDataset, keys: np.ndarray, base: Ranker | None = None
     ) -> Objective:
-        """Return what responses are of, on some rows; of an adapted model, its base's."""
+        """Return the objective of responses on rows; by default that of the base model."""
         base = self.base_ if base is None else base
         return objective_for(base, self.objective, self.measure, train, keys, self.n_threads)
 
     def bins(self, train: QueryDataset) -> BinnedMatrix:
-        """Return the bins of a data set's rows; none where nothing needs them."""
+        """Return the bins of a data set's rows, or no bins where they are not needed."""
         if self.extra_trees > 0 or self.tune == "splits":
             return super().bins(train)
-        nothing = Binner(train.n_features, np.empty(0, np.int32), ())
-        return BinnedMatrix(nothing, np.empty((train.n_rows, 0), np.uint8))
+        no_bins = Binner(train.n_features, np.empty(0, np.int32), ())
+        return BinnedMatrix(no_bins, np.empty((train.n_rows, 0), np.uint8))
 
     def _recipe(self, data: BoostingData) -> AdaptedRecipe:
         train, base = data.train, fitted_base(self.base, type(self).__name__)
@@ -302,7 +302,7 @@ class Trada(BoostedRanker):
         if any(math.isnan(mean) for mean in means.values()):
             raise DataError(
                 f"{type(self).__name__}: {measure} leaves out every query of the data (nothing "
-                "relevant, or all labels equal): beta cannot be chosen by it."
+                "relevant, or all labels equal): it cannot be used to choose beta."
             )
         return means
 
@@ -331,7 +331,7 @@ class Trada(BoostedRanker):
         }
 
     def members(self) -> list[Any]:
-        """Return nothing: the base model is kept for reference, not to score."""
+        """Return an empty list: the base model is kept for reference, not for scoring."""
         return []
 
     def adapted_from(self) -> Ranker:
@@ -345,7 +345,7 @@ class Trada(BoostedRanker):
         return self.n_adapted_
 
     def truncated(self, n_trees: int) -> Self:
-        """Return the ranker of the first `n_trees` trees, adapted ones and then extra ones."""
+        """Return the ranker of the first `n_trees` trees: adapted trees first, then extra trees."""
         shorter = super().truncated(n_trees)
         shorter.n_adapted_ = min(self.n_adapted_, n_trees)
         return shorter
@@ -364,7 +364,7 @@ class Trada(BoostedRanker):
         return lines
 
     def _feature_lines(self, n_features: int) -> list[str]:
-        # gains are the base model's own: what adaptation changed says more
+        # gains are those of the base model: the changes by adaptation tell more
         table = self.report_.table("feature", n_features) if n_features > 0 else ""
         return ["what changed most, by feature:", table] if table else []
 
@@ -405,5 +405,5 @@ def _check_beta(name: str, owner: str, value: object, rule: str) -> None:
         return
     try:
         check_real(name, owner, value, low=0.0)
-    except ParameterError:  # its rule would be a finite number
+    except ParameterError:  # its message would ask for a finite number
         refuse(name, owner, rule, value)
