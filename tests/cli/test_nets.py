@@ -48,7 +48,7 @@ def test_the_summary_and_mistakes(folder):
         "train", "train.txt", "--ranker", "ranknet", "-m", "map", "--out", "x.rg",
         cwd=folder, status=2,
     )  # fmt: skip
-    assert "--measure map: ranknet has a loss of its own" in err
+    assert "--measure map: ranknet has its own loss" in err
     _, err = run(
         "train", "train.txt", "--ranker", "ranknet", "--set", "hidden=many", "--out", "x.rg",
         cwd=folder, status=2,

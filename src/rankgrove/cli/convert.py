@@ -26,7 +26,7 @@ class To(StrEnum):
 
 
 class Missing(StrEnum):
-    """Whether to convert for a program that takes missing values for 0."""
+    """Whether to convert for a program that treats missing values as 0."""
 
     refuse = "refuse"
     zero = "zero"
@@ -85,7 +85,7 @@ def convert(
     missing: Annotated[
         Missing,
         typer.Option(
-            help="ranklib, solr and elasticsearch take a missing value for 0. If the model learned "
+            help="ranklib, solr and elasticsearch treat a missing value as 0. If the model learned "
             "something else for missing values: refuse to convert, or accept it (zero)."
         ),
     ] = Missing.refuse,
