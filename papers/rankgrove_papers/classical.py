@@ -1,7 +1,8 @@
 """The rankers that the papers compare with, and all others of the toolkit, on LETOR's collections.
 
-Folds as published; the number of rounds (or C) by MAP on the validation part; LETOR's measures. The
-systems are the rankers of ``rg.survey``, with the same settings. A name with a comma is a variant.
+The folds are as published, the measures are LETOR's, and MAP on the validation part chooses the
+number of rounds (or C). The systems are the rankers of ``rg.survey``, with the same settings. A
+name with a comma is a variant.
 """
 
 from __future__ import annotations
