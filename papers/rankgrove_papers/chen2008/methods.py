@@ -97,7 +97,7 @@ def figures_11_and_12(study: Study) -> Findings:
     shared = {size: compared(study, size, SHARED) for size in seen}
     betas = {
         f"{CV}, beta": _betas(study, sizes(study), None),
-        f"{CV}, beta, without what the source lacks": _betas(study, seen, SHARED),
+        f"{CV}, beta, shared features": _betas(study, seen, SHARED),
     }
     text = [
         f"{MEAN} by number of target queries; ADP, SMALL, ADD and COMB have 30 more trees than the "

@@ -84,7 +84,7 @@ Beta = Annotated[
 Tuned = Annotated[
     Tune | None,
     typer.Option(
-        help="trada: tune responses only, or splits: thresholds too.", show_default="responses"
+        help="trada: tune responses only, or splits (thresholds too).", show_default="responses"
     ),
 ]
 MixedAt = Annotated[
@@ -124,7 +124,7 @@ Report = Annotated[
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="trada: picture of the changes to write (needs matplotlib)."),
+    typer.Option(help="trada: picture to write, showing the changes (needs matplotlib)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no summary.")]
 

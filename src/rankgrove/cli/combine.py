@@ -93,7 +93,7 @@ PointsUsed = Annotated[
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="exact: picture to write, of the measure over alpha (needs matplotlib)."),
+    typer.Option(help="exact: picture to write, with the measure over alpha (needs matplotlib)."),
 ]
 Curve = Annotated[
     Path | None, typer.Option(help="exact: CSV file to write, with the measure over alpha.")

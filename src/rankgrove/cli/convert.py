@@ -63,8 +63,8 @@ def convert(
     features: Annotated[
         Path | None,
         typer.Option(
-            help="File with the names of all features, one per line; for a JSON dump of XGBoost in "
-            "the order of its training data's columns.",
+            help="File with the names of all features, one per line; for a JSON dump of XGBoost, "
+            "in the order of its training data's columns.",
             show_default="the model's own, or f1, f2, ...",
         ),
     ] = None,

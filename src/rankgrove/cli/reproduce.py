@@ -38,7 +38,7 @@ def reproduce(
         ),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="small (at most minutes) or full (the paper's sizes).")
+        str, typer.Option(help="small (a few minutes at most) or full (the paper's sizes).")
     ] = "small",
     out: Annotated[
         Path | None,

@@ -43,7 +43,7 @@ def serve(
         Absent | None,
         typer.Option(
             help="Value of features that a document does not name.",
-            show_default="as in the model's training data; missing if its file does not say",
+            show_default="as in the model's training data; missing if its file has no record",
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only warnings and errors.")] = False,

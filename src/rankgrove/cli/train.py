@@ -26,9 +26,9 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
-        help="Validation data; the model keeps the best round there, or the best C. Repeat it "
-        "for several sets, named by their files: the first decides. A set of several LETOR "
-        "files is written A,B,C.",
+        help="Validation data; the model keeps the best round there, or the best C. Repeat for "
+        "several sets, which are named after their files; the first decides. A set of several "
+        "LETOR files is written A,B,C.",
         metavar="FILE",
     ),
 ]
@@ -69,7 +69,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A parameter; repeat for several. A value is a number, a text, a list as in "
+        help="A parameter; repeat for several. A value is a number, a string, a list as in "
         "C=[0.1,1], or none, true or false.",
         metavar="NAME=VALUE",
     ),

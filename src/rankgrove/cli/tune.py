@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChooseBy(StrEnum):
-    """What the best combination is chosen by."""
+    """The data by which the best combination is chosen."""
 
     valid = "valid"
     out_of_bag = "out-of-bag"
@@ -46,7 +46,7 @@ Data = Annotated[
     typer.Argument(help="Training data; with --letor-folds, the parts of the collection."),
 ]
 Valid = Annotated[
-    Path | None, typer.Option(help="Validation data, which decides.", show_default=False)
+    Path | None, typer.Option(help="Validation data, which chooses the best.", show_default=False)
 ]
 Test = Annotated[Path | None, typer.Option(help="Test data, measured as well.")]
 LetorFolds = Annotated[
@@ -127,7 +127,10 @@ Best = Annotated[
 Show = Annotated[int, typer.Option(min=1, help="Number of best combinations to print.")]
 Cluster = Annotated[
     str | None,
-    typer.Option(help="local, or the address of a Dask scheduler.", metavar="tcp://HOST:PORT"),
+    typer.Option(
+        help="Run fits in parallel: local, or the address of a Dask scheduler.",
+        metavar="tcp://HOST:PORT",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all random draws.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress bar.")]
