@@ -129,13 +129,13 @@ def _variants(systems: dict[str, list[Values]]) -> str:
         if name == variant or name not in systems:
             continue
         defaults, other = pooled(systems[name]), pooled(systems[variant])
-        row = [f"{name} less {variant}"]
+        row = [f"{name} minus {variant}"]
         for m in shown:
             change = exact_mean(np.array(defaults[m])) - exact_mean(np.array(other[m]))
             row += [f"{change:+.4f}", p_value(defaults[m], other[m])]
         rows.append(row)
     header = ["", *(text for m in shown for text in (m.upper(), "p"))]
-    title = "Defaults less variants, mean over test queries, p of the paired t-test:"
+    title = "Defaults minus variants, mean over test queries, p of the paired t-test:"
     return f"{title}\n\n{markdown(header, rows)}"
 
 

@@ -147,7 +147,7 @@ def _against_ranknet(values: Mapping[str, Mapping[str, list[float]]]) -> str:
             cells += [f"{100 * difference:+.2f}", p_value(first, second)]
         rows.append([ours, theirs, *cells])
     return "Differences in percent, p of the paired t-test:\n\n" + markdown(
-        ["", "less", "ndcg@10", "p", "pairs", "p "], rows
+        ["", "minus", "ndcg@10", "p", "pairs", "p "], rows
     )
 
 

@@ -253,7 +253,7 @@ def _over_samples(systems: dict[str, list[dict[str, float]]]) -> str:
             difference = exact_mean(np.array(ours)) - exact_mean(np.array(other))
             row.append(f"{difference:+.4f} ({p_value(ours, other)})")
         rows.append(row)
-    title = f"{BAG_OVER} less each, and p of the paired t-test over samples:"
+    title = f"{BAG_OVER} minus each, and p of the paired t-test over samples:"
     return f"{title}\n\n{markdown(['', *TITLES], rows)}"
 
 

@@ -286,7 +286,7 @@ def _differences(values: Values, backgrounds: Sequence[Background]) -> str:
                 ahead = exact_mean(np.array(ours) - np.array(theirs))
                 cells += [f"{100 * ahead:+.2f}", p_value(ours, theirs)]
             rows.append([background.smart, other, *cells])
-    header = ["", "less"]
+    header = ["", "minus"]
     for measure in MEASURES:
         header += [measure, "p"]
     return "Differences in percent, p of the paired t-test:\n\n" + markdown(header, rows)

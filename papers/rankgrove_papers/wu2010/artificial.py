@@ -79,7 +79,7 @@ def table_1(study: Study) -> Findings:
             f"Labels {labels}, test NDCG in percent (half width of the 95 % interval), after the "
             "best round of the validation data:",
             systems_table(values, {TABLE_1: paper_cells(PAPER_TABLE_1)}),
-            "LambdaMART less McRank (p: paired t-test over the test queries of one model each):",
+            "LambdaMART minus McRank (p: paired t-test over the test queries of one model each):",
             gaps_table(values, PAPER_TABLE_1),
             best_rounds(
                 {s: {n: [r] for n, r in systems.items()} for s, systems in of_setting.items()}
@@ -199,7 +199,7 @@ def _by_labels(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     return markdown(LEVEL_HEADER, rows)
 
 
-LEVEL_HEADER = ("labels", *NAMES, "LambdaMART less McRank", "distance")
+LEVEL_HEADER = ("labels", *NAMES, "LambdaMART minus McRank", "distance")
 
 
 def level_row(labels: str, means: Mapping[str, Sequence[float]]) -> list[str]:
@@ -354,7 +354,7 @@ def against_baseline(
         rows.append([*row, f"{best[0] - best[1]:+.2f}"])
     return (
         "Trees of the paper's baseline divided by those of the exact step, for the same levels; "
-        "last, the exact step's best NDCG@10 less the baseline's:\n\n"
+        "last, the exact step's best NDCG@10 minus the baseline's:\n\n"
         + markdown(
             ["exact step", "baseline", *(f"{round(100 * x, 1):g}" for x in wanted), "best"], rows
         )

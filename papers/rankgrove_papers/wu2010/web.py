@@ -160,7 +160,7 @@ def table_1(study: Study) -> Findings:
         "paper's figures are for Web-1: compare the order and the gaps, not the level.",
         systems_table(values, {TABLE_1: paper_cells(PAPER_WEB)}),
         _bm25_words(study, feature),
-        "LambdaMART less McRank (p: paired t-test over the test queries of one model per fold):",
+        "LambdaMART minus McRank (p: paired t-test over the test queries of one model per fold):",
         gaps_table({setting: values[setting] for setting in SYSTEMS}, PAPER_WEB),
         best_rounds(only_trees),
         *(trees_needed(curves[setting], setting) for setting in SYSTEMS if setting != TABLE_1),

@@ -131,7 +131,7 @@ def additive(
 
 def small_only(base: Any, target: QueryDataset, *, valid: Any = None, **settings: Any) -> Ranker:
     """Train a ranker like the base model, with 30 more trees, on the target's data alone."""
-    return _alike(base, settings).fit(target, valid=valid)
+    return _ranker_like(base, settings).fit(target, valid=valid)
 
 
 def combined(
@@ -145,7 +145,7 @@ def combined(
 ) -> Ranker:
     """Train a ranker like the base model, with 30 more trees, on both domains' data together."""
     together = combined_data(source, target, weight)
-    return _alike(base, settings).fit(together, valid=valid)
+    return _ranker_like(base, settings).fit(together, valid=valid)
 
 
 def lambdasmart(
@@ -269,24 +269,24 @@ def statistics_from_data(
     return known
 
 
-def _alike(base: Any, settings: dict[str, Any]) -> Ranker:
+def _ranker_like(base: Any, settings: dict[str, Any]) -> Ranker:
     """Return an untrained ranker with the base model's parameters, except `settings`."""
     model = fitted_base(base, "adapt_with")
     before = model.adapted_from()
     if before is not None:
-        return _alike(before, settings)
+        return _ranker_like(before, settings)
     if not type(model).trainable:
         raise ParameterError(
             f"A {type(model).__name__} cannot be trained: train a ranker of your choice on the "
             "data instead."
         )
-    alike = clone(model)
+    ranker = clone(model)
     wanted = {"n_trees": model.n_trees + EXTRA_TREES, "early_stopping": None, **settings}
-    known = alike.get_params(deep=False)
+    known = ranker.get_params(deep=False)
     for name, value in {"submodel": None, "submodel_weight": 1.0}.items():
         if name in known:
             wanted.setdefault(name, value)
-    return alike.set_params(**{"checkpoint": None, **wanted})
+    return ranker.set_params(**{"checkpoint": None, **wanted})
 
 
 def _widened(features: Any, n_features: int) -> Any:

@@ -177,10 +177,10 @@ def wins_and_losses(
         axes.fill_between(x, part, step="post", color=page_colours()[name], linewidth=0)
     axes.axhline(0.0, color="0.4", linewidth=0.8)
     axes.axhline(gains.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
-    won, lost, alike = gains.counts
+    won, lost, tied = gains.counts
     axes.set_title(
         f"{gains.system} against {gains.against}: {counted(won, 'query', 'queries')} won, "
-        f"{lost:,} lost, {alike:,} alike",
+        f"{lost:,} lost, {tied:,} tied",
         fontsize="medium",
     )
     axes.set_xlim(0, gains.values.size)
