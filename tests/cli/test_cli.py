@@ -155,7 +155,7 @@ def test_demo(tmp_path):
     assert sorted(rg.load(path).kind for path in (tmp_path / "demo").glob("*.rg")) == [
         *("combination", "lambdamart", "prepared", "prepared", "svm-map"),
     ]
-    assert "first-half and second-half know 25 of the 50 features each." in out
+    assert "first-half and second-half use 25 of the 50 features each." in out
     activate, *lines = out.split("Try next:")[1].strip().splitlines()
     assert activate.split()[0] == "."
     assert (tmp_path / activate.split()[1]).resolve() == Path(sys.prefix, "bin/activate").resolve()

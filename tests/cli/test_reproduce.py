@@ -65,7 +65,7 @@ def test_an_interrupted_run_says_what_is_kept(mine, tmp_path, monkeypatch):
     assert "nothing was kept; with --out FOLDER" in said
     _, said = run(*command, "--out", tmp_path / "out", status=130)
     assert "the results finished so far are in" in said
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
 
 
 def test_the_list_says_what_takes_data():

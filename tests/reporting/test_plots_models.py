@@ -127,7 +127,7 @@ def test_wins_and_losses(made):
     assert "net against trees" in rg.plot.wins_and_losses(compared).axes[0].get_title("left")
     with pytest.raises(rg.ParameterError, match="did you mean 'weights'"):
         rg.plot.wins_and_losses(compared, "weight")
-    with pytest.raises(rg.ParameterError, match=r"what rg\.compare returned"):
+    with pytest.raises(rg.ParameterError, match=r"the result of rg\.compare"):
         rg.plot.wins_and_losses(models)
 
 
