@@ -66,8 +66,8 @@ def test_beginning_with_another_net(folder):
     made = rg.load(folder / "then.rg")
     np.testing.assert_array_equal(made.network_.flat, expected.network_.flat)
     for more, message in [
-        (["--ranker", "lambdamart"], "and lambdamart cannot"),
-        (["--ranker", "lambdarank", "--models", "2"], "and a bag cannot"),
+        (["--ranker", "lambdamart"], "which lambdamart cannot"),
+        (["--ranker", "lambdarank", "--models", "2"], "which a bag cannot"),
     ]:
         _, err = run(
             "train", "train.txt", "--out", "x.rg", "--start", "first.rg", *more,
