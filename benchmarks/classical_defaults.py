@@ -6,8 +6,8 @@ Test parts are not used. In every fold of MQ2008 and OHSUMED, the four parts for
 validation form four inner folds: two parts train, the third chooses the number of rounds by MAP,
 the fourth evaluates (convention `letor`). That is 20 runs per candidate and collection.
 
-The rule: of the candidates for a ranker the one with the largest MAP is taken, averaged over the
-runs, then over targets and collections with equal weights.
+The rule: the candidate with the largest MAP is chosen for a ranker. MAP is averaged over the runs,
+then over targets and collections with equal weights.
 """
 
 from __future__ import annotations

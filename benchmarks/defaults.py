@@ -6,23 +6,23 @@
     python -m benchmarks.defaults --out FOLDER [--data FOLDER] --draws 3 --surrogates [--fresh]
 
 Data sets: web-like data of two shapes, artificial data, and (where `--data` has them) MQ2008 and
-OHSUMED. A draw is new training and test data of a generator, or a new division of a collection's
+OHSUMED. A draw is new training and test data of a generator, or a new split of a collection's
 queries into five folds. Every candidate is trained for NDCG@5, NDCG@10, MAP and ERR and measured
-on held-out queries by what it was trained for (convention `papers`); one LightGBM model (its own
+on held-out queries by the same measure (convention `papers`); one LightGBM model (its own
 defaults of `lambdarank`, the same trees) is measured by all four. After the first draw the better
-half of the candidates goes on, the old default always among them.
+half of the candidates continues, always with the old default.
 
-The rule, written before any figure was seen. Of the candidates for a measure with a cutoff
-(NDCG@5, NDCG@10) that one is taken whose difference to the old default, averaged over draws, then
-over measures and data sets with equal weights, is largest; a smaller truncation is taken where it
-costs less than .0002 of that mean. The choice of normalisation and L2 is by the same mean over
-all four measures. What was chosen is then measured on draws that had no part in the choice
-(`--confirm`), against the old default and LightGBM, by paired t-tests over queries.
+The rule was written before any result was seen. For measures with a cutoff (NDCG@5, NDCG@10), the
+candidate with the largest difference to the old default is chosen, averaged over draws, then over
+measures and data sets with equal weights; a smaller truncation is chosen if it costs less than
+.0002 of that mean. Normalisation and L2 are chosen by the same mean over all four measures. The
+chosen candidates are then measured on new draws (`--confirm`), against the old default and
+LightGBM, by paired t-tests over queries.
 
-A second question, asked after these figures (models trained for ERR were behind LightGBM):
-which measure's lambdas give the highest ERR (`--surrogates`)? The rule, fixed before its own
-figures: the largest ERR relative to ERR's own lambdas, averaged over three draws, then over data
-sets with equal weights; measured on three fresh draws (`--fresh`).
+A second question came up after these results (models trained for ERR were behind LightGBM): which
+measure's lambdas give the highest ERR (`--surrogates`)? The rule, fixed before its results: the
+largest ERR relative to ERR's own lambdas, averaged over three draws, then over data sets with
+equal weights; measured on three fresh draws (`--fresh`).
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ WHOLE = {
     "l2 0": {"l2": 0.0},
     "l2 1": {"l2": 1.0},
 }
-# What the first three draws left open: whether l2 and more pairs help together. Added after
-# their figures had been seen, before any of these and of the fresh draws.
+# The first three draws left open whether l2 and more pairs help together. These candidates were
+# added after the results of those draws, and before all others.
 CUT_2 = {
     "cutoff + 5": {"truncation": 5},
     "cutoff + 20, l2 1": {"truncation": 20, "l2": 1.0},
@@ -249,8 +249,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--second", action="store_true", help="the second set of candidates")
     parser.add_argument("--confirm", nargs=2, metavar="NAME", help="the candidates to confirm")
-    parser.add_argument("--surrogates", action="store_true", help="whose lambdas serve ERR best")
-    parser.add_argument("--fresh", action="store_true", help="draws that had no part in a choice")
+    parser.add_argument(
+        "--surrogates", action="store_true", help="which measure's lambdas are best for ERR"
+    )
+    parser.add_argument("--fresh", action="store_true", help="use draws that chose nothing")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     store = ResultStore(options.out / "defaults.jsonl", {"study": "defaults", "version": 1})

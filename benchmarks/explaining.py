@@ -30,13 +30,13 @@ def main() -> None:
     x = np.array(data.X, np.float64)
     peer = lightgbm.train(settings, lightgbm.Dataset(x, data.y), args.trees)
     n = int(np.searchsorted(data.query_ptr, args.documents))
-    some = data.select(np.arange(n))
-    rows = x[: some.n_rows]
-    print(f"{some.n_rows} documents, {args.trees} trees, {args.features} features")
-    rg.explain(model, some)
+    documents = data.select(np.arange(n))
+    rows = x[: documents.n_rows]
+    print(f"{documents.n_rows} documents, {args.trees} trees, {args.features} features")
+    rg.explain(model, documents)
     best = best_times(
         {
-            "rg.explain": lambda: rg.explain(model, some, n_threads=2),
+            "rg.explain": lambda: rg.explain(model, documents, n_threads=2),
             "LightGBM pred_contrib": lambda: peer.predict(rows, pred_contrib=True),
         },
         args.rounds,

@@ -171,7 +171,7 @@ def stages() -> Iterator[Counter[str]]:
 
 
 def profile(ours: Ours, n_trees: int) -> None:
-    """Print the best and the median time of every stage over some trees."""
+    """Print the best and the median time of every stage over `n_trees` trees."""
     trees: list[Counter[str]] = []
     for _ in range(n_trees):
         with stages() as spent:
@@ -204,7 +204,7 @@ def main() -> None:
     clock = clocks[options.clock]
     small, labels, _ = weblike(100, 100)
     first, _ = seconds(lambda: Ours(Binner.fit(small).transform(small), labels, options).advance(2))
-    print(f"first use (compiling, or loading what was compiled) {first:.1f} s")
+    print(f"first use (compiling, or loading compiled kernels) {first:.1f} s")
     X, y, _ = weblike(options.queries, options.docs)
     print(f"{X.shape[0]:,} rows x {X.shape[1]} features, {options.threads} threads")
     binned, dataset = compare_binning(X, y, options)

@@ -31,7 +31,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     n = args.queries * args.docs
     labels = rng.choice(5, n, p=[0.52, 0.33, 0.105, 0.035, 0.01])
-    scores = rng.permutation(n) / n + 0.2 * labels  # no ties: all orders are one
+    scores = rng.permutation(n) / n + 0.2 * labels  # no ties: the order is unique
     data = rg.QueryDataset(None, labels, qid=np.repeat(np.arange(args.queries), args.docs))
     documents = [f"d{i}" for i in range(args.docs)]
     cut = [(f"q{q}", slice(*data.query_ptr[q : q + 2])) for q in range(args.queries)]

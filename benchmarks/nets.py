@@ -49,9 +49,9 @@ def our_epoch(data: rg.QueryDataset, measure: str, name: str, rate: float) -> Ca
     task, start = our_task(data, measure)
 
     def run() -> Any:
-        how = Optimiser(name, rate)
+        optimiser = Optimiser(name, rate)
         return train(
-            task, start, optimiser=how, n_epochs=1, watch=Watch({}), shown={}, seed=0
+            task, start, optimiser=optimiser, n_epochs=1, watch=Watch({}), shown={}, seed=0
         ).network
 
     return run
@@ -75,17 +75,17 @@ def torch_epoch(
     ]
 
     def lambdas(s: Any, g: Any, best: float) -> Any:
-        apart = g[:, None] - g[None, :]
+        differences = g[:, None] - g[None, :]
         rho = torch.sigmoid(s[None, :] - s[:, None])
         if measure == "pairs":
-            size = (apart > 0).to(dtype)
+            size = (differences > 0).to(dtype)
         else:
             order = torch.argsort(s, descending=True, stable=True)
             rank = torch.empty_like(order)
             rank[order] = torch.arange(order.numel())
             d = discount[rank]
             top = rank < truncation
-            size = apart.clamp(min=0) * (d[:, None] - d[None, :]).abs() / best
+            size = differences.clamp(min=0) * (d[:, None] - d[None, :]).abs() / best
             size = size * (top[:, None] | top[None, :])
         up = size * rho
         return up.sum(1) - up.sum(0)
@@ -133,11 +133,11 @@ def against_torch(n_queries: int, rounds: int, with_torch: bool) -> None:
     for measure, name, rate in CASES:
         ours = our_epoch(small, measure, name, rate)()  # compiles, too
         print(f"{measure}, {name}:")
-        begun = time.perf_counter()
+        start = time.perf_counter()
         contenders: dict[str, Callable[[], object]] = {
             "rankgrove": our_epoch(data, measure, name, rate)
         }
-        print(f"  made ready by rankgrove in {time.perf_counter() - begun:.2f} s, once")
+        print(f"  prepared by rankgrove in {time.perf_counter() - start:.2f} s, once")
         if torch is not None:
             theirs = torch_epoch(torch, small, measure, name, rate, torch.float64)()
             gap = np.abs(ours.flat - theirs).max() / np.abs(theirs).max()

@@ -31,7 +31,7 @@ Predict = Callable[[rg.QueryDataset], np.ndarray]
 
 def rankgrove(fold, trial: dict, seed: int) -> Predict:
     model = rg.LambdaMART(
-        "ndcg@10",  # LETOR's form is 0 for queries of under 10 documents: no use for stopping
+        "ndcg@10",  # LETOR's form is 0 for queries with under 10 documents: useless for stopping
         n_trees=TREES,
         n_leaves=trial["leaves"],
         learning_rate=trial["rate"],

@@ -25,7 +25,7 @@ import numpy as np
 import rankgrove as rg
 
 N_FEATURES = 136
-ROWS_A_QUERY = 120
+ROWS_PER_QUERY = 120
 
 
 def collection(n_rows: int, seed: int = 0) -> rg.QueryDataset:
@@ -45,7 +45,7 @@ def collection(n_rows: int, seed: int = 0) -> rg.QueryDataset:
         elif j % 10 == 9:
             X[:, j] = rng.integers(0, 100_000, n_rows)
     y = rng.integers(0, 5, n_rows)
-    return rg.QueryDataset(X, y, 1 + np.arange(n_rows) // ROWS_A_QUERY)
+    return rg.QueryDataset(X, y, 1 + np.arange(n_rows) // ROWS_PER_QUERY)
 
 
 def write_files(folder: Path, megabytes: float) -> tuple[Path, Path]:

@@ -4,7 +4,7 @@
 
 The time per tree is the difference between training all trees and a fifth of them; the times for
 half and a quarter of the rows or features are given as ratios to the whole. Memory is the peak of
-the process during training minus what it held before (Linux only), compared with the float32 and
+the process during training minus its memory before (Linux only), compared with the float32 and
 the binned matrix.
 """
 
@@ -20,7 +20,7 @@ import rankgrove as rg
 from rankgrove.data.binning import Binner
 
 
-def seconds_a_tree(data: rg.QueryDataset, n_trees: int, threads: int) -> float:
+def seconds_per_tree(data: rg.QueryDataset, n_trees: int, threads: int) -> float:
     few = max(1, n_trees // 5)
     best = {few: np.inf, n_trees: np.inf}
     for _ in range(2):
@@ -58,19 +58,19 @@ def main() -> None:
             f"  memory: matrix {matrix / 1e6:.0f} MB, binned {binned / 1e6:.0f} MB, training adds "
             f"{peak / 1e6:.0f} MB: {(matrix + peak) / (matrix + binned):.2f} x (matrix + binned)"
         )
-    whole = seconds_a_tree(data, args.trees, 2)
-    print(f"  two threads      {1000 * whole:7.1f} ms a tree")
-    one_thread = seconds_a_tree(data, args.trees, 1)
-    print(f"  one thread       {1000 * one_thread:7.1f} ms a tree, {one_thread / whole:.2f} x")
+    whole = seconds_per_tree(data, args.trees, 2)
+    print(f"  two threads      {1000 * whole:7.1f} ms per tree")
+    one_thread = seconds_per_tree(data, args.trees, 1)
+    print(f"  one thread       {1000 * one_thread:7.1f} ms per tree, {one_thread / whole:.2f} x")
     for part in (2, 4):
-        some = data.select(np.arange(data.n_queries // part))
-        some = rg.QueryDataset(some.X, some.y, some.qid)
-        each = seconds_a_tree(some, args.trees, 2)
-        print(f"  1/{part} of the rows   {1000 * each:5.1f} ms a tree, {each / whole:.2f} x")
+        fewer_rows = data.select(np.arange(data.n_queries // part))
+        fewer_rows = rg.QueryDataset(fewer_rows.X, fewer_rows.y, fewer_rows.qid)
+        each = seconds_per_tree(fewer_rows, args.trees, 2)
+        print(f"  1/{part} of the rows   {1000 * each:5.1f} ms per tree, {each / whole:.2f} x")
         # every 2nd or 4th feature: the kinds of features stay mixed
-        thin = rg.QueryDataset(np.ascontiguousarray(data.X[:, ::part]), data.y, data.qid)
-        each = seconds_a_tree(thin, args.trees, 2)
-        print(f"  1/{part} of features   {1000 * each:5.1f} ms a tree, {each / whole:.2f} x")
+        fewer_features = rg.QueryDataset(np.ascontiguousarray(data.X[:, ::part]), data.y, data.qid)
+        each = seconds_per_tree(fewer_features, args.trees, 2)
+        print(f"  1/{part} of features   {1000 * each:5.1f} ms per tree, {each / whole:.2f} x")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Nanoseconds per document and tree, for batches and single queries, against all installed peers.
 
 A LightGBM model is trained on web-like data; rankgrove, onnxruntime, treelite, tl2cgen and lleaves
-score with its trees, XGBoost with a model of its own of the same size. Training, converting and
+score with its trees, XGBoost with its own model of the same size. Training, converting and
 compiling models is not timed; `--models` keeps them for the next run. One thread is measured in
 processor time, two in wall time.
 
@@ -93,7 +93,7 @@ def compare(stem: Path, args: argparse.Namespace) -> None:
 
 
 def cut(X: np.ndarray, size: int) -> list[np.ndarray]:
-    """Return as many queries of `size` documents as there are rows for."""
+    """Return the rows as queries of `size` documents, without the remainder."""
     return [X[i : i + size] for i in range(0, len(X) - size + 1, size)]
 
 
@@ -129,7 +129,7 @@ def early_exit(trees: Ensemble, X: np.ndarray, rounds: int) -> None:
             time.process_time,
         )
         print(
-            f"top {k} of {size:,}: {saved:.1%} of the pairs left out, "
+            f"top {k} of {size:,}: {saved:.1%} of the pairs skipped, "
             f"{best['top'] / best['all']:.2f} of the time of scoring all"
         )
 
@@ -226,7 +226,7 @@ def with_lightgbm_rows(stem: Path, args: argparse.Namespace) -> Callable[[int], 
             )
         return out
 
-    predict.booster = booster  # type: ignore[attr-defined]  # keeps alive what the call uses
+    predict.booster = booster  # type: ignore[attr-defined]  # the call needs it alive
     return lambda threads: predict
 
 

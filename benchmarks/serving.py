@@ -136,8 +136,8 @@ def main() -> None:
                     times = load(port, bodies, args.requests, n)
                     p50, p99 = np.quantile(times[:-1], [0.5, 0.99])
                     rate = args.requests / times[-1]
-                    was = best[n]
-                    best[n] = min(was[0], p50), min(was[1], p99), max(was[2], rate)
+                    previous = best[n]
+                    best[n] = min(previous[0], p50), min(previous[1], p99), max(previous[2], rate)
             used = processor_seconds(process) - used
     each = used / (args.rounds * args.requests * len(args.clients))
     print(f"  {1e3 * each:.2f} ms of processor time per request")

@@ -43,9 +43,9 @@ def main() -> None:
     print(repr(data))
     whole = line("all queries", fit(data))
     for part in (2, 4, 8):
-        some = data.select(np.arange(data.n_queries // part))
-        some = rg.QueryDataset(some.X, some.y, some.qid)
-        line(f"1/{part} of the queries", fit(some), whole)
+        fewer_queries = data.select(np.arange(data.n_queries // part))
+        fewer_queries = rg.QueryDataset(fewer_queries.X, fewer_queries.y, fewer_queries.qid)
+        line(f"1/{part} of the queries", fit(fewer_queries), whole)
     for part in (2, 4):
         fewer = rg.make_web(
             args.queries, n_docs=args.docs // part, n_features=args.features, seed=1

@@ -24,7 +24,7 @@ Contender = Callable[[int], Callable[[], np.ndarray]]
 
 
 def contenders(train: rg.QueryDataset, test: rg.QueryDataset, threads: int) -> dict[str, Contender]:
-    """Return, by name, functions that train `n_trees` trees and return how to predict."""
+    """Return, by name, functions that train `n_trees` trees and return a prediction function."""
     import lightgbm as lgb
     import xgboost as xgb
 
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", help="names to run, comma-separated parts of them")
+    parser.add_argument("--only", help="parts of the names to run, separated by commas")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     make = rg.make_web if args.data == "web" else rg.make_artificial

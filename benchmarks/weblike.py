@@ -27,8 +27,8 @@ def weblike(
     matched = np.zeros(n, np.float32)
     whole: list[np.ndarray] | None = None
     for _, absent, length in STREAMS:
-        there = rng.random(n) >= absent
-        stream = _stream(rng, there, length, terms, idf, quality)
+        present = rng.random(n) >= absent
+        stream = _stream(rng, present, length, terms, idf, quality)
         columns.extend(stream)
         matched += stream[0] / terms
         whole = stream if whole is None else [a + b for a, b in zip(whole, stream, strict=True)]
@@ -45,18 +45,18 @@ def weblike(
 
 def _stream(
     rng: np.random.Generator,
-    there: np.ndarray,
+    present: np.ndarray,
     length: float,
     terms: np.ndarray,
     idf: np.ndarray,
     quality: np.ndarray,
 ) -> list[np.ndarray]:
     """Return the 25 features of one stream, all 0 where it is absent or no term matches."""
-    n = there.size
+    n = present.size
     chance = 1 / (1 + np.exp(-0.8 * quality - 0.3))
-    covered = np.where(there, rng.binomial(terms.astype(np.int64), chance), 0).astype(np.float32)
+    covered = np.where(present, rng.binomial(terms.astype(np.int64), chance), 0).astype(np.float32)
     hit = covered > 0
-    size = np.where(there, np.ceil(rng.lognormal(np.log(length), 0.9, n)), 0).astype(np.float32)
+    size = np.where(present, np.ceil(rng.lognormal(np.log(length), 0.9, n)), 0).astype(np.float32)
     total = np.where(hit, covered + rng.poisson(rng.gamma(0.5, size / 12 + 0.1)), 0)
     total = total.astype(np.float32)
     low = np.where(covered == terms, np.floor(total / terms * rng.random(n)), 0)
@@ -73,7 +73,7 @@ def _stream(
         (covered == terms).astype(np.float32),
         np.where(hit, total * idf / np.sqrt(norm), 0),
         np.where(hit, saturated * idf, 0),
-        *(np.where(there, -np.log(mu + normalised[0]) * idf, 0) for mu in (0.1, 0.01, 0.4)),
+        *(np.where(present, -np.log(mu + normalised[0]) * idf, 0) for mu in (0.1, 0.01, 0.4)),
     ]
     head = [covered, covered / terms, size, idf * (1 + 0.1 * np.log(length))]
     return [np.asarray(c, np.float32) for c in (*head, *counts, *normalised, *weighted, *scores)]

@@ -1,9 +1,9 @@
-"""Digests of what every ranker learns: ``python -m tools.bits check``.
+"""Digests of trained rankers of every kind: ``python -m tools.bits check``.
 
-A change of structure must not change a bit of any model. ``write`` records a digest of the scores
+Refactoring must not change a bit of any model. ``write`` records a digest of the scores
 and of the model file's content for every kind of ranker, trained in many ways; ``check`` trains
 them again and names those that differ. The digests belong to one platform (processor, NumPy and
-Numba): another one may round elementary functions differently, and is recorded beside it.
+Numba): another one may round elementary functions differently, and is recorded separately.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Learn = Callable[[int], Any]  # number of threads -> a trained ranker
 
 
 def platform() -> str:
-    """Return what the bits of elementary functions may depend on."""
+    """Return the platform, on which the bits of elementary functions may depend."""
     cpu = llvmlite.binding.get_host_cpu_name()
     return f"{cpu}, numpy {np.__version__}, numba {numba.__version__}"
 
@@ -71,7 +71,7 @@ def data_sets() -> dict[str, rg.QueryDataset]:
 
 
 def boosted_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn]]:
-    """Yield boosted rankers: name, and how to train one with some threads."""
+    """Yield the names of boosted rankers, and functions that train them."""
     train, valid, missing = data["train"], data["valid"], data["missing"]
     few: dict[str, Any] = {"n_trees": 8, "n_leaves": 6, "min_leaf": 5}
     drawn: dict[str, Any] = {
@@ -284,7 +284,7 @@ def all_digests(
 
 
 def differences(record: dict[str, str], digests: dict[str, str]) -> list[str]:
-    """Return the cases whose digests are not the recorded ones."""
+    """Return the cases whose digests differ from the record."""
     return [name for name, value in digests.items() if record.get(name) != value]
 
 

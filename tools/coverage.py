@@ -1,7 +1,7 @@
 """Print the share of lines that the last ``make test`` ran: ``python -m tools.coverage``.
 
-``--files`` lists the files with lines that were not run, those with most of them first. SlipCover
-measured it; what it counts is in pyproject.toml.
+``--files`` lists the files with lines that were not run, those with most lines first. SlipCover
+measures the coverage; pyproject.toml says which files count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def total(result: Mapping[str, Any]) -> str:
 
 
 def files(result: Mapping[str, Any]) -> list[str]:
-    """Return a line for every file of which something was not run, the largest part first."""
+    """Return a line for every file with lines that were not run, those with most lines first."""
     missing = {name: file["missing_lines"] for name, file in result["files"].items()}
     order = sorted(missing, key=lambda name: (-len(missing[name]), name))
     return [
@@ -38,7 +38,7 @@ def files(result: Mapping[str, Any]) -> list[str]:
 
 
 def ranges(lines: list[int]) -> str:
-    """Return numbers of lines, those in a row as a range: 3, 7-9."""
+    """Return line numbers as text, consecutive ones as a range: 3, 7-9."""
     parts: list[list[int]] = []
     for line in sorted(lines):
         if parts and line == parts[-1][1] + 1:
@@ -51,10 +51,10 @@ def ranges(lines: list[int]) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Print the coverage of the last `make test`.")
     parser.add_argument("--files", action="store_true", help="list the files and their lines")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     if not RESULT.is_file():
-        raise SystemExit(f"{RESULT.relative_to(ROOT)} is not there: run make test first")
+        raise SystemExit(f"{RESULT.relative_to(ROOT)} does not exist: run make test first")
     measured = json.loads(RESULT.read_text())
-    if chosen.files:
+    if options.files:
         print("\n".join(files(measured)))
     print(total(measured))

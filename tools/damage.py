@@ -82,7 +82,7 @@ def changes_of(subject: Subject) -> list[Change]:
 
 
 def run_cases(subject: Subject, seed: int, cases: range, folder: Path) -> list[tuple[str, str]]:
-    """Return the outcomes of some cases; they run in forked processes."""
+    """Return the outcomes of the given cases, which run in forked processes."""
     outcomes: list[tuple[str, str]] = []
     while len(outcomes) < len(cases):
         read, write = os.pipe()
@@ -124,7 +124,7 @@ def _end_case(*_: object) -> None:
 
 
 def main() -> int:
-    """Run cases of all kinds, or of some, and print their outcomes."""
+    """Run cases of all or of some kinds, and print their outcomes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cases", type=int, default=10_000, help="number of cases in total")
     parser.add_argument("--kind", action="append", help="only kinds with this prefix")
@@ -137,11 +137,11 @@ def main() -> int:
         folder = Path(name)
         subjects = make_subjects(folder, wanted)
         if options.only is not None:
-            return _again(subjects[0], options.seed, options.only, folder)
+            return _repeat(subjects[0], options.seed, options.only, folder)
         return _table(subjects, options.seed, options.cases // len(subjects), folder)
 
 
-def _again(subject: Subject, seed: int, case: int, folder: Path) -> int:
+def _repeat(subject: Subject, seed: int, case: int, folder: Path) -> int:
     rng = random.Random(f"{seed} {subject.name} {case}")
     change = rng.choice(changes_of(subject))
     path = folder / f"case{subject.suffix}"
@@ -158,16 +158,16 @@ def _table(subjects: list[Subject], seed: int, n_each: int, folder: Path) -> int
         outcomes = run_cases(subject, seed, range(n_each), folder)
         counts = Counter(outcome for outcome, _ in outcomes)
         total += counts
-        told = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(counts.items()))
-        print(f"{subject.name:<28} {told} ({time.monotonic() - begin:.0f} s)", flush=True)
+        summary = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(counts.items()))
+        print(f"{subject.name:<28} {summary} ({time.monotonic() - begin:.0f} s)", flush=True)
         seen: Counter[str] = Counter()
-        for case, (outcome, what) in enumerate(outcomes):
+        for case, (outcome, description) in enumerate(outcomes):
             if outcome in FAULTS:
-                seen[f"{outcome}: {what}"] += 1
-                if seen[f"{outcome}: {what}"] == 1 and len(seen) <= 12:
-                    print(f"    case {case}: {outcome}: {what}", flush=True)
-    told = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(total.items()))
-    print(f"{total.total():,} cases: {told}")
+                seen[f"{outcome}: {description}"] += 1
+                if seen[f"{outcome}: {description}"] == 1 and len(seen) <= 12:
+                    print(f"    case {case}: {outcome}: {description}", flush=True)
+    summary = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(total.items()))
+    print(f"{total.total():,} cases: {summary}")
     return int(any(total[fault] for fault in FAULTS))
 
 

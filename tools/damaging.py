@@ -112,19 +112,19 @@ def _entries(blob: bytes, rng: random.Random) -> bytes:
     """Drop, empty, rename, swap or encrypt an entry, or pack all in another way."""
     entries = _unzipped(blob)
     first, second = rng.choice(list(entries)), rng.choice(list(entries))
-    what = rng.randrange(6)
-    if what == 0:
+    action = rng.randrange(6)
+    if action == 0:
         del entries[first]
-    elif what == 1:
+    elif action == 1:
         entries[first] = b""
-    elif what == 2:
+    elif action == 2:
         entries[first + "x"] = entries.pop(first)
-    elif what == 3:
+    elif action == 3:
         entries[first], entries[second] = entries[second], entries[first]
-    elif what == 4:
+    elif action == 4:
         return _zipped(entries, rng.choice((zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)))
     packed = bytearray(_zipped(entries))
-    if what == 5:  # the flag of encrypted entries
+    if action == 5:  # the flag of encrypted entries
         for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
             place = packed.find(mark)
             packed[place + at] |= 1
@@ -194,20 +194,20 @@ def _array_values(_: dict[str, Any], arrays: dict[str, bytes], rng: random.Rando
     """Change values, shape or type of one array or a few."""
     for name in rng.sample(list(arrays), min(len(arrays), rng.choice((1, 1, 2)))):
         array = _array(arrays[name])
-        what = rng.randrange(8)
+        action = rng.randrange(8)
         with np.errstate(all="ignore"):
-            if what == 0:
+            if action == 0:
                 array = np.append(array.ravel(), array.ravel()[:1])
-            elif what == 1:
+            elif action == 1:
                 array = array.ravel()[:-1] if array.ndim else array.reshape(1)
-            elif what == 2:
+            elif action == 2:
                 array = array.astype(rng.choice(["<f4", "<f8", "<i4", "<i8", "|b1", "<U3", "<c16"]))
-            elif what == 3:
+            elif action == 3:
                 array = array.reshape(rng.choice([(-1, 1), (1, -1), (1, 1, -1)]))
             elif array.size:
                 value = rng.choice((*NUMBERS, float("nan"), float("inf")))
                 flat = array.reshape(-1).copy()
-                places = slice(None) if what == 4 else rng.randrange(flat.size)
+                places = slice(None) if action == 4 else rng.randrange(flat.size)
                 flat[places] = np.array([value]).astype(flat.dtype)[0]
                 array = flat.reshape(array.shape)
         arrays[name] = _npy(array)
@@ -242,16 +242,16 @@ def _npy_header(_: dict[str, Any], arrays: dict[str, bytes], rng: random.Random)
     blob = arrays[name]
     end = 10 + int.from_bytes(blob[8:10], "little")
     text = blob[10:end].decode("latin1")
-    what = rng.randrange(5)
-    if what == 0:
+    action = rng.randrange(5)
+    if action == 0:
         shape = rng.choice(("(1000000000000,)", "(-1,)", "(99999999999999999999,)", "(1, 0)", "[]"))
         text = re.sub(r"\([^)]*\)", shape, text)
-    elif what == 1:
+    elif action == 1:
         kind = rng.choice(("<f2", "|O", "<U9", ">i8", "<i8", "<c8", "|V8", "x", "<M8[s]"))
         text = re.sub(r"'[<|>][a-z]\d+'", repr(kind), text)
-    elif what == 2:
+    elif action == 2:
         text = text.replace("False", rng.choice(("True", "None", "0L", "(", "1 if")))
-    elif what == 3:
+    elif action == 3:
         text = text[: rng.randrange(len(text))] + "\n"
     else:
         place = rng.randrange(len(text))
@@ -274,13 +274,13 @@ def _lines(blob: bytes, rng: random.Random) -> bytes:
     """Drop, double, cut or join a line, or give the file other line ends."""
     lines = blob.split(b"\n")
     at = rng.randrange(len(lines))
-    what = rng.randrange(5)
-    if what == 0:
+    action = rng.randrange(5)
+    if action == 0:
         del lines[at]
-    elif what == 1:
+    elif action == 1:
         lines.insert(rng.randrange(len(lines)), lines[at])
-    elif what == 2:
+    elif action == 2:
         lines[at] = lines[at][: rng.randrange(len(lines[at]) + 1)]
-    elif what == 3:
+    elif action == 3:
         return b"\n".join(lines[:at]) + b"\r" + b"\n".join(lines[at:])
     return rng.choice((b"\n", b"\r\n", b"\r")).join(lines)

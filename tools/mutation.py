@@ -105,7 +105,7 @@ class Mutant:
     digest: str  # of the whole file, so that results of other versions are not used
 
     def applied(self, text: str) -> str:
-        """Return the source text with the change made."""
+        """Return the source text with the change applied."""
         end = self.offset + len(self.before)
         assert text[self.offset : end] == self.before
         return text[: self.offset] + self.after + text[end:]

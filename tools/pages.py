@@ -19,7 +19,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-# The navigation: captions, and their pages in order. A page of docs/ belongs in here.
+# The navigation: captions, and their pages in order. Every page of docs/ is listed here.
 NAVIGATION = {
     "Begin": ["index", "tutorial"],
     "How-tos": [

@@ -85,7 +85,7 @@ def rewrite(
 
 
 def signature_of(_app: Any, what: str, _name: Any, value: Any, *_: Any) -> tuple[str, str] | None:
-    """Return the arguments of a class's ``__init__``, also if its metaclass has other ones."""
+    """Return the arguments of a class's ``__init__``, even if its metaclass has others."""
     if what != "class" or "__init__" not in vars(value):
         return None
     signature = inspect.signature(value.__init__)
@@ -113,7 +113,7 @@ def write_sources(folder: Path) -> None:
 
 def build(target: Path) -> None:
     """Build the site into a folder; every warning, such as a broken link, is an error."""
-    source, kept = target.parent / "source", target.parent / "doctrees"
+    source, doctrees = target.parent / "source", target.parent / "doctrees"
     write_sources(source)
     shutil.rmtree(target, ignore_errors=True)
     with patch_docutils(), docutils_namespace():
@@ -121,7 +121,7 @@ def build(target: Path) -> None:
             source,
             None,
             target,
-            kept,
+            doctrees,
             "html",
             confoverrides=SETTINGS,
             status=None,
@@ -134,7 +134,7 @@ def build(target: Path) -> None:
         app.connect("autodoc-skip-member", leave_out)
         app.build()
     if app.statuscode:
-        raise SystemExit("The site has mistakes: see above.")
+        raise SystemExit("The site has errors: see above.")
 
 
 if __name__ == "__main__":

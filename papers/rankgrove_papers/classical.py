@@ -1,7 +1,8 @@
 """The rankers that the papers compare with, and all others of the toolkit, on LETOR's collections.
 
-Folds as published; the number of rounds (or C) by MAP on the validation part; LETOR's measures. The
-systems are the rankers of ``rg.survey``, with the same settings. A name with a comma is a variant.
+The folds are as published, the measures are LETOR's, and MAP on the validation part chooses the
+number of rounds (or C). The systems are the rankers of ``rg.survey``, with the same settings. A
+name with a comma is a variant.
 """
 
 from __future__ import annotations
@@ -128,13 +129,13 @@ def _variants(systems: dict[str, list[Values]]) -> str:
         if name == variant or name not in systems:
             continue
         defaults, other = pooled(systems[name]), pooled(systems[variant])
-        row = [f"{name} less {variant}"]
+        row = [f"{name} minus {variant}"]
         for m in shown:
             change = exact_mean(np.array(defaults[m])) - exact_mean(np.array(other[m]))
             row += [f"{change:+.4f}", p_value(defaults[m], other[m])]
         rows.append(row)
     header = ["", *(text for m in shown for text in (m.upper(), "p"))]
-    title = "Defaults less variants, mean over test queries, p of the paired t-test:"
+    title = "Defaults minus variants, mean over test queries, p of the paired t-test:"
     return f"{title}\n\n{markdown(header, rows)}"
 
 

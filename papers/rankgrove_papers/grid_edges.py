@@ -19,7 +19,7 @@ class Choices:
     ----------
     values : the chosen values
     grid : the values to choose from
-    limits : ends of the grid beyond which no value exists, such as a share of 1; they are no edge
+    limits : ends of the grid beyond which no value exists, such as a share of 1; not edges
     curves : for every choice, the validation values over the whole grid in ascending order, if
         they are known. An edge is then not counted if the next value is equally good: with a
         very small C the ranking no longer depends on C, and nothing better lies beyond
@@ -34,7 +34,7 @@ class Choices:
         odd = sorted(set(self.values) - set(self.grid))
         if odd or not self.values:
             shown = odd or "no values"
-            raise ValueError(f"chosen values must be of the grid {list(self.grid)}, not {shown}")
+            raise ValueError(f"chosen values must be in the grid {list(self.grid)}, not {shown}")
 
     def share_at(self, edge: Callable[[Sequence[float]], float]) -> float:
         """Return the share of the choices at one edge of the grid: ``min`` or ``max``."""
@@ -66,7 +66,7 @@ class Choices:
 def edge_report(chosen: Mapping[str, Choices]) -> str:
     """Return a table of how often the edges of grids were chosen, and a warning in bold.
 
-    The warning names what was chosen at an edge in more than 10 % of the choices.
+    The warning names the parameters with more than 10 % of the choices at an edge.
 
     Parameters
     ----------

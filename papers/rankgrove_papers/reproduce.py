@@ -1,4 +1,4 @@
-"""What ``rankgrove reproduce`` does: list experiments, run them, print and write their tables."""
+"""The work of ``rankgrove reproduce``: list and run experiments, print and write their tables."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
             raise rg.ParameterError(f"--out must be a folder. {out} is a file.")
         out.mkdir(parents=True, exist_ok=True)
     sources = Sources() if data is None else Sources.of(data)
-    for experiment in _able(experiments, sources):
+    for experiment in _runnable(experiments, sources):
         _run_one(experiment, sources, scale, out, cluster, threads)
 
 
@@ -85,23 +85,23 @@ def _tell(text: str) -> None:
     typer.echo(f"  {text}", err=True)
 
 
-def _able(experiments: list[Experiment], sources: Sources) -> list[Experiment]:
+def _runnable(experiments: list[Experiment], sources: Sources) -> list[Experiment]:
     """Return the experiments that can run on the user's data; all if there is none."""
     if sources.user_data is None:
         return experiments
     form = "letor" if isinstance(sources.user_data, Collection) else "trec"
-    able = [experiment for experiment in experiments if experiment.takes == form]
-    if not able:
+    runnable = [experiment for experiment in experiments if experiment.takes == form]
+    if not runnable:
         names = ", ".join(experiment.name for experiment in EXPERIMENTS if experiment.takes == form)
         raise rg.ParameterError(
-            f"{', '.join(experiment.name for experiment in experiments)}: not on {FORMS[form]}, "
-            f"which --data gives. These run on it: {names}. Leave --data out for the others."
+            f"{', '.join(experiment.name for experiment in experiments)}: cannot run on "
+            f"{FORMS[form]}, given by --data. These can: {names}. Leave --data out for the others."
         )
     for experiment in experiments:
-        if experiment not in able:
+        if experiment not in runnable:
             left_out = f"left out, it does not run on {sources.user_data.name}"
             typer.echo(f"{experiment.name}: {left_out}", err=True)
-    return able
+    return runnable
 
 
 def _write(out: Path, name: str, ending: str, text: str, figures: Mapping[str, Curves]) -> None:
@@ -110,9 +110,9 @@ def _write(out: Path, name: str, ending: str, text: str, figures: Mapping[str, C
 
     parts = [text]
     for figure, plot in figures.items():
-        drawn = rg.plot.curves(
+        picture = rg.plot.curves(
             plot.lines, plot.x_label, plot.y_label, plot.title, log_x=plot.log_x, log_y=plot.log_y
         )
-        save_figure(drawn, out / f"{figure}-{ending}.png")
+        save_figure(picture, out / f"{figure}-{ending}.png")
         parts.append(f"![{plot.title}]({figure}-{ending}.png)")
     write_atomically(out / f"{name}.md", "\n\n".join(parts) + "\n")

@@ -89,7 +89,7 @@ class Redrawn:
     Attributes
     ----------
     collection : the collection
-    seed : seed of the division
+    seed : seed of the split
     """
 
     collection: Collection
@@ -135,7 +135,7 @@ def _published_folder() -> Path:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where judged data is.
+    """The places of judged data.
 
     Attributes
     ----------
@@ -157,13 +157,13 @@ class Sources:
             return Sources(path, Collection(known or collection.name, files))
         if runs := _trec_files(path):
             return Sources(path, TrecRuns(path.resolve().name, *runs))
-        inside = [folder for folder in path.iterdir() if folder.is_dir()]
-        lacks = _what_lacks(path)
-        if lacks or not any(_letor_files(folder) or _trec_files(folder) for folder in inside):
+        subfolders = [folder for folder in path.iterdir() if folder.is_dir()]
+        lacks = _missing_files(path)
+        if lacks or not any(_letor_files(folder) or _trec_files(folder) for folder in subfolders):
             raise DataError(
                 f"{path} holds no data set{lacks}. A collection is: {FORMS}. TREC runs "
                 "are: one file whose name begins with qrels, and two runs or more. Or give a "
-                "folder that holds such folders by name (mq2008, ohsumed, ...)."
+                "folder with such folders, by name (mq2008, ohsumed, ...)."
             )
         return Sources(path)
 
@@ -202,7 +202,7 @@ class Sources:
             raise DataError(
                 f"The experiment needs the data set {name!r}, and there is no folder "
                 f"{self.folder / name}. Put it there, set RANKGROVE_DATA to the folder that holds "
-                "it, or give data of your own (--data)."
+                "it, or give your own data (--data)."
             )
         return self.folder / name
 
@@ -231,8 +231,8 @@ def _letor_files(folder: Path) -> tuple[tuple[Files, Files, Files], ...]:
     return tuple(fold for fold in folds if fold is not None) if all(folds) else ()
 
 
-def _what_lacks(folder: Path) -> str:
-    """Return what is missing in a folder that is almost a data set, as text; else nothing."""
+def _missing_files(folder: Path) -> str:
+    """Return a text on the missing files of a folder that is almost a data set; empty otherwise."""
     parts = [k for k in range(1, 6) if _one_file(folder, rf"s{k}")]
     if parts:
         lacking = ", ".join(f"S{k}" for k in range(1, 6) if k not in parts)
@@ -246,7 +246,7 @@ def _what_lacks(folder: Path) -> str:
     files = [f.name.lower() for f in folder.iterdir() if f.is_file()]
     qrels = sum(name.startswith("qrels") for name in files)
     if qrels:
-        return f" (files of qrels: {qrels}; files beside them: {len(files) - qrels})"
+        return f" (files of qrels: {qrels}; other files: {len(files) - qrels})"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""A run of an experiment: its scale, its data, and its results, each kept when it is computed."""
+"""A run of an experiment: its scale, its data, and its results, each stored when it is computed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Study:
     scale : "small" (at most minutes) or "full" (the sizes of the paper)
     store : results by key
     n_threads : threads of every fit
-    say : called with a line about the current piece of work
+    say : called with a line about the current task
     data : where judged data is
     cluster : where cells are computed, as in ``run_tasks``
     """
@@ -44,9 +44,9 @@ class Study:
     cluster: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to a worker, which computes a cell and keeps no results."""
-        nothing = ResultStore(None, {})
-        return type(self), (self.scale, nothing, self.n_threads, _be_quiet, self.data)
+        """Pickle for a worker, which computes a cell and stores no results."""
+        empty_store = ResultStore(None, {})
+        return type(self), (self.scale, empty_store, self.n_threads, _be_quiet, self.data)
 
     def size(self, small: int, full: int) -> int:
         """Return the number that belongs to the scale."""
@@ -71,13 +71,13 @@ class Study:
         if self.cluster is None:
             for i, key in enumerate(missing):
                 self.say(key)
-                with interrupts() as came:
+                with interrupts() as was_interrupted:
                     value = work_on(self, tasks[key], self.n_threads)
-                if came():  # a fit that Ctrl-C ended early is a model, but no result
+                if was_interrupted():  # a model whose fit Ctrl-C ended early is not a result
                     raise KeyboardInterrupt
                 keep(i, value)
         elif missing:
-            self.say(f"{len(missing)} pieces of work to the workers")
+            self.say(f"{len(missing)} tasks sent to the workers")
             run_tasks(
                 run_on_worker,
                 pickle.dumps(self),
@@ -110,7 +110,7 @@ class Study:
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether Ctrl-C was pressed meanwhile, even if it was caught."""
+    """Yield a function that returns whether Ctrl-C was pressed, even if it was caught."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False  # only the main thread gets signals
         return
@@ -179,7 +179,7 @@ class Experiment:
     ----------
     name, paper, shows : its name, its paper, and what it shows
     run : the function that runs it
-    data : what it runs on, unless the user gives other data
+    data : the data it runs on, unless the user gives other data
     measured : the convention of its measures; empty if nothing is measured
     takes : the form of user data that it can run on: "letor", "trec", or empty
     """

@@ -149,7 +149,7 @@ def run_trials(study: Study) -> Findings:
 
 
 def _figure_2(study: Study, runs: TrecRuns) -> Curves:
-    """Return the step function that SVM-map learns of every base function (as in Figure 2)."""
+    """Return the step function that SVM-map learns for every base function (as in Figure 2)."""
     steps = study.cell("figure 2", _steps, runs)
     return Curves(
         {name: (np.array(x), np.array(y)) for name, (x, y) in steps.items()},
@@ -349,7 +349,7 @@ EXPERIMENTS = (
     Experiment(
         "yue2007-letor",
         "yue2007",
-        "the SVMs on LETOR's collections beside published figures",
+        "the SVMs on LETOR's collections compared with published figures",
         run_letor,
         data=COLLECTIONS,
         measured="letor",

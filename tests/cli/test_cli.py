@@ -155,7 +155,7 @@ def test_demo(tmp_path):
     assert sorted(rg.load(path).kind for path in (tmp_path / "demo").glob("*.rg")) == [
         *("combination", "lambdamart", "prepared", "prepared", "svm-map"),
     ]
-    assert "first-half and second-half know 25 of the 50 features each." in out
+    assert "first-half and second-half use 25 of the 50 features each." in out
     activate, *lines = out.split("Try next:")[1].strip().splitlines()
     assert activate.split()[0] == "."
     assert (tmp_path / activate.split()[1]).resolve() == Path(sys.prefix, "bin/activate").resolve()
@@ -269,7 +269,7 @@ def test_params():
     [
         ("evaluate", "Give the judged data"),
         ("evaluate nowhere.txt --feature 1", "nowhere.txt"),
-        ("evaluate test.txt", "Say what to measure: -s FILE (a model, or one score a line)"),
+        ("evaluate test.txt", "Say what to measure: -s FILE (a model, or one score per line)"),
         ("evaluate test.txt --model nowhere.rg", "nowhere.rg: there is no such file"),
         ("evaluate test.txt --model test.txt", "is not a rankgrove model"),
         ("rank test.txt --model test.txt", "is not a rankgrove model"),
@@ -300,15 +300,15 @@ def test_params():
         ("evaluate test.txt --feature 1 -m ndgc@10", "did you mean 'ndcg'"),
         ("evaluate test.txt --feature 1 --convention leter", "did you mean 'letor'"),
         ("evaluate test.txt --scores short.txt", "2 scores for 1,200 rows"),
-        ("evaluate test.txt --scores words.txt", "words.txt:2: expected one score a line"),
-        ("evaluate test.txt --scores test.txt", "test.txt:1: expected one score a line"),
+        ("evaluate test.txt --scores words.txt", "words.txt:2: expected one score per line"),
+        ("evaluate test.txt --scores test.txt", "test.txt:1: expected one score per line"),
         ("evaluate short.txt --feature 1", "short.txt:1"),
         ("evaluate --run x.run", "--qrels qrels.txt -s bm25.run"),
-        ("evaluate test.txt -s words.txt", "words.txt:2: expected one score a line"),
+        ("evaluate test.txt -s words.txt", "words.txt:2: expected one score per line"),
         ("evaluate test.txt -s nowhere", "nowhere: there is no such file. A system is such as"),
         ("evaluate test.txt -s feature:", "such as model.rg, feature:25 or scores.txt"),
-        ("evaluate test.txt -s feature:1 -s feature:2", "measures one system, and there are 2"),
-        ("evaluate test.txt -s feature:1 --feature 2", "measures one system, and there are 2"),
+        ("evaluate test.txt -s feature:1 -s feature:2", "measures one system. Got 2"),
+        ("evaluate test.txt -s feature:1 --feature 2", "measures one system. Got 2"),
         ("evaluate --qrels test.txt -s feature:1", "Write a system as a TREC run"),
         ("compare test.txt -s a=feature:1", "at least two systems"),
         ("compare test.txt -s a=feature:1 -s b=", "NAME=SOURCE"),

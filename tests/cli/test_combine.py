@@ -74,7 +74,7 @@ def test_three_models(folder, method):
         ("combine a.rg b.rg c.rg vali.txt --method exact", "combines two systems. Got 3"),
         ("combine a.rg b.rg c.rg vali.txt --curve c.csv", "are for two systems"),
         ("combine a.rg b.rg vali.txt --form additive", "given for the additive form"),
-        ("combine a.rg b.rg vali.txt --bounds 0;1", "two numbers with a comma"),
+        ("combine a.rg b.rg vali.txt --bounds 0;1", "two numbers separated by a comma"),
         ("combine a.rg b.rg vali.txt --bounds 0,2", "between 0 and 1"),
         ("combine a.rg b.rg vali.txt --plot curve.doc", "writes png, svg or pdf"),
         ("combine a.rg b.rg nothing.txt", "there is no such file"),

@@ -124,7 +124,7 @@ def test_data_with_more_features_than_ranklibs_trees_know(folder):
         ("lgb.txt lgb.txt", "would overwrite"),
         ("lgb.txt m.json", "does not say which format"),
         ("lgb.txt m.ubj", "does not say which format"),
-        ("lgb.txt m.ubj --to xgboost", "let it end in .json"),
+        ("lgb.txt m.ubj --to xgboost", "use the ending .json"),
         ("train.txt m.rg", "train.txt is not a rankgrove model, nor one of LightGBM"),
         ("lgb.txt m.xml --features train.txt", "the model has 5 features"),
         ("lgb.txt nowhere/m.rg", "in a folder that exists"),

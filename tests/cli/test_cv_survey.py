@@ -82,7 +82,7 @@ def test_a_survey_of_parts(folder):
 def test_a_survey_by_folds(folder):
     words = "survey train.txt --folds 3 --ranker RankBoost --ranker AdaRank-NDCG -m map"
     out, _ = run(*words.split(), "--out", "t.md", cwd=folder)
-    assert "2 rankers: 3 folds by query, each tests once" in out
+    assert "2 rankers: 3 folds by query, each used once for testing" in out
     assert (folder / "t.md").read_text() in out
     data = rg.read_letor(folder / "train.txt")
     values = []

@@ -47,9 +47,9 @@ def test_two_documents(folder):
         (["web.rg", "test.txt", "--query", "3", "--above", "1"], "belong together"),
         (
             ["web.rg", "test.txt", "--query", "3", "--above", "1", "--below", "2", "-d", "1"],
-            "not all of them",
+            "Give either --document",
         ),
-        (["web.rg", "test.txt", "--query", "3", "-d", "99"], "no place 99"),
+        (["web.rg", "test.txt", "--query", "3", "-d", "99"], "no rank 99"),
         (["web.rg", "test.txt", "--query", "3", "-d", "D"], "no document 'D'"),
         (["net.rg", "test.txt", "--query", "3"], "partial_dependence"),
         (["no.rg", "test.txt", "--query", "3"], "no such file"),

@@ -55,7 +55,7 @@ def test_combined_scores_are_told_from_the_model(folder):
     assert "combine --model is now written --out;" in told
     assert "combine --out is now written --scores-out;" in told
     _, told = run(*words, "--out", "older.txt", cwd=folder)
-    assert "hint: combine: --out older.txt gets the combined scores" in told
+    assert "hint: combine: --out older.txt is a score file" in told
     texts = {(folder / f"{name}.txt").read_text() for name in ("new", "old", "older")}
     assert len(texts) == 1
     assert (folder / "m.rg").read_bytes() == (folder / "n.rg").read_bytes()

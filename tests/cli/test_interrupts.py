@@ -38,7 +38,7 @@ def test_tune_before_its_first_fit(folder, monkeypatch):
     monkeypatch.setattr(rg, "tune", interrupt, raising=False)
     words = "tune S1.txt --valid S2.txt --store trials.jsonl --quiet"
     _, told = run(*words.split(), cwd=folder, status=130)
-    assert told == "interrupted: nothing was kept: none of the fits was done.\n"
+    assert told == "interrupted: nothing was kept: none of the fits was finished.\n"
     _, told = run(*words.replace("--store trials.jsonl ", "").split(), cwd=folder, status=130)
     assert told.startswith("interrupted: nothing was kept; with --store FILE the next run would")
 

@@ -56,7 +56,7 @@ def test_params_is_a_file_that_train_takes(folder, name):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--ranker ranksvm --measure map", "has a loss of its own"),
+        ("--ranker ranksvm --measure map", "has its own loss"),
         ("--ranker smoothrank --measure map", "map is none of them"),
         ("--ranker coordinate-ascent --set search=stepps", "did you mean 'steps'"),
         ("--ranker crr --set early_stopping=3", "early_stopping needs validation data"),

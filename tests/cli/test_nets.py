@@ -48,7 +48,7 @@ def test_the_summary_and_mistakes(folder):
         "train", "train.txt", "--ranker", "ranknet", "-m", "map", "--out", "x.rg",
         cwd=folder, status=2,
     )  # fmt: skip
-    assert "--measure map: ranknet has a loss of its own" in err
+    assert "--measure map: ranknet has its own loss" in err
     _, err = run(
         "train", "train.txt", "--ranker", "ranknet", "--set", "hidden=many", "--out", "x.rg",
         cwd=folder, status=2,
@@ -66,8 +66,8 @@ def test_beginning_with_another_net(folder):
     made = rg.load(folder / "then.rg")
     np.testing.assert_array_equal(made.network_.flat, expected.network_.flat)
     for more, message in [
-        (["--ranker", "lambdamart"], "and lambdamart cannot"),
-        (["--ranker", "lambdarank", "--models", "2"], "and a bag cannot"),
+        (["--ranker", "lambdamart"], "which lambdamart cannot"),
+        (["--ranker", "lambdarank", "--models", "2"], "which a bag cannot"),
     ]:
         _, err = run(
             "train", "train.txt", "--out", "x.rg", "--start", "first.rg", *more,

@@ -33,7 +33,7 @@ def test_own_data(mine, tmp_path):
 
 def test_what_does_not_run_on_the_data_is_left_out_or_refused(mine):
     _, refused = run("reproduce", "wu2010-table1", "--data", mine, status=2)
-    assert "not on a collection in LETOR form" in refused
+    assert "cannot run on a collection in LETOR form" in refused
     assert "ganjisaffar2011-table4" in refused
     table, said = run("reproduce", "yue2007", "--data", mine)
     assert "yue2007-trec: left out, it does not run on mine" in said
@@ -64,8 +64,8 @@ def test_an_interrupted_run_says_what_is_kept(mine, tmp_path, monkeypatch):
     _, said = run(*command, status=130)
     assert "nothing was kept; with --out FOLDER" in said
     _, said = run(*command, "--out", tmp_path / "out", status=130)
-    assert "the results done so far are in" in said
-    assert "the same command goes on" in said
+    assert "the results finished so far are in" in said
+    assert "the same command continues" in said
 
 
 def test_the_list_says_what_takes_data():

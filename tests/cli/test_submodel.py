@@ -90,7 +90,7 @@ def test_scores_beside_the_data(folder):
             "either a submodel or --base-score",
         ),
         ("train small.txt --out m.rg --base-score big.rg", "big.rg"),
-        ("train small.txt --out m.rg --base-score valid.txt", "expected one score a line"),
+        ("train small.txt --out m.rg --base-score valid.txt", "expected one score per line"),
         ("train small.parquet --out m.rg --base-score odl", "'odl' for the base_score"),
         (
             "train small.txt --valid valid.txt --out m.rg --base-score small.scores",

@@ -53,7 +53,9 @@ def test_tuning_on_folds(folder):
     *table, empty, nested = out.strip().splitlines()
     assert len(table) == 4
     assert not empty
-    assert nested.startswith("Chosen in every fold by its own data, the mean test ndcg@10 is 0.")
+    assert nested.startswith(
+        "With the best combination chosen within every fold, the mean test ndcg@10 is 0."
+    )
 
 
 def test_tuning_bags_out_of_bag(folder):
@@ -99,7 +101,7 @@ def test_ctrl_c_says_what_is_kept(folder, words, grows, told):
     process.send_signal(signal.SIGINT)
     complaint = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert f"interrupted: the {told} done so far are in {grows}; the same command" in complaint
+    assert f"interrupted: the {told} finished so far are in {grows}; the same command" in complaint
     assert "Traceback" not in complaint
 
 
@@ -120,7 +122,7 @@ def test_parts_share_no_query(folder):
 def test_where_tuning_should_have_ended(folder):
     words = f"tune S1.txt --valid S2.txt --second 0.5 --patience 1 {COMMON}"
     out, _ = run(*words.split(), cwd=folder)
-    assert "By the queries set apart tuning should have ended with trial " in out
+    assert "By the queries set apart, tuning should have ended with trial " in out
     assert " of 4: n_leaves=" in out
 
 
@@ -161,7 +163,7 @@ def test_the_search_is_bounded_and_said_at_the_start(folder):
         ("S1.txt --valid S2.txt --models 2 --sample 1.5", "--sample is a share"),
         (
             "S1.txt --valid S2.txt --ranker lambdarank",
-            "is a space of boosted trees",
+            "is for boosted trees",
         ),
         ("S1.txt --valid gone.txt", "there is no such file"),
         ("S1.txt --valid S2.txt --patience 3", "give --second too"),

@@ -132,7 +132,7 @@ def test_refusals(rankers, vali):
         rg.optimal_combination(a, np.full(vali.n_rows, -np.inf), vali, "map")
     with pytest.raises(rg.DataError, match="one number per row"):
         rg.optimal_combination(a, np.ones(3), vali, "map")
-    with pytest.raises(rg.ParameterError, match="one a ranker"):
+    with pytest.raises(rg.ParameterError, match="one per ranker"):
         rg.optimal_combination(a, b, vali, "map", names=["a"])
     empty = rg.QueryDataset(vali.X, np.zeros(vali.n_rows), qid=vali.qid)
     with pytest.raises(rg.DataError, match="leaves out every query"):

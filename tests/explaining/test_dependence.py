@@ -57,7 +57,7 @@ def test_means_and_quantiles_are_exact(models, kind, feature):
     model = models[kind]
     for grid in (None, 7, "thresholds"):
         if grid == "thresholds" and feature - 1 not in model.flat().feature:
-            with pytest.raises(rg.DataError, match="no tree looks at"):
+            with pytest.raises(rg.DataError, match="no tree uses"):
                 rg.partial_dependence(model, DATA, feature, grid)
             continue
         found = rg.partial_dependence(model, DATA, feature, grid, n_threads=2)

@@ -190,5 +190,5 @@ def test_the_plot(train, trained, coordinates, tmp_path):
     low = replace(found, values=found.values + 1.0)  # a failed test
     title = rg.plot.local_optimum(low).get_suptitle()
     assert title == "no local optimum of ndcg@5: it rose along 13 of 13 directions"
-    with pytest.raises(rg.ParameterError, match="check_local_optimum returned"):
+    with pytest.raises(rg.ParameterError, match=r"the result of rg\.check_local_optimum"):
         rg.plot.local_optimum(None)

@@ -31,4 +31,4 @@ def test_every_system_is_in_the_tables(data_dir, tmp_path, monkeypatch):
     assert "| RankBoost, 10 thresholds, MAP " in mq2008
     assert mq2008.count("RankBoost (published)") == 1
     for text in (mq2008, ohsumed):
-        assert "| RankBoost less RankBoost, 10 thresholds |" in text
+        assert "| RankBoost minus RankBoost, 10 thresholds |" in text

@@ -58,5 +58,5 @@ def test_an_edge_beyond_which_nothing_changes_is_not_counted():
 
 @pytest.mark.parametrize("values", [[3.0], []])
 def test_choices_are_of_the_grid(values):
-    with pytest.raises(ValueError, match=r"must be of the grid \[1.0, 2.0\]"):
+    with pytest.raises(ValueError, match=r"must be in the grid \[1.0, 2.0\]"):
         Choices(values, (1.0, 2.0))

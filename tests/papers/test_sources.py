@@ -164,7 +164,7 @@ def test_what_is_lacking_is_said(tmp_path):
     runs.mkdir()
     (runs / "qrels.txt").write_text("1 0 a 1\n")
     (runs / "bm25.txt").write_text("1 Q0 a 1 3 x\n")
-    with pytest.raises(rg.DataError, match=r"qrels: 1; files beside them: 1\).*two runs or more"):
+    with pytest.raises(rg.DataError, match=r"qrels: 1; other files: 1\).*two runs or more"):
         Sources.of(runs)
 
 

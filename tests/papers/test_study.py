@@ -103,7 +103,7 @@ def test_an_experiment_on_a_cluster_has_the_same_table(tmp_path):
         pids = {result["pid"] for result in study.cells(tasks(product)).values()}
     assert together.text == alone.text
     assert os.getpid() not in pids
-    assert said[0].endswith("pieces of work to the workers")
+    assert said[0].endswith("tasks sent to the workers")
     again = Tiny("small", ResultStore(path, {}), 1, pytest.fail, data=data)
     assert experiment.run(again).text == alone.text
 

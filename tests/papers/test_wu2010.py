@@ -90,7 +90,7 @@ def test_trees_against_a_baseline():
     )
     assert row == ["quick", "slow", "2.0", "1.5", "not reached", "-5.00"]
     (row,) = table_after(artificial.against_baseline(curves, {"slow": "quick"}, (0.4,)), "|")
-    assert row == ["slow", "quick", "baseline not there", "+5.00"]
+    assert row == ["slow", "quick", "not reached by baseline", "+5.00"]
 
 
 def test_table_1_shows_every_system_of_every_setting(tmp_path):

@@ -112,7 +112,7 @@ def test_on_the_command_line_and_in_the_service(parts, tmp_path):
     few = "--set n_trees=5 --set min_leaf=2 --set early_stopping=3 --out m.rg"
     out, told = run(*words.split(), *few.split(), cwd=tmp_path)
     assert "3 features of 6, normalised within every query (zscore)" in out
-    assert "held out to validate: QueryDataset(40 rows, 5 queries" in told
+    assert "held out for validation: QueryDataset(40 rows, 5 queries" in told
     train, held = rg.hold_out(rg.read_letor(tmp_path / "train.txt"), 0.25)
     base = rg.LambdaMART(n_trees=5, min_leaf=2, early_stopping=3)
     expected = rg.PreparedRanker(base, [2, 5, 6], "zscore").fit(train, valid={"held out": held})
@@ -143,7 +143,7 @@ def test_on_the_command_line_and_in_the_service(parts, tmp_path):
         ("--features gone.txt", "There is no feature '9'"),
         ("--normalise zscore --submodel m.rg", "without a submodel"),
         ("--normalise max", "max"),
-        ("--normalise sum --cluster local", "cannot go with --cluster"),
+        ("--normalise sum --cluster local", "do not work with --cluster"),
     ],
 )
 def test_mistakes(parts, words, message, tmp_path):

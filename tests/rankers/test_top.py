@@ -105,6 +105,6 @@ def test_rank_top_writes_the_first_lines_of_every_query(tmp_path, data, model):
     cut, told = run(*words, "--top", "3", cwd=tmp_path)
     assert cut.splitlines() == [one for one in whole.splitlines() if int(one.split()[3]) <= 3]
     saved = model.predict_top(doubled, 3).saved
-    assert told == (f"{saved:.1%} of the documents' trees were left out.\n" if saved else "")
+    assert told == (f"{saved:.1%} of the documents' trees were skipped.\n" if saved else "")
     _, told = run(*words[:-2], "--top", "3", cwd=tmp_path, status=2)
     assert "--format trec" in told

@@ -70,7 +70,7 @@ def test_tables_of_everything(model):
     explained = rg.explain(model, DATA, DATA.query_ids[0])
     assert repr(explained.table(0)) == explained.table(0).text()
     assert "difference" in repr(explained.why(0, 1)).splitlines()[-1]
-    assert "mean contribution" in shown(explained)
+    assert "mean absolute contribution" in shown(explained)
     assert "score" in shown(explained.table(0))
     assert "difference" in shown(explained.why(0, 1))
     folds = list(rg.k_fold(DATA, 3, valid=True))

@@ -38,9 +38,9 @@ def test_learning_curve(made, tmp_path):
     (axes,) = rg.plot.learning_curve(models["trees"], "mrr").axes
     assert axes.get_lines()[0].get_ydata().tolist() == models["trees"].history_["valid"]["mrr"]
     figure.savefig(tmp_path / "curve.png")
-    with pytest.raises(rg.DataError, match=r"nothing on record of 'err'\. Train with valid="):
+    with pytest.raises(rg.DataError, match=r"no training history of 'err'\. Train with valid="):
         rg.plot.learning_curve(models, "err")
-    with pytest.raises(rg.DataError, match="nothing on record"):
+    with pytest.raises(rg.DataError, match="no training history"):
         rg.plot.learning_curve(models["weights"])
 
 
@@ -127,7 +127,7 @@ def test_wins_and_losses(made):
     assert "net against trees" in rg.plot.wins_and_losses(compared).axes[0].get_title("left")
     with pytest.raises(rg.ParameterError, match="did you mean 'weights'"):
         rg.plot.wins_and_losses(compared, "weight")
-    with pytest.raises(rg.ParameterError, match=r"what rg\.compare returned"):
+    with pytest.raises(rg.ParameterError, match=r"the result of rg\.compare"):
         rg.plot.wins_and_losses(models)
 
 
@@ -197,7 +197,7 @@ def test_pruning_of_a_loaded_ranker(made, tmp_path):
     assert shown[0] == shown[1] == shown[2]
     start = pruned.passes[0].values["mrr"]
     assert shown[0][1] == [[one.n_trees, one.values["mrr"] - start] for one in pruned.passes]
-    with pytest.raises(rg.ParameterError, match="or the ranker that it made"):
+    with pytest.raises(rg.ParameterError, match="or its ranker"):
         rg.plot.pruning(models["trees"])
 
 

@@ -95,9 +95,9 @@ def table_1(study: Study) -> Findings:
             values[name] = _mean_over_seeds([part["values"] for part in parts])
         text += [
             f"Labels {labels}, test NDCG and share of pairs in the right order, in percent (half "
-            f"width of the 95 % interval); of nets the mean of {counted(len(seeds), 'seed')} a "
-            "query. The paper's figures are of its own data: the order and the gaps compare, not "
-            "the level.",
+            f"width of the 95 % interval); for nets, the mean of {counted(len(seeds), 'seed')} "
+            "per query. The paper's figures are for its own data: compare the order and the gaps, "
+            "not the level.",
             _table_1_rows(values),
             _against_ranknet(values),
         ]
@@ -147,7 +147,7 @@ def _against_ranknet(values: Mapping[str, Mapping[str, list[float]]]) -> str:
             cells += [f"{100 * difference:+.2f}", p_value(first, second)]
         rows.append([ours, theirs, *cells])
     return "Differences in percent, p of the paired t-test:\n\n" + markdown(
-        ["", "less", "ndcg@10", "p", "pairs", "p "], rows
+        ["", "minus", "ndcg@10", "p", "pairs", "p "], rows
     )
 
 
@@ -172,9 +172,9 @@ def four_measures(study: Study) -> Findings:
     text = [
         f"Test values in percent (standard deviation over {counted(len(seeds), 'seed')} of nets "
         f"and training data), artificial data with skewed labels, {n_train:,} training and "
-        f"{n_test:,} test queries; a row a measure that LambdaRank was trained for and its rate "
-        "and epoch chosen by, the best of a column in bold. p: paired t-test over queries, of "
-        "means over seeds."
+        f"{n_test:,} test queries; one row per measure that LambdaRank was trained for and that "
+        "chose its rate and epoch; the best of a column in bold. p: paired t-test over queries, "
+        "of means over seeds."
     ]
     cells = study.cells(
         {
@@ -219,10 +219,10 @@ def _verdict(goal: str, best: str, values: Mapping[str, Mapping[str, list[float]
         others = [other for other in GOALS if other != goal]
         second = max(others, key=lambda other: exact_mean(np.array(values[other][goal])))
         return [goal, f"best; next {second}", p_value(values[goal][goal], values[second][goal])]
-    apart = np.array(values[best][goal]) - np.array(values[goal][goal])
+    behind = np.array(values[best][goal]) - np.array(values[goal][goal])
     return [
         goal,
-        f"{100 * exact_mean(apart):.2f} behind {best}",
+        f"{100 * exact_mean(behind):.2f} behind {best}",
         p_value(values[best][goal], values[goal][goal]),
     ]
 
@@ -237,7 +237,7 @@ def _trained_for(
     """Train for one measure; return the values of the test queries by all measures."""
     n_train, n_test = _sizes(study)
     n_epochs = study.size(30, 100)
-    start = _begun(n_train, hidden, n_epochs, seed, study.n_threads) if hidden else None
+    start = _start_net(n_train, hidden, n_epochs, seed, study.n_threads) if hidden else None
     model = best_net(
         LambdaRank,
         *_training(n_train, seed),
@@ -247,7 +247,7 @@ def _trained_for(
         **_options(hidden, n_epochs, seed, study.n_threads),
     )
     test = make_artificial(n_test, seed=300)  # the same for all seeds, which are averaged
-    # queries that some measure leaves out are left out of all
+    # leave out queries that any of the measures leaves out
     values = evaluate(model, test, GOALS).per_query
     kept = ~np.any([np.isnan(values[m]) for m in GOALS], axis=0)
     return {m: values[m][kept].tolist() for m in GOALS}
@@ -274,7 +274,7 @@ def _training(n_train: int, seed: int) -> tuple[QueryDataset, QueryDataset]:
 
 
 @lru_cache(maxsize=1)
-def _begun(
+def _start_net(
     n_train: int, hidden: tuple[int, ...], n_epochs: int, seed: int, n_threads: int | None
 ) -> Net:
     """Return the RankNet that the training for all goals starts from; trained once per process."""
@@ -392,7 +392,7 @@ EXPERIMENTS = (
     Experiment(
         "burges2010-table1",
         "burges2010",
-        "LambdaRank and RankNet beside McRank and LambdaMART on artificial data",
+        "LambdaRank and RankNet compared with McRank and LambdaMART on artificial data",
         table_1,
         data=ARTIFICIAL,
     ),
@@ -406,7 +406,7 @@ EXPERIMENTS = (
     Experiment(
         "burges2010-letor",
         "burges2010",
-        "RankNet and LambdaRank beside LambdaMART on LETOR's collections",
+        "RankNet and LambdaRank compared with LambdaMART on LETOR's collections",
         letor,
         data=COLLECTIONS,
         measured="letor",

@@ -85,7 +85,7 @@ def local_optimality(study: Study) -> Findings:
         f"Training data of {_n_queries(study):,} queries of 50 documents, {n_directions} random "
         "directions (equation 9: 99 % confidence that at most 1 % of all go up). In percent: the "
         "mean of the measure on the training data; the share of directions along which it rises "
-        "after a step of a length given in lengths of the weight vector; the bound on the share "
+        "after a step of the given length, relative to the weight vector; the bound on the share "
         "of all directions; and how far the learned weights are below the highest point of the "
         f"curves along coordinates, on average.\n\n{markdown(header, rows)}"
     )
@@ -247,17 +247,17 @@ def factorised(study: Study) -> Findings:
     }
     text = (
         "RankNet with 10 hidden units on 50 features, plain gradient steps: microseconds of "
-        "training a query, by its number of documents (quickest of eight epochs):\n\n"
-        + markdown(["documents", "one update a query", "one update a pair", "ratio"], rows)
-        + "\n\nThe time of a query grows as its documents to the power "
-        f"{powers['factorised']:.2f} with one update a query, {powers['pairs']:.2f} with one "
-        f"update a pair (fitted from {sizes[1]} documents on)."
+        "training per query, by its number of documents (quickest of eight epochs):\n\n"
+        + markdown(["documents", "one update per query", "one update per pair", "ratio"], rows)
+        + "\n\nThe time of a query grows as its number of documents to the power "
+        f"{powers['factorised']:.2f} with one update per query, {powers['pairs']:.2f} with one "
+        f"update per pair (fitted from {sizes[1]} documents on)."
     )
-    names = dict(zip(FORMS, ("one update a query", "one update a pair"), strict=True))
+    names = dict(zip(FORMS, ("one update per query", "one update per pair"), strict=True))
     figure = Curves(
         {names[form]: (np.array(sizes), 1e6 * times) for form, times in seconds.items()},
-        "documents a query",
-        "microseconds a query",
+        "documents per query",
+        "microseconds per query",
         "RankNet: training time of a query",
         log_x=True,
         log_y=True,
@@ -294,7 +294,7 @@ EXPERIMENTS = (
     Experiment(
         "burges2010-factorised",
         "burges2010",
-        "section 2.1: time of an epoch against documents a query, both forms of RankNet",
+        "section 2.1: time of an epoch against documents per query, both forms of RankNet",
         factorised,
         data=ARTIFICIAL,
         measured="",

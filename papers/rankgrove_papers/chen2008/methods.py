@@ -89,7 +89,7 @@ def compared(
 
 
 def figures_11_and_12(study: Study) -> Findings:
-    """Compare adaptation with other methods by size, with all features and with shared ones."""
+    """Compare adaptation with other methods by size, with all features and with shared features."""
     results = {size: compared(study, size) for size in sizes(study)}
     lines = {name: [values[name] for values in results.values()] for name in METHODS}
     table, plot = by_size(study, lines, "Adaptation and other methods")
@@ -97,10 +97,10 @@ def figures_11_and_12(study: Study) -> Findings:
     shared = {size: compared(study, size, SHARED) for size in seen}
     betas = {
         f"{CV}, beta": _betas(study, sizes(study), None),
-        f"{CV}, beta, without what the source lacks": _betas(study, seen, SHARED),
+        f"{CV}, beta, shared features": _betas(study, seen, SHARED),
     }
     text = [
-        f"{MEAN} by number of target queries; ADP, SMALL, ADD and COMB have 30 trees more than the "
+        f"{MEAN} by number of target queries; ADP, SMALL, ADD and COMB have 30 more trees than the "
         f"base model (Figures 11 and 12). {VARIANT} {SMART}",
         table,
         "Difference of means, x where the paired t-test finds p < .05 (Table 3):",

@@ -74,10 +74,10 @@ def table_4(study: Study) -> Findings:
     pools = [study.cell(f"fold {k}, pool", of_pool, collection, k) for k in numbers]
     squares = _least_squares(study, collection, numbers) | bag_cells(pools)
     table_of_figure_4, curves = figure_4(study, setting, pools)
-    beside = f"; in brackets the paper's figures, of {setting.paper_of}" if setting.paper else ""
+    note = f"; in brackets the paper's figures, of {setting.paper_of}" if setting.paper else ""
     text = [
         f"{collection.described(numbers)}, bags of {n_models(study, setting)} models on "
-        f"{FRACTION:.0%} of the training queries; means over queries{beside}. {_variants(seeds)} "
+        f"{FRACTION:.0%} of the training queries; means over queries{note}. {_variants(seeds)} "
         f"{RANDOM}{MSE}: {n_bags(study)} seeds. Bags of least squares: {n_bags(study)} times "
         f"drawn from pools of {pool_size(study, setting)} models per fold (the paper: 20 seeds, "
         f"20 bags from {setting.pool:,} models).",
@@ -244,7 +244,7 @@ def table_5(study: Study) -> Findings:
 
 
 def _over_samples(systems: dict[str, list[dict[str, float]]]) -> str:
-    """Return a table of the bag less each other system, with p-values over samples."""
+    """Return a table of the bag minus each other system, with p-values over samples."""
     rows = []
     for name in (PLAIN, RANDOM, BAG):
         row = [name]
@@ -253,7 +253,7 @@ def _over_samples(systems: dict[str, list[dict[str, float]]]) -> str:
             difference = exact_mean(np.array(ours)) - exact_mean(np.array(other))
             row.append(f"{difference:+.4f} ({p_value(ours, other)})")
         rows.append(row)
-    title = f"{BAG_OVER} less each, and p of the paired t-test over samples:"
+    title = f"{BAG_OVER} minus each, and p of the paired t-test over samples:"
     return f"{title}\n\n{markdown(['', *TITLES], rows)}"
 
 

@@ -1,7 +1,7 @@
-"""BL-MART's Table 4 with every choice made inside the fold, and bags tuned as bags.
+"""BL-MART's Table 4 with all parameters chosen inside the fold, and bags tuned as bags.
 
 The paper takes the parameters that are best by the validation data of all folds together. In
-LETOR's folds every part is validation data of one fold, so these are all queries, also the test
+LETOR's folds every part is validation data of one fold, so these are all queries, including test
 queries. Here the choices of a fold use only its own training and validation data, as in section
 3.4. And the parameters of a bag are chosen for bags, which the paper leaves open (section 4.1): by
 the out-of-bag training queries, so that no further data is needed. LightGBM gets the same
@@ -72,7 +72,7 @@ LIGHTGBM = ("LightGBM bagged without overfitting", "LightGBM bagged with overfit
 
 
 def nested(study: Study) -> Findings:
-    """Choose every system's parameters in every fold, then test what was chosen."""
+    """Choose every system's parameters in every fold, then test the chosen systems."""
     collection = the_collection(study)
     setting = setting_of(collection)
     numbers, seeds = collection.numbers(study.size(2, 5)), range(study.size(1, 5))
@@ -85,7 +85,7 @@ def nested(study: Study) -> Findings:
         f"{counted(n_candidates(study), 'configuration')} by MAP: of single models on the "
         f"validation data, of bags of {n_tried(study)} models out of bag. {TARGETS}",
         *tables(tested(study, collection, chosen, seeds), setting),
-        "What was chosen, fold by fold:",
+        "The choices, fold by fold:",
         _choices(chosen),
         edge_report(_edges(chosen, setting.grid)),
         "The grid is the paper's (Table 2).",
@@ -238,7 +238,7 @@ def target_name(parameters: Mapping[str, Any]) -> str:
         name = {"ndcg": "NDCG", "map": "MAP"}[parameters["measure"]]
     else:
         name = "NDCG" if parameters["truncation"] is None else f"NDCG@{parameters['truncation']}"
-    return f"{name}, evened out" if parameters["normalise"] else name
+    return f"{name}, normalised" if parameters["normalise"] else name
 
 
 # -- testing --------------------------------------------------------------------------------------

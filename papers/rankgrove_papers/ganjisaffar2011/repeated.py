@@ -1,4 +1,4 @@
-"""BL-MART's Table 4 on several random divisions of the queries into folds.
+"""BL-MART's Table 4 on several random splits of the queries into folds.
 
 Plain LambdaMART has no randomness. The published folds give only five models of it, and no seeds
 average out their luck; bags are averages of many models. To compare both fairly, the queries are
@@ -75,7 +75,7 @@ def repeated(study: Study) -> Findings:
         results.append(_in_one_order(systems, draw, numbers))
         chosen.append(choices)
     text = [
-        f"{collection.name}: {n_queries:,} queries, {n_rows:,} documents, divided anew into five "
+        f"{collection.name}: {n_queries:,} queries, {n_rows:,} documents, split again into five "
         f"parts, {counted(len(draws), 'time')}, {len(numbers)} of 5 folds; bags of "
         f"{n_models(study, setting)} models on {FRACTION:.0%} of the training queries; means over "
         f"queries{beside(setting)}. Rounds by MAP of the validation data. {PLAIN}: in every fold "
@@ -158,9 +158,9 @@ EXPERIMENTS = (
     Experiment(
         "ganjisaffar2011-repeated",
         "ganjisaffar2011",
-        "Table 4 on folds drawn anew, several times",
+        "Table 4 on redrawn folds, several times",
         repeated,
-        data=DATA.replace("folds as published", "folds drawn anew"),
+        data=DATA.replace("folds as published", "redrawn folds"),
         measured=MEASURED,
         takes="letor",
     ),

@@ -176,7 +176,7 @@ def n_models(study: Study, setting: Setting) -> int:
 
 
 def base_ranker(study: Study, parameters: Mapping[str, Any], seed: int = 0) -> LambdaMART:
-    """Return LambdaMART with the paper's lambdas and some parameters, such as those of Table 3.
+    """Return LambdaMART with the paper's lambdas and given parameters, such as those of Table 3.
 
     Splits are Newton splits unless `parameters` has ``split="mse"``, the paper's splits.
     """

@@ -58,7 +58,7 @@ def differences_table(systems: Cells, bag: str = BAG_OVER, but: tuple[str, ...] 
             p = p_value(ours.tolist(), other.tolist())
             row.append(f"{exact_mean(ours) - exact_mean(other):+.4f} ({p})")
         rows.append(row)
-    title = f"{bag} less each, and p of the paired t-test over queries:"
+    title = f"{bag} minus each, and p of the paired t-test over queries:"
     return f"{title}\n\n{markdown(['', *TITLES], rows)}"
 
 

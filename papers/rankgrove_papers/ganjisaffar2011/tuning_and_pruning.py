@@ -46,15 +46,15 @@ def pruning(study: Study) -> Findings:
     collection = the_collection(study)
     numbers = collection.numbers(study.size(2, 5))
     cells = study.cells(
-        {f"fold {k}, {what}": (_pruned, collection, k, what) for what in PRUNINGS for k in numbers}
+        {f"fold {k}, {kind}": (_pruned, collection, k, kind) for kind in PRUNINGS for k in numbers}
     )
     rows = []
-    for what, ways in PRUNINGS.items():
+    for kind, ways in PRUNINGS.items():
         for i, (tolerance, margin, keep) in enumerate(ways):
-            whole = [cells[f"fold {k}, {what}"]["before"] for k in numbers]
-            left = [cells[f"fold {k}, {what}"]["after"][i] for k in numbers]
-            gone = 1 - sum(cell["trees"] for cell in left) / sum(cell["trees"] for cell in whole)
-            row = [what, f"{tolerance:g}", f"{margin:g}", f"{keep:g}", f"{gone:.0%}"]
+            whole = [cells[f"fold {k}, {kind}"]["before"] for k in numbers]
+            left = [cells[f"fold {k}, {kind}"]["after"][i] for k in numbers]
+            removed = 1 - sum(cell["trees"] for cell in left) / sum(cell["trees"] for cell in whole)
+            row = [kind, f"{tolerance:g}", f"{margin:g}", f"{keep:g}", f"{removed:.0%}"]
             for part in ("valid", "test"):
                 for measure in HELD:
                     before, after = (
@@ -65,7 +65,7 @@ def pruning(study: Study) -> Findings:
                     p = f" ({p_value(after, before)})" if part == "test" else ""
                     row.append(f"{means[0]:.4f} -> {means[1]:.4f}{p}")
             rows.append(row)
-    header = ["model", "tolerance", "margin", "keep", "trees gone"]
+    header = ["model", "tolerance", "margin", "keep", "trees removed"]
     header += [f"{part} {m.upper()}" for part in ("valid", "test") for m in HELD]
     text = (
         f"{collection.described(numbers)}: pruned so that NDCG@3 and MAP of the validation data "
@@ -75,10 +75,10 @@ def pruning(study: Study) -> Findings:
     return Findings(text, {})
 
 
-def _pruned(study: Study, collection: Collection, k: int, what: str) -> dict[str, Any]:
+def _pruned(study: Study, collection: Collection, k: int, kind: str) -> dict[str, Any]:
     setting, (train, valid, test) = setting_of(collection), collection.fold(k)
     assert valid is not None
-    if what == "bag":
+    if kind == "bag":
         model: Any = fitted_bag(
             study, setting.randomised, n_models(study, setting), train, valid, 0
         )
@@ -94,7 +94,7 @@ def _pruned(study: Study, collection: Collection, k: int, what: str) -> dict[str
         return {"trees": n_trees, **values}
 
     after, before = [], 0
-    for tolerance, margin, keep in PRUNINGS[what]:
+    for tolerance, margin, keep in PRUNINGS[kind]:
         pruned = prune(
             model,
             valid,
@@ -169,7 +169,7 @@ def figure_2(study: Study) -> Findings:
         for name, values in (("training", run["train"]), ("validation", run["valid"]))
     ]
     text = (
-        f"{collection.name}, fold 1, {DECIDES.upper()} after so many trees (Figure 2). {VARIANT}"
+        f"{collection.name}, fold 1, {DECIDES.upper()} by number of trees (Figure 2). {VARIANT}"
         "\n\n"
         + markdown(["", *(str(r) for r in marks), "highest"], rows)
         + f"\n\nThe validation figure is highest, {valid[best]:.4f}, after {best + 1:,} trees; "
@@ -178,7 +178,7 @@ def figure_2(study: Study) -> Findings:
     )
     x = np.arange(1, valid.size + 1)
     lines = {"training": (x, np.array(run["train"])), "validation": (x, valid)}
-    figure = Curves(lines, "trees", "NDCG@3", "Figures while boosting goes on")
+    figure = Curves(lines, "trees", "NDCG@3", "NDCG@3 during boosting")
     return Findings(text, {"ganjisaffar2011-figure2": figure})
 
 
@@ -208,7 +208,7 @@ def figure_3(study: Study) -> Findings:
     first, second = (model["spread"] for model in cell["models"])
     text = (
         f"{collection.name}, fold 1: validation scores of two models of different random samples "
-        "(Figure 3), and the mean over queries of the highest less the lowest score. "
+        "(Figure 3), and the mean over queries of the highest minus the lowest score. "
         f"{VARIANT}\n\n"
         + markdown(["", "least", "5 %", "50 %", "95 %", "largest", "reach in a query"], rows)
         + f"\n\nThe reaches differ by a factor of {max(first, second) / min(first, second):.2f}: "

@@ -72,7 +72,7 @@ class Adaptation:
 TASKS = {
     "long queries": Adaptation(
         "Table 2: all web queries to long ones",
-        "Long queries are a part of what the background has: both shifts are small, 0.1, as the "
+        "Long queries are part of the background's queries: both shifts are small, 0.1, as the "
         "paper's background model is hardly behind its in-domain one.",
         (Background("background", SMART, 31_555, 0.1),),
         6255,
@@ -136,11 +136,11 @@ def tables_2_to_4(study: Study) -> Findings:
         "Test NDCG in percent (half width of the 95 % interval). As in the paper, the models of "
         "the backgrounds and of the domain itself are LambdaRank nets, interpolated by Powell's "
         f"search on the validation queries; {SMART} adds trees to a background's net, on the "
-        "domain's own data. Beside the paper's systems: trees alone, the same trees on nothing. "
-        "Not of the paper: 15 hidden units (ten there), Adam, NDCG@10 with truncation 15, a tenth "
-        "of a background held out for validation, 70 % of the rows per tree in Table 4 too, 2,000 "
-        "test queries (318 to 372 there), 40 documents per query and 50 features. "
-        "The paper's figures are of its own data: the order and the gaps compare, not the level."
+        "domain's own data. Added to the paper's systems: trees alone, without a background. "
+        "Different from the paper: 15 hidden units (ten there), Adam, NDCG@10 with truncation 15, "
+        "a tenth of a background held out for validation, 70 % of the rows per tree in Table 4 "
+        "too, 2,000 test queries (318 to 372 there), 40 documents per query and 50 features. "
+        "The paper's figures are for its own data: compare the order and the gaps, not the level."
     ]
     for name, task in TASKS.items():
         parts = [cells[f"{name}, seed {s}"] for s in seeds]
@@ -148,7 +148,7 @@ def tables_2_to_4(study: Study) -> Findings:
         text += [
             f"### {task.title}",
             f"{task.why} {_sizes_in_words(study, task, len(seeds))}",
-            _beside_paper(values, task.paper),
+            _paper_comparison(values, task.paper),
             _differences(values, task.backgrounds),
         ]
     text += ["### By number of the domain's own queries", _by_size(study), NARROW_TEXT]
@@ -262,7 +262,7 @@ def _trees(study: Study, seed: int, submodel: Any, row_fraction: float = 0.7) ->
     )
 
 
-def _beside_paper(values: Values, paper: Mapping[str, tuple[float, float, float]]) -> str:
+def _paper_comparison(values: Values, paper: Mapping[str, tuple[float, float, float]]) -> str:
     rows = [
         [
             system,
@@ -276,7 +276,7 @@ def _beside_paper(values: Values, paper: Mapping[str, tuple[float, float, float]
 
 
 def _differences(values: Values, backgrounds: Sequence[Background]) -> str:
-    """Return a table of LambdaSMART less its background and the other systems, with p-values."""
+    """Return a table of LambdaSMART minus its background and the other systems, with p-values."""
     rows = []
     for background in backgrounds:
         for other in (background.name, IN_DOMAIN, INTERPOLATED, ALONE):
@@ -286,7 +286,7 @@ def _differences(values: Values, backgrounds: Sequence[Background]) -> str:
                 ahead = exact_mean(np.array(ours) - np.array(theirs))
                 cells += [f"{100 * ahead:+.2f}", p_value(ours, theirs)]
             rows.append([background.smart, other, *cells])
-    header = ["", "less"]
+    header = ["", "minus"]
     for measure in MEASURES:
         header += [measure, "p"]
     return "Differences in percent, p of the paired t-test:\n\n" + markdown(header, rows)

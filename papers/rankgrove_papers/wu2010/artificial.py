@@ -69,7 +69,7 @@ def table_1(study: Study) -> Findings:
         }
         for labels, settings in LABELS.items()
     }
-    text, figures = [_what_is_what()], {}
+    text, figures = [_settings_text()], {}
     for labels, of_setting in results.items():
         values = {
             setting: {name: result["values"] for name, result in systems.items()}
@@ -79,7 +79,7 @@ def table_1(study: Study) -> Findings:
             f"Labels {labels}, test NDCG in percent (half width of the 95 % interval), after the "
             "best round of the validation data:",
             systems_table(values, {TABLE_1: paper_cells(PAPER_TABLE_1)}),
-            "LambdaMART less McRank (p: paired t-test over the test queries of one model each):",
+            "LambdaMART minus McRank (p: paired t-test over the test queries of one model each):",
             gaps_table(values, PAPER_TABLE_1),
             best_rounds(
                 {s: {n: [r] for n, r in systems.items()} for s, systems in of_setting.items()}
@@ -94,7 +94,7 @@ def table_1(study: Study) -> Findings:
             title = f"Accuracy against size ({labels} labels)"
             figures[f"wu2010-figure2-{labels}"] = accuracy_by_trees(of_setting, title)
     text += [
-        "The paper's own settings of Table 1 on the three kinds of labels beside the paper's "
+        "The paper's own settings of Table 1 on the three kinds of labels, and the paper's "
         "figures (NDCG@10/3/1; the distance is the root of the mean square of the six "
         "differences):",
         _by_labels({labels: of_setting[TABLE_1] for labels, of_setting in results.items()}),
@@ -102,13 +102,13 @@ def table_1(study: Study) -> Findings:
     return Findings("\n\n".join(text), figures)
 
 
-def _what_is_what() -> str:
+def _settings_text() -> str:
     return (
         f'"{TABLE_1}": NDCG without a cutoff, all pairs, lambdas not normalised, least-squares '
         "splits, no l2; LambdaMART 10 leaves and rate .1, McRank 10 leaves and rate .05, 1,000 "
-        "rounds at full scale (section 5.2). Not of the paper: a leaf has at least 20 rows, a "
-        "feature at most 255 bins, and the best round is that of the validation data's NDCG@10. "
-        '"Figure 2": the same with the leaves and the rate '
+        "rounds at full scale (section 5.2). Different from the paper: a leaf has at least 20 "
+        "rows, a feature at most 255 bins, and the best round is that of the validation data's "
+        'NDCG@10. "Figure 2": the same with the leaves and the rate '
         f'of section 5.4. "{DEFAULTS}": all other parameters as they are in rankgrove. Labels: '
         "skewed as web judgements are, shares that were fitted to the paper's Table 1 "
         "(`wu2010-labels`), and five of equal share, in the first setting alone; the paper's own "
@@ -137,7 +137,7 @@ def trained(study: Study, system: System, labels: str) -> dict[str, Any]:
 
 
 def artificial(study: Study, labels: str) -> Parts:
-    """Return training, validation and test queries, as many as the scale has."""
+    """Return training, validation and test queries; the scale sets their numbers."""
     sizes = (study.size(1000, 10_000), study.size(500, 5000), study.size(1000, 10_000))
     train, valid, test = (make_artificial(n, labels=labels, seed=k) for k, n in enumerate(sizes))
     return train, valid, test
@@ -168,7 +168,7 @@ def systems_table(
 def gaps_table(
     values: Mapping[str, Mapping[str, ByQuery]], paper: Mapping[str, Sequence[float]]
 ) -> str:
-    """Return a table of LambdaMART less McRank, by measure; the first row is the paper's."""
+    """Return a table of LambdaMART minus McRank, by measure; the first row is the paper's."""
     rows: list[list[str]] = [["the paper's, Table 1"]]
     for ours, theirs in zip(*(paper[name] for name in NAMES), strict=True):
         rows[0] += [f"{ours - theirs:+.1f}", ""]
@@ -199,7 +199,7 @@ def _by_labels(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     return markdown(LEVEL_HEADER, rows)
 
 
-LEVEL_HEADER = ("labels", *NAMES, "LambdaMART less McRank", "distance")
+LEVEL_HEADER = ("labels", *NAMES, "LambdaMART minus McRank", "distance")
 
 
 def level_row(labels: str, means: Mapping[str, Sequence[float]]) -> list[str]:
@@ -215,8 +215,8 @@ def level_row(labels: str, means: Mapping[str, Sequence[float]]) -> list[str]:
 
 def distance(means: Mapping[str, Sequence[float]]) -> float:
     """Return the root of the mean squared difference from the paper's Table 1, in percent."""
-    apart = [np.array(means[name]) - PAPER_TABLE_1[name] for name in means]
-    return float(np.sqrt(np.mean(np.square(apart))))
+    differences = [np.array(means[name]) - PAPER_TABLE_1[name] for name in means]
+    return float(np.sqrt(np.mean(np.square(differences))))
 
 
 def best_rounds(results: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> str:
@@ -301,7 +301,7 @@ def figure_3(study: Study) -> Findings:
     runs = {name: cells[f"steps {name}"] for name in STEPS}
     wanted = (0.55, 0.6, 0.65, 0.7, 0.75)
     text = (
-        "Test NDCG@10 in percent after so many trees (Figure 3 a). The paper's baseline on this "
+        "Test NDCG@10 in percent by number of trees (Figure 3 a). The paper's baseline on this "
         "data is Newton's full step (rate 1), and its exact step converges faster. Trees of "
         f"{LEAVES} leaves (the paper: 10). Paper's lambdas: all pairs, not normalised, "
         "least-squares splits, no l2; of NDCG@10 with rank weights that continue below rank 10, "
@@ -354,7 +354,7 @@ def against_baseline(
         rows.append([*row, f"{best[0] - best[1]:+.2f}"])
     return (
         "Trees of the paper's baseline divided by those of the exact step, for the same levels; "
-        "last, the exact step's best NDCG@10 less the baseline's:\n\n"
+        "last, the exact step's best NDCG@10 minus the baseline's:\n\n"
         + markdown(
             ["exact step", "baseline", *(f"{round(100 * x, 1):g}" for x in wanted), "best"], rows
         )
@@ -365,7 +365,7 @@ def _ratio(baseline: int | None, exact: int | None) -> str:
     """Return one number of trees divided by another, as text."""
     if exact is None:
         return "not reached"
-    return "baseline not there" if baseline is None else f"{baseline / exact:.1f}"
+    return "not reached by baseline" if baseline is None else f"{baseline / exact:.1f}"
 
 
 def by_round(runs: Mapping[str, Mapping[str, Any]], of: str, label: str, title: str) -> Curves:
@@ -390,7 +390,7 @@ def _stepped(study: Study, options: dict[str, Any]) -> dict[str, Any]:
 def step_result(
     train: QueryDataset, watched: dict[str, QueryDataset], n_threads: int | None, **options: Any
 ) -> dict[str, Any]:
-    """Train with some step; return NDCG@10 of the watched data and the tree weights, by round."""
+    """Train with given options; return NDCG@10 of the watched data and tree weights, by round."""
     rounds: list[Any] = []
     LambdaMART("ndcg@10", n_threads=n_threads, **(NARROW | options)).fit(
         train, valid=watched, callbacks=[rounds.append]

@@ -42,11 +42,11 @@ def figure_1(study: Study) -> Findings:
     best = _combined(labels, scores)
     names = [f"{k + 1} (label {label:g})" for k, label in enumerate(labels)]
     text = [
-        f"One of {query['of']} test queries of {N_DOCS} documents, that which gains most by a "
+        f"One of {query['of']} test queries of {N_DOCS} documents, the one that gains most from a "
         "combination of ranker R (LambdaMART) and ranker R' (LambdaRank), both trained on "
         "artificial data; their scores are scaled to 0 .. 1 within the query. With the weight "
-        "alpha the score is (1 - alpha) times R's plus alpha times R''s (Equation 6). The value "
-        "is the sweep's.",
+        "alpha the score is (1 - alpha) times R's plus alpha times R''s (Equation 6). The sweep "
+        "computes the value.",
         _intervals(labels, scores, best),
         f"{len(_crossings(scores))} crossings, of which {best.curve.value.size - 1} change NDCG; "
         f"NDCG@10 of R {best.values[0]:.4f}, of R' {best.values[1]:.4f}, of the best combination "

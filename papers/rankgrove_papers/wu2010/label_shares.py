@@ -70,7 +70,7 @@ def label_search(study: Study) -> Findings:
         means[name]["McRank"] = both[f"McRank, {name}"]
     n_train, n_test, n_rounds = _sizes(study)
     text = [
-        "A model of noisy scores: a score is the target plus Gaussian noise, as much of it as "
+        "A model of noisy scores: a score is the target plus Gaussian noise, with a size that "
         "gives the paper's NDCG@10. NDCG@3, NDCG@1 and the half widths of the 95 % intervals over "
         "10,000 queries then depend on the label shares alone; the paper prints them all. "
         "Distance: the root of the mean square of the differences in NDCG (percent) and of a tenth "
@@ -78,7 +78,7 @@ def label_search(study: Study) -> Findings:
         _noise_table(study),
         "Shares of the labels 0 to 4 with the least distance (a simplex search from three starts): "
         f"{_shares(fit['shares'])}, at a distance of {fit['distance']:.2f}; the preset `fitted` is "
-        "that of full scale, rounded. McRank's figures took no part in it.",
+        "that of full scale, rounded. McRank's figures were not used.",
         f"The paper's own systems ({TABLE_1}) trained on {n_train:,} queries, {n_rounds:,} rounds, "
         f"NDCG@10/3/1 of {n_test:,} test queries in percent. Distance: the root of the mean "
         "square of the differences from the paper's figures, six of them where McRank was "
@@ -156,7 +156,7 @@ def _discounted(edges: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def noise_distance(scores: NoisyScores, shares: Sequence[float]) -> float:
-    """Return how far the noise model with some shares is from the paper's figures."""
+    """Return how far the noise model with the given shares is from the paper's figures."""
     apart = []
     for name, (mean, width) in scores.figures(shares).items():
         apart += list(mean[1:] - PAPER_TABLE_1[name][1:])
@@ -195,7 +195,7 @@ def _noise_table(study: Study) -> str:
         for mean, width in scores.figures(shares).values():
             row += ["/".join(f"{value:.1f}" for value in mean[1:]), _widths(width)]
         rows.append([*row, f"{noise_distance(scores, shares):.2f}"])
-    header = [f"{name}, {what}" for name in PAPER_INTERVALS for what in ("NDCG@3/1", "half widths")]
+    header = [f"{name}, {part}" for name in PAPER_INTERVALS for part in ("NDCG@3/1", "half widths")]
     return markdown(["labels", "shares of 0 to 4", *header, "distance"], rows)
 
 

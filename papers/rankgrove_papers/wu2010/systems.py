@@ -29,7 +29,7 @@ PAPER_MCRANK = {"split": "mse", "l2": 0.0}
 PAPER_NET: dict[str, Any] = {"measure": "ndcg", "truncation": None, "normalise": False}
 HIDDEN = (10,)  # "two layers and ten hidden nodes"
 RATES = (0.001, 0.003)  # learning rates of nets
-# What the paper's validation chose for Figure 2, for both systems (section 5.4).
+# The paper's choice by validation data for Figure 2, for both systems (section 5.4).
 LEAVES, RATE = 20, 0.15
 SHAPE = {"n_leaves": LEAVES, "learning_rate": RATE}
 # Names of the settings in tables.

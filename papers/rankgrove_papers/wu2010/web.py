@@ -104,7 +104,7 @@ def _described(study: Study) -> str:
     sizes = " / ".join(f"{n:,}" for n in _sizes(study))
     return (
         f"Generated web-like data: {sizes} training, validation and test queries, {N_DOCS} "
-        f"documents a query on average, {N_FEATURES} features, noisy labels."
+        f"documents per query on average, {N_FEATURES} features, noisy labels."
     )
 
 
@@ -131,14 +131,14 @@ def table_1(study: Study) -> Findings:
         tasks[NO_SETTING, BM25_NAME] = (_one_feature, feature)
     cells = study.cells(
         {
-            f"{begins}{name}, {setting}": (*task, k)
-            for begins, k in folds.items()
+            f"{prefix}{name}, {setting}": (*task, k)
+            for prefix, k in folds.items()
             for (setting, name), task in tasks.items()
         }
     )
     results: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for setting, name in tasks:
-        of_folds = [cells[f"{begins}{name}, {setting}"] for begins in folds]
+        of_folds = [cells[f"{prefix}{name}, {setting}"] for prefix in folds]
         results.setdefault(setting, {})[name] = of_folds
     values = {
         setting: {name: pooled([r["values"] for r in of_folds]) for name, of_folds in rows.items()}
@@ -153,14 +153,14 @@ def table_1(study: Study) -> Findings:
         f"{_described(study)} Test NDCG in percent (half width of the 95 % interval), after the "
         "best round or epoch of the validation data. The paper's own settings: NDCG without a "
         "cutoff, all pairs, not normalised, least-squares splits, no l2; LambdaMART 15 leaves and "
-        "rate .1, McRank 10 leaves and rate .05, LambdaRank 10 hidden units (section 5.2). Not "
-        "of the paper: at least 20 rows per leaf, 255 bins, the best round by the validation "
-        "data's NDCG@10, and LambdaRank's steps (Adam, rates .0003 to .003 that fall to 0; the "
-        "paper: rate 1e-5). The "
-        "paper's figures are of Web-1: the order and the gaps compare, not the level.",
+        "rate .1, McRank 10 leaves and rate .05, LambdaRank 10 hidden units (section 5.2). "
+        "Different from the paper: at least 20 rows per leaf, 255 bins, the best round by the "
+        "validation data's NDCG@10, and LambdaRank's steps (Adam, rates .0003 to .003 that fall to "
+        "0; the paper: rate 1e-5). The "
+        "paper's figures are for Web-1: compare the order and the gaps, not the level.",
         systems_table(values, {TABLE_1: paper_cells(PAPER_WEB)}),
         _bm25_words(study, feature),
-        "LambdaMART less McRank (p: paired t-test over the test queries of one model per fold):",
+        "LambdaMART minus McRank (p: paired t-test over the test queries of one model per fold):",
         gaps_table({setting: values[setting] for setting in SYSTEMS}, PAPER_WEB),
         best_rounds(only_trees),
         *(trees_needed(curves[setting], setting) for setting in SYSTEMS if setting != TABLE_1),
@@ -226,7 +226,7 @@ def _bm25_words(study: Study, feature: int | None) -> str:
             "them a retrieval function."
         )
     known = ", ".join(f"{name} {number}" for name, number in BM25.items())
-    return f"Section 5.3's BM25 is a row where the feature of it is known ({known})."
+    return f"Section 5.3's BM25 has a row if its feature is known ({known})."
 
 
 # -- Figures 3 and 4 --------------------------------------------------------------------------
@@ -259,25 +259,26 @@ def figure_3(study: Study) -> Findings:
     folds = _folds(study)
     cells = study.cells(
         {
-            f"{begins}{name}": (_stepped, STEPS[name], k)
-            for begins, k in folds.items()
+            f"{prefix}{name}": (_stepped, STEPS[name], k)
+            for prefix, k in folds.items()
             for name in STEPS
         }
     )
     runs: dict[str, dict[str, Any]] = {}
     for name in STEPS:
-        parts = [cells[f"{begins}{name}"] for begins in folds]
+        parts = [cells[f"{prefix}{name}"] for prefix in folds]
         runs[name] = {of: _mean_curve([part[of] for part in parts]) for of in ("test", "train")}
-        runs[name]["alpha"] = parts[0]["alpha"]  # a mean of weights is the weight of no tree
+        runs[name]["alpha"] = parts[0][
+            "alpha"
+        ]  # a mean of weights would not be the weight of any tree
     baseline = runs[BASELINE]["test"]
     wanted = levels(baseline[0], max(baseline), (0.5, 0.75, 0.9, 1.0))
     text = [
         f"{_described(study)} Trees of {LEAVES} leaves; exact weights found on the validation "
-        "queries, within 0.1 and 5 unless it says otherwise. Paper's lambdas: all pairs, not "
+        "queries, between 0.1 and 5 unless noted otherwise. Paper's lambdas: all pairs, not "
         "normalised, least-squares splits, no l2; of NDCG@10 with rank weights that continue below "
-        "rank 10. Test NDCG@10 in percent after so "
-        "many trees (Figure 3 b). In the paper the exact step is as good as Newton's step at rate "
-        "0.1 with 80 trees instead of 250.",
+        "rank 10. Test NDCG@10 in percent by number of trees (Figure 3 b). In the paper the exact "
+        "step is as good as Newton's step at rate 0.1 with 80 trees instead of 250.",
         by_trees(runs),
         rounds_needed(runs, wanted),
         against_baseline(runs, BASELINES, wanted),

@@ -84,7 +84,7 @@ Beta = Annotated[
 Tuned = Annotated[
     Tune | None,
     typer.Option(
-        help="trada: tune responses only, or splits: thresholds too.", show_default="responses"
+        help="trada: tune responses only, or splits (thresholds too).", show_default="responses"
     ),
 ]
 MixedAt = Annotated[
@@ -124,7 +124,7 @@ Report = Annotated[
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="trada: picture to write, of what changed (needs matplotlib)."),
+    typer.Option(help="trada: picture to write, showing the changes (needs matplotlib)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no summary.")]
 
@@ -176,19 +176,19 @@ def adapt(
         "--report": (None, report),
         "--plot": (None, plot),
     }
-    params = _of_the_method(method, trada_options, extra_trees, source, weight_of_target)
+    params = _method_params(method, trada_options, extra_trees, source, weight_of_target)
     if method is not Way.base and threads is not None:
         params["n_threads"] = threads
     params |= _not_again(parameters(None, settings or []), params)
     sets = named_sets(valid or [])
-    read = [*data, base, *(source or []), *itertools.chain(*sets.values())]
-    check_writable("adapt", {"--out": out, "--report": report, "--plot": plot}, read)
-    before = rg.load(base)
-    target, known = _domains(data, sets, source, reading, before.n_features_in_)
+    inputs = [*data, base, *(source or []), *itertools.chain(*sets.values())]
+    check_writable("adapt", {"--out": out, "--report": report, "--plot": plot}, inputs)
+    base_model = rg.load(base)
+    target, other_data = _domains(data, sets, source, reading, base_model.n_features_in_)
     if not quiet:
         typer.echo(f"adapting to {target!r}", err=True)
     with one_interrupt():
-        adapted = rg.adapt_with(method.value, before, target, **known, **params)
+        adapted = rg.adapt_with(method.value, base_model, target, **other_data, **params)
         adapted.save(out)
     changes = getattr(adapted, "report_", None)
     if changes is not None and report is not None:
@@ -225,7 +225,7 @@ def _domains(
     return target, {"source": big, "valid": valid or None}
 
 
-def _of_the_method(
+def _method_params(
     method: Way,
     trada_options: dict[str, Any],
     extra_trees: int | None,
@@ -244,8 +244,8 @@ def _of_the_method(
     if extra_trees is not None:
         if method not in (Way.trada, Way.additive, Way.submodel):
             raise ParameterError(
-                f"--extra-trees is for trada, additive and submodel; {method.value} takes "
-                "--set n_trees=N, if anything."
+                "--extra-trees is for trada, additive and submodel. Got --method "
+                f"{method.value}; small and combine take --set n_trees=N."
             )
         params["n_trees" if method is Way.submodel else "extra_trees"] = extra_trees
     if weight_of_target is not None:
@@ -255,7 +255,7 @@ def _of_the_method(
     if method is Way.combine and not source:
         raise ParameterError("--method combine needs the source's data: give --source.")
     if source and method not in (Way.trada, Way.combine):
-        raise ParameterError(f"--method {method.value} does not look at the source's data.")
+        raise ParameterError(f"--method {method.value} does not use the source's data.")
     return params
 
 
@@ -268,7 +268,7 @@ def _not_again(settings: dict[str, Any], params: dict[str, Any]) -> dict[str, An
             raise ParameterError(f"--set does not take {name!r}: give {options[name]} instead.")
         if name in params:
             raise ParameterError(
-                f"{name!r} is given twice, by an option of its own and by --set: leave one out."
+                f"{name!r} is given twice, by its own option and by --set: leave one out."
             )
     return settings
 

@@ -93,7 +93,7 @@ PointsUsed = Annotated[
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="exact: picture to write, of the measure over alpha (needs matplotlib)."),
+    typer.Option(help="exact: picture to write, with the measure over alpha (needs matplotlib)."),
 ]
 Curve = Annotated[
     Path | None, typer.Option(help="exact: CSV file to write, with the measure over alpha.")
@@ -151,7 +151,7 @@ def combine(
     named = dict(zip(map(str, models), trained, strict=True))
     judged = reading.load(data, models=named)
     systems: list[Any] = [*trained, *(read_scores(path, judged.n_rows) for path in scores)]
-    known: dict[str, Any] = {
+    extra: dict[str, Any] = {
         "convention": convention,
         "names": [path.name for path in [*models, *scores]],
         "n_threads": threads,
@@ -160,10 +160,10 @@ def combine(
     if chosen is Method.exact:
         first, second = systems
         combination = rg.optimal_combination(
-            first, second, judged, measure, form.value, _pair(bounds), points=points.value, **known
+            first, second, judged, measure, form.value, _pair(bounds), points=points.value, **extra
         )
     else:
-        combination = rg.interpolate(systems, judged, measure, chosen.value, **known)
+        combination = rg.interpolate(systems, judged, measure, chosen.value, **extra)
     if curve is not None:
         combination.to_csv(curve)
     if plot is not None:
@@ -192,8 +192,8 @@ def _outputs(
         return None, out
     if out.suffix in SCORE_ENDINGS:
         typer.echo(
-            f"hint: combine: --out {out} gets the combined scores, by its ending. --scores-out "
-            "names them, --out best.rg the model.",
+            f"hint: combine: --out {out} is a score file, by its ending. Write scores with "
+            "--scores-out, the model with --out best.rg.",
             err=True,
         )
         return None, out
@@ -201,7 +201,7 @@ def _outputs(
 
 
 def _to_score(combination: Any, systems: list[Any], judged: QueryDataset) -> Any:
-    """Return what the combination scores: the data, or without a ranker all systems' scores."""
+    """Return the input of `combination.predict`: the data, or without a ranker all scores."""
     if combination.ranker is not None:
         return judged
     return [system.predict(judged) if hasattr(system, "predict") else system for system in systems]
@@ -240,6 +240,6 @@ def _pair(text: str | None) -> tuple[float, float] | None:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
         raise ParameterError(
-            f"Write --bounds as two numbers with a comma between, as in 0.1,100. Got {text!r}."
+            f"Write --bounds as two numbers separated by a comma, as in 0.1,100. Got {text!r}."
         ) from None
     return low, high

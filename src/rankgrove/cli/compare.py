@@ -43,7 +43,7 @@ def compare(
         typer.Option("--all-pairs", help="Compare all pairs of systems, not only with the first."),
     ] = False,
     samples: Annotated[
-        int, typer.Option(min=100, help="Samples of the randomisation test.")
+        int, typer.Option(min=100, help="Number of samples of the randomisation test.")
     ] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the randomisation test.")] = 0,
     json_file: JsonFile = None,

@@ -26,7 +26,7 @@ class To(StrEnum):
 
 
 class Missing(StrEnum):
-    """Whether to convert for a program that takes missing values for 0."""
+    """Whether to convert for a program that treats missing values as 0."""
 
     refuse = "refuse"
     zero = "zero"
@@ -63,8 +63,8 @@ def convert(
     features: Annotated[
         Path | None,
         typer.Option(
-            help="File with the names of all features, one per line; for a JSON dump of XGBoost in "
-            "the order of its training data's columns.",
+            help="File with the names of all features, one per line; for a JSON dump of XGBoost, "
+            "in the order of its training data's columns.",
             show_default="the model's own, or f1, f2, ...",
         ),
     ] = None,
@@ -85,7 +85,7 @@ def convert(
     missing: Annotated[
         Missing,
         typer.Option(
-            help="ranklib, solr and elasticsearch take a missing value for 0. If the model learned "
+            help="ranklib, solr and elasticsearch treat a missing value as 0. If the model learned "
             "something else for missing values: refuse to convert, or accept it (zero)."
         ),
     ] = Missing.refuse,

@@ -27,8 +27,8 @@ def cv(
         bool,
         typer.Option(
             "--valid-fold",
-            help="Keep the fold after the one that tests for validation, as LETOR's folds do; "
-            "rankers that stop early need it.",
+            help="Use the fold after the test fold for validation, as LETOR's folds do; rankers "
+            "with early stopping need it.",
         ),
     ] = False,
     measure: Annotated[
@@ -36,8 +36,8 @@ def cv(
         typer.Option(
             "--measure",
             "-m",
-            help="What to measure; repeat for several. The first is also what the ranker "
-            "maximises, where it has a choice, and what decides on validation data.",
+            help="Measure to compute; repeat for several. The first decides on validation data, "
+            "and rankers with a parameter measure maximise it.",
             show_default="ndcg@10",
         ),
     ] = None,
@@ -48,20 +48,20 @@ def cv(
         typer.Option(help="Normalise features within every query.", show_default="no"),
     ] = None,
     convention: Convention = "papers",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the division into folds.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split into folds.")] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="JSON file for all figures.")
+        Path | None, typer.Option("--out", "-o", help="JSON file to write, with all results.")
     ] = None,
     scores_out: Annotated[
         Path | None,
-        typer.Option(help="File for the scores of all documents, each by the model of its fold."),
+        typer.Option(help="File to write all documents' scores to, each from its fold's model."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the table.")] = False,
     *,
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Cross-validate a ranker: folds by query, figures of every fold and of all queries together.
+    """Cross-validate a ranker: folds by query, measures per fold and over all queries.
 
     Examples:
 
@@ -81,20 +81,20 @@ def cv(
     check_writable("cv", {"--out": out, "--scores-out": scores_out}, [*data, config])
     check_measures(measure or [], convention)
     base = new_ranker(ranker, "cv")
-    own = base.get_params(deep=False)
-    chosen = {"measure": measure[0]} if measure and "measure" in own else {}
+    has_measure = "measure" in base.get_params(deep=False)
+    chosen = {"measure": measure[0]} if measure and has_measure else {}
     base.set_params(**(chosen | parameters(config, settings or [])))
     base, reading = prepared(base, reading, normalise)
     base.check_parameters()
     check_valid_fold(base, valid_fold, "give --valid-fold")
     judged = reading.load(data)
 
-    def tell(k: int, found: Evaluation) -> None:
+    def print_fold(k: int, evaluation: Evaluation) -> None:
         if not quiet:
-            means = ", ".join(f"{name} {value:.4f}" for name, value in found.mean.items())
+            means = ", ".join(f"{name} {value:.4f}" for name, value in evaluation.mean.items())
             typer.echo(f"fold {k} of {folds}: {means}", err=True)
 
-    found = rg.cross_validate(
+    result = rg.cross_validate(
         base,
         judged,
         measure or None,
@@ -103,11 +103,11 @@ def cv(
         convention=convention,
         seed=seed,
         n_threads=threads,
-        callback=tell,
+        callback=print_fold,
     )
-    typer.echo(str(found))
+    typer.echo(str(result))
     if out is not None:
-        write_atomically(out, json.dumps(found.to_dict(), allow_nan=False) + "\n")
+        write_atomically(out, json.dumps(result.to_dict(), allow_nan=False) + "\n")
     if scores_out is not None:
-        write_atomically(scores_out, score_lines(found.scores))
+        write_atomically(scores_out, score_lines(result.scores))
     say_written(out, scores_out)

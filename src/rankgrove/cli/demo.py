@@ -1,6 +1,6 @@
 """``rankgrove demo``: the main commands, as a user would type them, on generated data.
 
-Rankers are trained two at a time: the first time, compiling kernels takes most of the time.
+Rankers are trained two at a time: in the first run, compiling kernels takes most of the time.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def demo(
         "svm-map": f"{train} --ranker svm-map --set C=[0.01,0.1,1.0]",
     }
     typer.echo(
-        "Training four rankers, two at a time. The first time, kernels are compiled, which takes "
-        "most of the time below; they are cached for later runs.\n"
+        "Training four rankers, two at a time. The first run compiles kernels, which takes most of "
+        "the time below; they are cached for later runs.\n"
     )
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda name: _run(name, folder, commands[name]), commands))
@@ -68,7 +68,7 @@ def demo(
     models = {name: rg.load(folder / f"{name}.rg") for name in [*commands, "combined"]}
     comparison = rg.compare(models, test, MEASURE)
     typer.echo(str(comparison))
-    typer.echo(f"\n{_what_combining_did(comparison.mean)}")
+    typer.echo(f"\n{_combination_text(comparison.mean)}")
     vali = rg.read_letor(folder / "vali.txt")
     report = rg.report(models, test, out=page, valid={"vali": vali}, title="rankgrove demo")
     typer.echo(
@@ -84,17 +84,17 @@ def demo(
     )
 
 
-def _what_combining_did(mean: Mapping[str, float]) -> str:
-    """Return whether the combination is better than both of its members, on the test queries."""
+def _combination_text(mean: Mapping[str, float]) -> str:
+    """Return a text on whether the combination is better than both members on the test queries."""
     alone = " and ".join(f"{mean[name]:.4f}" for name in HALVES)
     text = (
-        f"{' and '.join(HALVES)} know {N_FEATURES // 2} of the {N_FEATURES} features each. They "
-        f"have {alone} alone, and {mean['combined']:.4f} combined with the best of all weights on "
+        f"{' and '.join(HALVES)} use {N_FEATURES // 2} of the {N_FEATURES} features each. They "
+        f"reach {alone} alone, and {mean['combined']:.4f} combined with the best weights on "
         "validation data: "
     )
     if mean["combined"] > max(mean[name] for name in HALVES):
-        return text + "combining pays where rankers know different things."
-    return text + "here it did not pay, which happens with so few queries."
+        return text + "combining helps where rankers use different features."
+    return text + "it did not help here, which can happen with few queries."
 
 
 def _activation() -> str:
@@ -111,7 +111,7 @@ def _run(name: str, folder: Path, command: str) -> None:
     start = time.perf_counter()
     words = [*shlex.split(command), "--out", str(folder / f"{name}.rg")]
     run = "from rankgrove.cli.main import run; run()"
-    done = subprocess.run([sys.executable, "-c", run, *words], capture_output=True, text=True)
-    if done.returncode:
-        raise RankgroveError(f"rankgrove {shlex.join(words)} failed: {done.stderr.strip()}")
+    process = subprocess.run([sys.executable, "-c", run, *words], capture_output=True, text=True)
+    if process.returncode:
+        raise RankgroveError(f"rankgrove {shlex.join(words)} failed: {process.stderr.strip()}")
     typer.echo(f"{time.perf_counter() - start:5.1f} s  rankgrove {shlex.join(words)}")

@@ -82,8 +82,8 @@ def evaluate(
     old = {kind: value for kind, value in kinds.items() if value}
     text = _system(system or [], old)
     source = parse_source(text, is_run=qrels is not None)
-    read = [*(data or []), source.file, qrels]
-    check_outputs({"--per-query": per_query, "--out": json_file}, read)
+    inputs = [*(data or []), source.file, qrels]
+    check_outputs({"--per-query": per_query, "--out": json_file}, inputs)
     systems, judged = load_systems({source.name: source}, data or [], qrels, reading)
     (ranked,) = systems.values()
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # the table says it
@@ -106,16 +106,16 @@ def evaluate(
 
 
 def _system(systems: list[str], old: dict[str, str]) -> str:
-    """Return the system to evaluate; `old` are old options, which name it by its kind."""
+    """Return the system to evaluate; `old` are old options, each named after a kind of system."""
     texts = [*systems, *(f"{kind}:{value}" for kind, value in old.items())]
     if len(texts) > 1:
         raise ParameterError(
-            f"evaluate measures one system, and there are {len(texts)}: compare them by "
-            "'rankgrove compare', or leave all but one out."
+            f"evaluate measures one system. Got {len(texts)}: compare them with "
+            "'rankgrove compare', or leave out all but one."
         )
     if not texts:
         raise ParameterError(
-            "Say what to measure: -s FILE (a model, or one score a line) or -s feature:N; with "
+            "Say what to measure: -s FILE (a model, or one score per line) or -s feature:N; with "
             "--qrels, -s RUN."
         )
     return texts[0]

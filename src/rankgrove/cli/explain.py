@@ -38,7 +38,7 @@ def explain(
         typer.Option(help="Explain why this document (id or rank) is ranked above --below."),
     ] = None,
     below: Annotated[str | None, typer.Option(help="The other document (id or rank).")] = None,
-    top: Annotated[int, typer.Option(min=1, help="Features to show, the largest first.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 10,
     background: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +69,7 @@ def explain(
     if (above is None) != (below is None):
         raise ParameterError("--above and --below belong together: give both, or neither.")
     if above is not None and document is not None:
-        raise ParameterError("Give --document, or --above and --below: not all of them.")
+        raise ParameterError("Give either --document, or --above and --below.")
     if background is not None:
         check_exists(background)
     model, data = model_and_data("explain", files)
@@ -100,8 +100,8 @@ def _place(explanation: Explanation, text: str) -> int:
         n = len(explanation.documents)
         if not 1 <= int(text) <= n:
             raise ParameterError(
-                f"The query has {n} documents, and there is no place {text}: "
-                "give one of them, 1 being the best, or a document's id."
+                f"The query has {n} documents, and no rank {text}: "
+                f"give a rank from 1 (the best) to {n}, or a document's id."
             )
         return int(explanation.ranking[int(text) - 1])
     return explanation.position(text)

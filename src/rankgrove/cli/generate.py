@@ -28,7 +28,7 @@ def generate(
             "heavy tails, zeros, noise). domains: a source and a related target market."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="LETOR file to write (.gz packs it).")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="LETOR file to write (.gz compresses).")],
     queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 1000,
     docs: Annotated[
         int | None,

@@ -62,18 +62,18 @@ class Group(_FlagsInHelp, TyperGroup):
     """The commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; for those of RankLib, the error shows how to write them."""
+        """Parse arguments; the error for RankLib's options shows how to write them here."""
         if args and args[0] in RANKLIB_OPTIONS:
             raise ParameterError(
                 f"{args[0]} is an option of RankLib. Here a command comes first, as in 'rankgrove "
                 "train train.txt --valid vali.txt --ranker lambdamart --measure ndcg@10 --out "
-                "web.rg'; docs/howto/ranklib.md has every option of RankLib's with ours."
+                "web.rg'; docs/howto/ranklib.md lists RankLib's options with ours."
             )
         return super().parse_args(ctx, args)
 
 
 def _without_alias(arg: str, known: set[str]) -> str:
-    """Return an argument with the usual spelling of its option, if the command has that."""
+    """Return an argument with the usual spelling of its option, if the command has that option."""
     name, equals, value = arg.partition("=")
     usual = ALIASES.get(name, name)
     return usual + equals + value if usual in known else arg

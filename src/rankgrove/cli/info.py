@@ -56,15 +56,15 @@ def described(path: Path) -> dict[str, Any]:
     from rankgrove.rankers.load import load
 
     ranker = load(path)
-    return {"file": str(path), "bytes": path.stat().st_size, **_of_ranker(ranker)}
+    return {"file": str(path), "bytes": path.stat().st_size, **_describe(ranker)}
 
 
-def _of_ranker(ranker: Ranker) -> dict[str, Any]:
+def _describe(ranker: Ranker) -> dict[str, Any]:
     from rankgrove.rankers.base import plain_parameters
     from rankgrove.reporting.learning import learning_curves
 
     names = getattr(ranker, "feature_names_", None)
-    inside = [*getattr(ranker, "rankers_", ()), getattr(ranker, "ranker_", None)]
+    members = [*getattr(ranker, "rankers_", ()), getattr(ranker, "ranker_", None)]
     base = ranker.adapted_from()
     return {
         "kind": f"{ranker.kind} ({type(ranker).__name__})",
@@ -75,7 +75,7 @@ def _of_ranker(ranker: Ranker) -> dict[str, Any]:
         "training record": [_record(curve) for curve in learning_curves("", ranker)],
         **_values(ranker),
         "pruning": getattr(ranker, "pruning_", None),
-        "rankers": [_of_ranker(member) for member in [*inside, base] if hasattr(member, "kind")],
+        "rankers": [_describe(member) for member in [*members, base] if hasattr(member, "kind")],
         "summary": ranker.summary().splitlines() if hasattr(ranker, "summary") else [],
     }
 
@@ -145,8 +145,8 @@ def _text(description: dict[str, Any], indent: str = "") -> str:
 
 def _record_text(record: dict[str, Any]) -> str:
     (first, low), (last, end), (kept, value) = record["first"], record["last"], record["kept"]
-    who = f"{record['ranker']}, " if record["ranker"] else ""
+    prefix = f"{record['ranker']}, " if record["ranker"] else ""
     return (
-        f"training record: {who}{record['data']} {record['measure']} {low:.4f} with {first:g} "
+        f"training record: {prefix}{record['data']} {record['measure']} {low:.4f} with {first:g} "
         f"{record['unit']}, {end:.4f} with {last:g}; kept: {value:.4f} with {kept:g}"
     )

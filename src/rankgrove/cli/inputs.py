@@ -1,4 +1,4 @@
-"""What commands read: data sets, by their ending; scores; and systems to evaluate."""
+"""Inputs of commands: data sets, in the format of their ending; scores; systems to evaluate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_dataset(
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
-    `features` are names, or one text with commas between them. For LETOR text, `zero_based` says
+    `features` are names, or one comma-separated text. For LETOR text, `zero_based` says
     that features are numbered from 0, `absent` is the value of features that a row does not mention
     (None: as in the training data of `models`), and `n_features` is the training data's number of
     features. If that or a model has more or fewer features than the text, a note says so, or the
@@ -58,7 +58,7 @@ def load_dataset(
         from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
-            raise ParameterError("Give one CSV or parquet file; only LETOR files can be several.")
+            raise ParameterError("Give one CSV or parquet file; several must be LETOR files.")
         for option, value in (("--zero-based", zero_based), ("--absent", absent)):
             if value:
                 raise ParameterError(
@@ -77,8 +77,8 @@ def load_dataset(
     refuse_table_options(paths[0], {"docid": docid, "features": features, "weight": weight})
     from rankgrove.data.letor import read_letor
 
-    meant = str(absent or _absence(models))
-    data = read_letor(list(paths), cache=cache, zero_based=zero_based, absent=meant)
+    absent_value = str(absent or _absence(models))
+    data = read_letor(list(paths), cache=cache, zero_based=zero_based, absent=absent_value)
     data = _as_wide(data, paths[0], n_features, models, strict)
     if base_score is None:
         return data
@@ -87,9 +87,9 @@ def load_dataset(
 
 def _absence(models: Mapping[str, Ranker]) -> str:
     """Return the value of features that a row does not mention, as in the models' training data."""
-    meant = {name: getattr(model, "absent_", None) for name, model in models.items()}
+    values = {name: getattr(model, "absent_", None) for name, model in models.items()}
     of_zero, of_missing = (
-        [name for name, absent in meant.items() if absent == kind] for kind in ("zero", "missing")
+        [name for name, absent in values.items() if absent == kind] for kind in ("zero", "missing")
     )
     if not of_missing:
         return "zero"
@@ -144,7 +144,7 @@ def _say(text: str) -> None:
 
 
 def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
-    """Return feature names, given as such or as one text with commas between them."""
+    """Return feature names, given as a sequence or as one comma-separated text."""
     return _names(features, "columns of --features") if isinstance(features, str) else features
 
 
@@ -164,15 +164,15 @@ def refuse_table_options(file: str | Path, columns: Mapping[str, object]) -> Non
             raise MissingFileError(chosen, f"there is no such file (--features {chosen}).")
         raise ParameterError(
             f"{begin}Features of LETOR text are chosen when a model is trained: train and cv take "
-            "--features FILE, a file with the number of one feature a line."
+            "--features FILE, a file with one feature number per line."
         )
 
 
 def named_sets(texts: Sequence[str]) -> dict[str, list[Path]]:
     """Return the files of every data set by the set's name, which is built from its files' names.
 
-    A set is one file, or several with commas between them. Sets whose names would be the same
-    are named by their paths.
+    A set is one file, or several separated by commas. Sets whose names would be the same are
+    named by their paths.
     """
     sets = [
         [Path(text)]
@@ -248,7 +248,7 @@ def models_and_data(command: str, files: Iterable[Path]) -> tuple[list[Path], li
 
 
 def model_and_data(command: str, files: Iterable[Path]) -> tuple[Path, list[Path]]:
-    """Do the same as :func:`models_and_data`, for exactly one model."""
+    """Like :func:`models_and_data`, but for exactly one model."""
     models, data = models_and_data(command, files)
     if len(models) != 1:
         raise ParameterError(
@@ -263,12 +263,12 @@ def _stem(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).stem
 
 
-def _names(text: str, what: str) -> list[str]:
+def _names(text: str, noun: str) -> list[str]:
     """Split a list of names at its commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise ParameterError(
-            f"Write the {what} as A,B,C, with a name between commas. Got {text!r}."
+            f"Write the {noun} as A,B,C, with a name between commas. Got {text!r}."
         )
     return names
 
@@ -290,7 +290,9 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
         except ValueError:
             shown = line[:40].decode(errors="replace").strip()
             raise ParseError(
-                path, number, f"expected one score a line, got {shown!r}. Write one number a line."
+                path,
+                number,
+                f"expected one score per line, got {shown!r}. Write one number per line.",
             ) from None
         if math.isnan(scores[number - 1]):
             raise ParseError(path, number, "a score must be a number, got nan.")
@@ -317,7 +319,7 @@ def read_names(path: Path) -> list[str]:
         names.pop()
     for number, name in enumerate(names, 1):
         if not name:
-            raise ParseError(path, number, "a line without a name. Write one name a line.")
+            raise ParseError(path, number, "a line without a name. Write one name per line.")
     return names
 
 
@@ -331,7 +333,7 @@ class Source:
 
     @property
     def file(self) -> Path | None:
-        """The file that is read, where there is one."""
+        """The file that is read, if there is one."""
         return None if self.kind == "feature" else Path(self.value)
 
 
@@ -388,7 +390,7 @@ def load_systems(
     if qrels is not None:
         judgements = read_qrels(qrels)
         return {name: read_run(source.value) for name, source in sources.items()}, judgements
-    # Models are loaded first: they say how many features the data has.
+    # Models are loaded first: they set the number of features of the data.
     models = load_models(sources.values())
     judged = reading.load(data, models=models)
     scores = {
@@ -410,7 +412,7 @@ def load_models(sources: Iterable[Source]) -> dict[str, Ranker]:
 
 
 def hint(old: str, new: str) -> None:
-    """Say on standard error how an old spelling is written now."""
+    """Print on standard error how an old spelling is written now."""
     typer.echo(f"hint: {old} is now written {new}; the old spelling still works.", err=True)
 
 

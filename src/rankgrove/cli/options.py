@@ -29,7 +29,7 @@ class Absent(StrEnum):
 DEFAULT_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "map", "mrr", "err")
 
 _CONVENTION = (
-    "Whose definition of measures to use where their names leave it open: papers, letor, mslr, "
+    "Whose definition of a measure to use where its name leaves details open: papers, letor, mslr, "
     "trec, yahoo, lightgbm, sklearn or ranklib."
 )
 Convention = Annotated[str, typer.Option(help=_CONVENTION, show_default="papers")]
@@ -37,20 +37,16 @@ RunConvention = Annotated[
     str, typer.Option(help=_CONVENTION, show_default="papers; with --qrels, trec")
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads to use.", show_default="all cores")
+    int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
 ]
-LabelColumn = Annotated[
-    str, typer.Option("--label", help="Column of the labels, in CSV and parquet files.")
-]
-QidColumn = Annotated[
-    str, typer.Option("--qid", help="Column of the query ids, in CSV and parquet files.")
-]
+LabelColumn = Annotated[str, typer.Option("--label", help="Label column of CSV and parquet files.")]
+QidColumn = Annotated[str, typer.Option("--qid", help="Query id column of CSV and parquet files.")]
 DocidColumn = Annotated[
     str | None,
     typer.Option(
         "--docid",
-        help="Column of the document ids, in CSV and parquet files.",
-        show_default="docid, where there is one",
+        help="Document id column of CSV and parquet files.",
+        show_default="docid, if there is one",
     ),
 ]
 _FEATURES = "Columns to use as features, as in A,B,C, in CSV and parquet files."
@@ -73,7 +69,7 @@ ChosenFeatures = Annotated[
 ]
 WeightColumn = Annotated[
     str | None,
-    typer.Option("--weight", help="Column of the rows' weights, in CSV and parquet files."),
+    typer.Option("--weight", help="Row weight column of CSV and parquet files."),
 ]
 BaseScore = Annotated[
     str | None,
@@ -106,7 +102,7 @@ Strict = Annotated[
     typer.Option(
         "--strict",
         help="Refuse LETOR text with more or fewer features than the model. By default, additional "
-        "features are ignored, lacking ones are absent, and a note says so.",
+        "features are ignored, missing ones get the value of --absent, and a note says so.",
     ),
 ]
 Qrels = Annotated[
@@ -133,8 +129,8 @@ ScoredSystems = Annotated[
 MissingQueries = Annotated[
     str,
     typer.Option(
-        help="Judged queries that a run lacks: zero (they count as 0, as with trec_eval -c) or "
-        "drop (they are left out)."
+        help="Judged queries that are not in a run: zero (they count as 0, as with trec_eval -c) "
+        "or drop (they are left out)."
     ),
 ]
 JsonFile = Annotated[
@@ -154,7 +150,7 @@ JudgedData = Annotated[
 
 
 def default_convention(qrels: Path | None) -> str:
-    """Return the convention of evaluate and compare where none is given."""
+    """Return the default convention of evaluate and compare."""
     return "papers" if qrels is None else "trec"
 
 
@@ -203,14 +199,14 @@ class Reading:
         return load_dataset(paths, **(asdict(self) | known))
 
     def load_like(self, first: QueryDataset, paths: Sequence[Path], **known: Any) -> QueryDataset:
-        """Read data to go with a first data set: as many features, and the same absent value."""
+        """Read data with as many features as a first data set, and the same absent value."""
         from rankgrove.data.file_kinds import is_table
 
         known["absent"] = None if is_table(paths) else first.absent
         return self.load(paths, n_features=first.n_features, **known)
 
 
-_SOME = ("weight", "base_score", "strict")
+_OPTIONAL = ("weight", "base_score", "strict")
 
 
 def reads_data(
@@ -218,13 +214,13 @@ def reads_data(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace a command's parameter `reading` by the options that make up a `Reading`.
 
-    Many commands have no use for the options in `_SOME`; a command has those listed in `also`.
+    The options in `_OPTIONAL` are added only if `also` lists them.
     With `chooses_features`, ``--features`` may also be a file.
     """
     hints = get_type_hints(Reading, include_extras=True)
     if chooses_features:
         hints["features"] = ChosenFeatures
-    taken = [
+    options = [
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -232,13 +228,13 @@ def reads_data(
             annotation=hints[field.name],
         )
         for field in fields(Reading)
-        if field.name not in _SOME or field.name in also
+        if field.name not in _OPTIONAL or field.name in also
     ]
 
     def expanded(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**values: Any) -> None:
-            reading = Reading(**{option.name: values.pop(option.name) for option in taken})
+            reading = Reading(**{option.name: values.pop(option.name) for option in options})
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # already said in notes when reading
                 command(reading=reading, **values)
@@ -246,7 +242,7 @@ def reads_data(
         signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
         for param in signature.parameters.values():
-            parameters += taken if param.name == "reading" else [param]
+            parameters += options if param.name == "reading" else [param]
         # Typer reads the options from the signature.
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run

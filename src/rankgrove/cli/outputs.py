@@ -1,4 +1,4 @@
-"""What commands write: paths are checked before any work, and Ctrl-C loses no results."""
+"""Outputs of commands: paths are checked before any work, and Ctrl-C loses no results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
 def check_writable(
     command: str, outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]
 ) -> None:
-    """Do the same as :func:`check_outputs`, and refuse files that cannot be written."""
+    """Like :func:`check_outputs`, but also refuse files that cannot be written."""
     from rankgrove.reporting.figure import check_plot
     from rankgrove.validation import check_output_file
 
@@ -66,11 +66,11 @@ def says_what_is_kept(what: str, kept: Path | None, option: str) -> Iterator[Non
     try:
         yield
     except KeyboardInterrupt:
-        message = f"nothing was kept; with {option} the next run would go on from here."
+        message = f"nothing was kept; with {option} the next run would continue from here."
         if kept is not None and not _holds_anything(kept):
-            message = f"nothing was kept: none of the {what} was done."
+            message = f"nothing was kept: none of the {what} was finished."
         elif kept is not None:
-            message = f"the {what} done so far are in {kept}; the same command goes on from there."
+            message = f"the {what} finished so far are in {kept}; the same command continues there."
         typer.echo(f"interrupted: {message}", err=True)
         raise typer.Exit(130) from None
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from rankgrove.cli.options import Normalisation, Reading
     from rankgrove.rankers.base import Ranker
 
-# Names from papers or from the package that are no names of rankers here, and what to use instead.
+# Names from papers or from the package that --ranker does not take, and what to use instead.
 ELSEWHERE = {
     "bagboo": "BagBoo is a bag of mart: --ranker mart --models 45 --combine mean",
     "blmart": "BL-MART is a bag of lambdamart: --ranker lambdamart --models 45",
     "bag": "any ranker is bagged by --models 45",
     "bagged": "any ranker is bagged by --models 45",
     "baggedranker": "any ranker is bagged by --models 45",
-    "lambdasmart": "LambdaSMART is a lambdamart that goes on from a model: --submodel FILE",
+    "lambdasmart": "LambdaSMART is a lambdamart that starts from a model: --submodel FILE",
     "trada": "trees are adapted by 'rankgrove adapt'",
     "combination": "models are combined by 'rankgrove combine'",
     "combined": "models are combined by 'rankgrove combine'",
@@ -34,7 +34,7 @@ ELSEWHERE = {
     "stackedranker": "a stack is trained in Python: rg.StackedRanker",
     "trees": "another library's model needs no training: every command takes its file",
     "treeranker": "another library's model needs no training: every command takes its file",
-    "svm": "there is one SVM a measure: svm-map, svm-roc, svm-mrr, svm-ndcg, svm-acc or ranksvm",
+    "svm": "there is one SVM per measure: svm-map, svm-roc, svm-mrr, svm-ndcg, svm-acc or ranksvm",
 }
 
 
@@ -51,7 +51,7 @@ def params(
 
 
 def new_ranker(name: str, command: str = "train") -> Ranker:
-    """Return an untrained ranker by its name, in any case; errors have a hint, and the command."""
+    """Return an untrained ranker by its name, in upper or lower case; errors name the command."""
     from rankgrove.rankers.load import trainable
     from rankgrove.validation import check_choice, refuse
 
@@ -59,8 +59,8 @@ def new_ranker(name: str, command: str = "train") -> Ranker:
     plain = name.lower().replace("-", "").replace("_", "")
     if name not in rankers and plain in ELSEWHERE:
         refuse("ranker", command, f"a ranker that train knows ({ELSEWHERE[plain]})", name)
-    alike = {kind.replace("-", ""): kind for kind in rankers}
-    name = name if name in rankers else alike.get(plain, name)
+    kinds = {kind.replace("-", ""): kind for kind in rankers}
+    name = name if name in rankers else kinds.get(plain, name)
     return rankers[check_choice("ranker", command, name, rankers)]()
 
 
@@ -76,7 +76,7 @@ def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
         try:
             params[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            params[name] = text  # a bare word is a text
+            params[name] = text  # a bare word is a string
     return {name: _plain(value) for name, value in params.items()}
 
 
@@ -103,7 +103,7 @@ def _as_toml(value: object) -> str:
         return '"none"'
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_as_toml, value))}]"
-    return json.dumps(value)  # numbers, texts and booleans are written alike
+    return json.dumps(value)  # numbers, strings and booleans are written as in JSON
 
 
 def _plain(value: Any) -> Any:
@@ -151,7 +151,7 @@ def bag_options(models: int | None, sample: float | None, combine: str | None) -
         raise ParameterError("--sample and --combine are for bags: give --models too.")
     if sample is not None and not 0.0 < sample <= 1.0:
         raise ParameterError(
-            f"--sample is a share of the queries: above 0, 1 at most. Got {sample}."
+            f"--sample is a share of the queries: above 0, at most 1. Got {sample}."
         )
     options = {"query_fraction": sample, "combine": combine}
     return {name: value for name, value in options.items() if value is not None}

@@ -26,7 +26,7 @@ def prune(
         typer.Option(
             "--measure",
             "-m",
-            help="Measure that must hold; repeat for several.",
+            help="Measure that must not fall; repeat for several.",
             show_default="the model's own",
         ),
     ] = None,
@@ -39,7 +39,7 @@ def prune(
             "above 0."
         ),
     ] = 0.0,
-    keep: Annotated[float, typer.Option(help="Share of the trees to keep at least.")] = 0.1,
+    keep: Annotated[float, typer.Option(help="Minimum share of the trees to keep.")] = 0.1,
     plot: PlotFile = None,
     curve: Annotated[
         Path | None, typer.Option(help="CSV file to write: measures by number of trees.")
@@ -49,7 +49,7 @@ def prune(
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Remove trees from a model and re-weight the rest, while measures hold on judged data.
+    """Remove trees from a model and re-weight the rest, as long as measures on judged data hold.
 
     Examples:
 
@@ -81,8 +81,8 @@ def prune(
     if plot is not None:
         save_figure(rg.plot.pruning(pruned), plot)
     (many, few), (before, after) = pruned.n_trees, pruned.values
-    typer.echo(f"{many:,} trees, {few:,} left ({1 - few / many:.0%} gone)")
+    typer.echo(f"{many:,} trees, {few:,} left ({1 - few / many:.0%} removed)")
     for name in before:
         typer.echo(f"{name}: {before[name]:.4f} before, {after[name]:.4f} after, on these queries")
-    typer.echo("(They chose the trees: evaluate the model on others.)")
+    typer.echo("(These queries chose the trees: evaluate the model on other queries.)")
     say_written(out, curve, plot)

@@ -72,7 +72,7 @@ def rank(
     else:
         scores, saved = trained.predict_top(dataset, top, n_threads=threads)
         if saved > 0.0:
-            typer.echo(f"{saved:.1%} of the documents' trees were left out.", err=True)
+            typer.echo(f"{saved:.1%} of the documents' trees were skipped.", err=True)
     if form is Form.trec:
         text = "".join(run_lines((dataset, scores), run_name, top))
     else:

@@ -26,7 +26,7 @@ Valid = Annotated[
     list[str] | None,
     typer.Option(
         help="Further judged data, for the sections on model sizes and on weights of combinations: "
-        "one file, or several with commas between them; repeat for several sets."
+        "one file, or several separated by commas; repeat for several sets."
     ),
 ]
 Measures = Annotated[
@@ -94,18 +94,18 @@ def report(
 
     measures = measure or list(MEASURES)
     check_measures(measures, convention)
-    models, files = _told_apart(data)
+    models, files = _split_arguments(data)
     sources = parse_sources([*models, *(system or [])])
     if not sources or not files:
         raise ParameterError(
             "Give the judged data and at least one system, as in 'rankgrove report test.txt "
-            "-s bm25=feature:25 -s new=web.rg'; the first is what the others are compared with."
+            "-s bm25=feature:25 -s new=web.rg'; the others are compared with the first."
         )
     for path in files:
         check_exists(path)
     sets = named_sets(valid or [])
-    read = [*files, *(source.file for source in sources.values()), *itertools.chain(*sets.values())]
-    check_writable("report", {"--out": out}, read)
+    inputs = [*files, *(s.file for s in sources.values()), *itertools.chain(*sets.values())]
+    check_writable("report", {"--out": out}, inputs)
     systems, judged = load_systems(sources, files, None, reading)
     load = partial(reading.load_like, judged, base_score=None)
     page = rg.report(
@@ -124,7 +124,7 @@ def report(
     typer.echo(f"written to {out} ({len(page.html.encode()) / 1e6:.1f} MB)")
 
 
-def _told_apart(texts: list[str]) -> tuple[list[str], list[Path]]:
+def _split_arguments(texts: list[str]) -> tuple[list[str], list[Path]]:
     """Return models, which were arguments in the old spelling, and the files of judged data."""
     from rankgrove.cli.inputs import hint
     from rankgrove.formats.read import kind_of

@@ -31,30 +31,30 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of your own data in place of MQ2008, OHSUMED, generated web data and the "
-            "TREC runs: a collection in LETOR form, TREC runs and qrels, or a folder that holds "
-            "such by name.",
+            help="Folder of your own data, instead of MQ2008, OHSUMED, generated web data and the "
+            "TREC runs: a collection in LETOR form, TREC runs and qrels, or a folder with "
+            "several of these, each in a subfolder.",
             show_default="$RANKGROVE_DATA, else ../shared/data",
         ),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="small (minutes at the most) or full (the paper's sizes).")
+        str, typer.Option(help="small (a few minutes at most) or full (the paper's sizes).")
     ] = "small",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for results, tables and plots; an interrupted run goes on."),
+        typer.Option(help="Folder for results, tables and plots; a later run continues there."),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Work side by side: local, or the address of a Dask scheduler (whose workers "
+            help="Run tasks in parallel: local, or the address of a Dask scheduler (whose workers "
             "must see the data under the same path).",
             metavar="tcp://HOST:PORT",
         ),
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Run the papers' experiments; print their tables, beside the papers' figures where it has any.
+    """Run the papers' experiments; print their tables, with the papers' values where they exist.
 
     Examples:
 
@@ -80,9 +80,9 @@ def papers_module(name: str) -> ModuleType:
     """Return a module of ``rankgrove_papers``.
 
     It is imported by name, and only here: rankgrove is complete without the package, and the
-    package depends on rankgrove. A checkout has it in the folder ``papers`` beside ``src``. That
-    one comes before an installed one, because the experiments use inner modules of rankgrove and
-    must be of the same version.
+    package depends on rankgrove. The folder ``papers`` of a checkout takes precedence over an
+    installed package, because the experiments use private modules of rankgrove and must have
+    the same version.
     """
     papers = Path(__file__).resolve().parents[3] / "papers"
     if (papers / PACKAGE).is_dir() and str(papers) not in sys.path:
@@ -93,7 +93,7 @@ def papers_module(name: str) -> ModuleType:
         if error.name != PACKAGE:
             raise
         raise RankgroveError(
-            "The papers' experiments are a package of their own, rankgrove-papers, which is not "
+            "The papers' experiments are in a separate package, rankgrove-papers, which is not "
             "installed: clone the project and run the command there, or install the package from "
             f"a checkout of version {__version__} with  pip install ./papers"
         ) from None
@@ -102,7 +102,7 @@ def papers_module(name: str) -> ModuleType:
 def run_on_worker(study: bytes, task: bytes, n_threads: int | None) -> Any:
     """Return the result of a task of an experiment, on a worker of a cluster.
 
-    Study and task come pickled, because a worker in a checkout can load them only after it has
+    Study and task are pickled, because a worker in a checkout can load them only after it has
     found ``rankgrove_papers``.
     """
     return papers_module("study").work_on(pickle.loads(study), pickle.loads(task), n_threads)

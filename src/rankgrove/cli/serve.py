@@ -20,7 +20,7 @@ def serve(
     ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free one.")
     ] = 8080,
     max_body: Annotated[
         int, typer.Option(min=1, help="Maximum bytes per request; larger ones get status 413.")
@@ -43,7 +43,7 @@ def serve(
         Absent | None,
         typer.Option(
             help="Value of features that a document does not name.",
-            show_default="as in the model's training data; missing if its file does not say",
+            show_default="as in the model's training data; missing if its file has no record",
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only warnings and errors.")] = False,

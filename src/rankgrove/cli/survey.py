@@ -13,7 +13,7 @@ from rankgrove.cli.options import Convention, Reading, Threads, reads_data
 from rankgrove.errors import ParameterError
 from rankgrove.reporting.defaults import MEASURES
 
-REPORTED = 6  # rankers on the page, the best ones
+REPORTED = 6  # number of best rankers on the page
 
 
 class Scale(StrEnum):
@@ -35,19 +35,19 @@ def survey(
     valid: Annotated[
         Path | None,
         typer.Option(
-            help="Validation data, by which rounds and C are chosen.",
+            help="Validation data, which chooses the number of rounds and C.",
             show_default="a fifth of the training queries",
         ),
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(help="Data that all are measured on.", show_default="cross-validation"),
+        typer.Option(help="Data to measure all rankers on.", show_default="cross-validation"),
     ] = None,
     folds: Annotated[int, typer.Option(min=3, help="Number of folds, without --test.")] = 5,
     ranker: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this one, by its name in the table; repeat for several.",
+            help="Train only this ranker, named as in the table; repeat for several.",
             show_default="all",
         ),
     ] = None,
@@ -56,27 +56,27 @@ def survey(
         typer.Option(
             "--measure",
             "-m",
-            help="What to measure; repeat for several. The first decides.",
+            help="Measure to compute; repeat for several. The first decides.",
             show_default=" ".join(MEASURES),
         ),
     ] = None,
     scale: Annotated[
-        Scale, typer.Option(help="small: few rounds, minutes; full: as many as in the papers.")
+        Scale, typer.Option(help="small: few rounds, minutes; full: the papers' rounds.")
     ] = Scale.small,
     convention: Convention = "papers",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the division of queries.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the queries.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File for the table; JSON where it ends in .json."),
+        typer.Option("--out", "-o", help="File to write the table to; JSON if it ends in .json."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help=f"Page about the best {REPORTED} rankers (.html).")
+        Path | None, typer.Option(help=f"HTML page to write, on the best {REPORTED} rankers.")
     ] = None,
     *,
     reading: Reading,
     threads: Threads = None,
 ) -> None:
-    """Train all rankers on your data and compare them: figures, intervals, p-values, times.
+    """Train all rankers on your data and compare them: measures, intervals, p-values, times.
 
     Examples:
 
@@ -89,10 +89,10 @@ def survey(
     from rankgrove.cli.outputs import check_writable, say_written
     from rankgrove.files import write_atomically
 
-    read = [path for path in [*data, valid, test] if path is not None]
-    for path in read:
+    inputs = [path for path in [*data, valid, test] if path is not None]
+    for path in inputs:
         check_exists(path)
-    check_writable("survey", {"--out": out, "--report": report}, read)
+    check_writable("survey", {"--out": out, "--report": report}, inputs)
     measures = measure or list(MEASURES)
     check_measures(measures, convention)
     if valid is not None and test is None:
@@ -103,12 +103,12 @@ def survey(
         for path in (valid, test)
     )
 
-    def tell(name: str, found: Any) -> None:
-        if found is not None:
-            value = found.evaluation.mean[measures[0]]
-            typer.echo(f"{name}: {measures[0]} {value:.4f}, {found.seconds:.1f} s", err=True)
+    def print_ranker(name: str, surveyed: Any) -> None:
+        if surveyed is not None:
+            value = surveyed.evaluation.mean[measures[0]]
+            typer.echo(f"{name}: {measures[0]} {value:.4f}, {surveyed.seconds:.1f} s", err=True)
 
-    found = rg.survey(
+    result = rg.survey(
         train,
         valid_data,
         test_data,
@@ -119,22 +119,22 @@ def survey(
         n_folds=folds,
         seed=seed,
         n_threads=threads,
-        callback=tell,
+        callback=print_ranker,
     )
-    typer.echo(str(found))
+    typer.echo(str(result))
     if out is not None:
         as_json = out.suffix.lower() == ".json"
-        text = json.dumps(found.to_dict(), allow_nan=False) if as_json else str(found)
+        text = json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result)
         write_atomically(out, text + "\n")
     if report is not None:
         best = {
-            one.name: one.scores if one.model is None else one.model
-            for one in found.rankers[:REPORTED]
+            surveyed.name: surveyed.scores if surveyed.model is None else surveyed.model
+            for surveyed in result.rankers[:REPORTED]
         }
-        title = f"The best {len(best)} of {len(found.rankers)} rankers"
+        title = f"The best {len(best)} of {len(result.rankers)} rankers"
         rg.report(
             best,
-            found.data,
+            result.data,
             measures,
             report,
             convention=convention,

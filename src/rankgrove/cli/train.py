@@ -26,32 +26,32 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
-        help="Validation data; the model keeps the best round there, or the best C. Repeat it "
-        "for several sets, named by their files: the first decides. A set of several LETOR "
-        "files is written A,B,C.",
+        help="Validation data; the model keeps the best round there, or the best C. Repeat for "
+        "several sets, which are named after their files; the first decides. A set of several "
+        "LETOR files is written A,B,C.",
         metavar="FILE",
     ),
 ]
 ValidShare = Annotated[
     float | None,
     typer.Option(
-        help="Share of the training queries to hold out as validation data, in place of --valid; "
-        "drawn by the ranker's random_state.",
+        help="Share of the training queries to hold out as validation data, instead of --valid; "
+        "the ranker's random_state is the seed.",
         show_default=False,
     ),
 ]
 Normalise = Annotated[
     Normalisation | None,
     typer.Option(
-        help="Normalise features within every query, as RankLib's -norm does; the model does so "
-        "wherever it scores.",
+        help="Normalise features within every query, as RankLib's -norm does; the model also does "
+        "so when it scores.",
         show_default="no",
     ),
 ]
 RankerName = Annotated[
     str,
     typer.Option(
-        help="What to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, boltzrank, "
+        help="Ranker to train: lambdamart, mart, mcrank, lambdarank, ranknet, listnet, boltzrank, "
         "svm-map, svm-roc, svm-mrr, svm-ndcg, svm-acc, ranksvm, coordinate-ascent, smoothrank, "
         "crr, rankboost, adarank, frank, gbrank or randomforest."
     ),
@@ -61,8 +61,7 @@ MeasureName = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help="What to maximise; rankers of labels and of pairs only look at it on the "
-        "validation data.",
+        help="Measure to maximise; pointwise and pairwise rankers use it only on validation data.",
         show_default="ndcg@10",
     ),
 ]
@@ -70,13 +69,13 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A parameter; repeat for several. A value is a number, a text, a list as in "
+        help="A parameter; repeat for several. A value is a number, a string, a list as in "
         "C=[0.1,1], or none, true or false.",
         metavar="NAME=VALUE",
     ),
 ]
 Config = Annotated[
-    Path | None, typer.Option(help="TOML file with parameters; --set comes before it.")
+    Path | None, typer.Option(help="TOML file with parameters; --set takes precedence.")
 ]
 Submodel = Annotated[
     str | None,
@@ -84,11 +83,11 @@ Submodel = Annotated[
 ]
 Start = Annotated[
     Path | None,
-    typer.Option(help="Model file of a net of the same sizes, whose weights training begins with."),
+    typer.Option(help="Model file of a net of the same sizes; training starts from its weights."),
 ]
 ValidMeasures = Annotated[
     list[str] | None,
-    typer.Option(help="What to measure on the validation data; the first decides."),
+    typer.Option(help="Measure on validation data; repeat for several. The first decides."),
 ]
 Checkpoint = Annotated[
     Path | None,
@@ -98,7 +97,7 @@ BagSize = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Train a bag of so many models; --checkpoint is a folder then.",
+        help="Train a bag with this number of models; --checkpoint is then a folder.",
         show_default=False,
     ),
 ]
@@ -111,10 +110,10 @@ Cluster = Annotated[
         metavar="tcp://HOST:PORT",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no summary.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress bar and no summary.")]
 ValidBaseScores = Annotated[
     list[str] | None,
-    typer.Option(help="As --base-score, of validation data in LETOR text; one for each --valid."),
+    typer.Option(help="Like --base-score, for validation data in LETOR text; one per --valid."),
 ]
 
 
@@ -167,7 +166,7 @@ def train(
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
     --set overfitting_tolerance=0.02 --out bag.rg
 
-    Ctrl-C keeps the best model so far; of a bag, the models in --checkpoint. `rankgrove params
+    Ctrl-C keeps the best model so far; for a bag, the models in --checkpoint. `rankgrove params
     mart` lists the parameters of a ranker.
     """
     from rankgrove.cli.inputs import check_exists, named_sets
@@ -188,7 +187,7 @@ def train(
     if models is not None:
         base = _bag_of(base, models, bag | {"cluster": cluster}, checkpoint, threads, quiet)
     trained, reading = prepared(base, reading, normalise)
-    # all that can be known before data is read, which may take long
+    # Check everything possible before reading data, which may take long.
     trained.check_parameters()
     held_out = _check_share(valid_share, valid, base)
     is_watched = bool(valid) or held_out is not None
@@ -199,9 +198,9 @@ def train(
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
     _check_files(base, out, data, sets, reading.base_score, scores, [config, start])
     if cluster is not None and models is None:
-        fit = _on_cluster(trained, ranker, data, sets, reading, cluster, held_out)
+        fit = _cluster_fit(trained, ranker, data, sets, reading, cluster, held_out)
     else:
-        fit = _here(trained, data, sets, scores, reading, known, held_out, quiet)
+        fit = _local_fit(trained, data, sets, scores, reading, known, held_out, quiet)
     ends: AbstractContextManager[None] = nullcontext()
     if models is not None:
         ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
@@ -209,7 +208,7 @@ def train(
         begin = {} if start is None else {"start": start}
         try:
             fit(valid_measures=valid_measure or None, **begin)
-        except KeyboardInterrupt:  # the best model so far is kept, where there is one
+        except KeyboardInterrupt:  # keep the best model so far, if there is one
             if not getattr(trained, "interrupted_", False):
                 raise
         trained.save(out)
@@ -229,14 +228,14 @@ def _check_takes(
 ) -> None:
     """Refuse options that a ranker cannot use."""
     if start is not None and ("start" not in base.fit_takes or models):
-        what = "a bag" if models else ranker
+        learner = "a bag" if models else ranker
         raise ParameterError(
-            f"--start begins with a net's weights, and {what} cannot. Leave it out."
+            f"--start begins with a net's weights, which {learner} cannot do. Leave it out."
         )
     if measure is not None and "measure" not in base.get_params(deep=False):
         raise ParameterError(
-            f"--measure {measure}: {ranker} has a loss of its own. --valid-measure says what "
-            "to choose by on validation data."
+            f"--measure {measure}: {ranker} has its own loss. --valid-measure sets the measure "
+            "on validation data."
         )
 
 
@@ -264,13 +263,13 @@ def _load_submodel(base: Ranker, base_score: str | None) -> dict[str, Any]:
     submodel = resolve(getattr(base, "submodel", None), "train")
     if needs_base_score(submodel) and base_score is None:
         raise ParameterError(
-            "The ranker goes on from scores that come with the data: give --base-score."
+            "The ranker starts from scores that come with the data: give --base-score."
         )
     if base_score is not None and not needs_base_score(submodel):
         raise ParameterError("Give either a submodel or --base-score.")
     if submodel is not None:
         base.set_params(submodel=submodel)
-    return {"to go on from": submodel} if hasattr(submodel, "n_features_in_") else {}
+    return {"to start from": submodel} if hasattr(submodel, "n_features_in_") else {}
 
 
 def _bag_of(
@@ -342,7 +341,7 @@ def _valid_base_scores(
 # -- training -----------------------------------------------------------------------------------
 
 
-def _here(
+def _local_fit(
     ranker: Ranker,
     data: list[Path],
     sets: Mapping[str, list[Path]],
@@ -352,7 +351,7 @@ def _here(
     held_out: tuple[float, int] | None,
     quiet: bool,
 ) -> Callable[..., Any]:
-    """Read the data; return what trains on it in this process."""
+    """Read the data; return the function that trains on it in this process."""
     from rankgrove.data.folds import hold_out
 
     train_data = reading.load(data, models=known)
@@ -368,11 +367,11 @@ def _here(
     if not quiet:
         typer.echo(f"training on {train_data!r}", err=True)
         if held_out is not None:
-            typer.echo(f"held out to validate: {valid_data['held out']!r}", err=True)
+            typer.echo(f"held out for validation: {valid_data['held out']!r}", err=True)
     return partial(ranker.fit, train_data, valid=valid_data or None)
 
 
-def _on_cluster(
+def _cluster_fit(
     ranker: Ranker,
     name: str,
     data: list[Path],
@@ -381,24 +380,24 @@ def _on_cluster(
     cluster: str,
     held_out: tuple[float, int] | None,
 ) -> Callable[..., Any]:
-    """Return what trains on a cluster, whose workers read the files; refuse what it cannot do."""
+    """Return the function that trains on a cluster; refuse options that it does not support."""
     columns = _workers_reading(data, reading)
     if ranker.kind == "prepared":
         raise ParameterError(
-            "--normalise and --features FILE cannot go with --cluster, whose workers read the "
+            "--normalise and --features FILE do not work with --cluster, whose workers read the "
             "files. Leave one of them out."
         )
     if not hasattr(ranker, "fit_files"):
         raise ParameterError(f"--cluster trains a lambdamart, not a {name}. Leave it out.")
     if reading.base_score is not None:
-        raise ParameterError("--base-score cannot go with --cluster. Leave one of them out.")
+        raise ParameterError("--base-score does not work with --cluster. Leave one of them out.")
     if held_out is not None:
-        raise ParameterError("--valid-share cannot go with --cluster: give --valid, a file.")
+        raise ParameterError("--valid-share does not work with --cluster: give --valid FILE.")
     return partial(ranker.fit_files, data, cluster=cluster, valid=sets or None, **columns)
 
 
 def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
-    """Return how a cluster's workers read the files, of the options given."""
+    """Return the arguments with which a cluster's workers read the files."""
     from rankgrove.cli.inputs import feature_list, refuse_table_options
     from rankgrove.data.file_kinds import is_table
 

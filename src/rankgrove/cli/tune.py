@@ -1,4 +1,4 @@
-"""``rankgrove tune``: many combinations of parameters, every fit kept."""
+"""``rankgrove tune``: hyperparameter search that stores every fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChooseBy(StrEnum):
-    """What decides."""
+    """The data by which the best combination is chosen."""
 
     valid = "valid"
     out_of_bag = "out-of-bag"
@@ -46,86 +46,94 @@ Data = Annotated[
     typer.Argument(help="Training data; with --letor-folds, the parts of the collection."),
 ]
 Valid = Annotated[
-    Path | None, typer.Option(help="Validation data, which decides.", show_default=False)
+    Path | None, typer.Option(help="Validation data, which chooses the best.", show_default=False)
 ]
-Test = Annotated[Path | None, typer.Option(help="Test data, reported beside it.")]
+Test = Annotated[Path | None, typer.Option(help="Test data, measured as well.")]
 LetorFolds = Annotated[
     bool,
     typer.Option("--letor-folds", help="Cross-validate: the files are parts S1, S2, S3, ..."),
 ]
-RankerName = Annotated[str, typer.Option(help="What to tune; see `rankgrove train`.")]
+RankerName = Annotated[str, typer.Option(help="Ranker to tune; see `rankgrove train`.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A parameter that all have, as in early_stopping=250.", metavar="NAME=VALUE"
+        "--set", help="A parameter of all trials, as in early_stopping=250.", metavar="NAME=VALUE"
     ),
 ]
 Space = Annotated[
     str,
     typer.Option(
-        help="What to try: small-data (1,008 combinations, small trees), large-data (162, large "
+        help="Combinations to try: small-data (1,008, small trees), large-data (162, large "
         "trees), or a TOML file with a list of values for each parameter."
     ),
 ]
 SearchUsed = Annotated[
     Search,
     typer.Option(
-        help="auto: all combinations where there are no more than --trials, else so many at "
-        "random; grid: all; random; optuna."
+        help="auto: all combinations if there are at most --trials, else that number at random; "
+        "grid: all; random; optuna."
     ),
 ]
 Trials = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of combinations at most.", show_default="20"),
+    typer.Option(min=1, help="Maximum number of combinations.", show_default="20"),
 ]
-Seeds = Annotated[int, typer.Option(min=1, help="Seeds of every combination and fold.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds per combination and fold.")]
 Measures = Annotated[
     list[str] | None,
     typer.Option(
-        "--measure", "-m", help="The first decides.", show_default="the ranker's, else ndcg@10"
+        "--measure",
+        "-m",
+        help="Measure to compute; repeat for several. The first decides.",
+        show_default="the ranker's, else ndcg@10",
     ),
 ]
 Second = Annotated[
-    float, typer.Option(help="Share of the validation queries set apart, to see overfitting.")
+    float, typer.Option(help="Share of the validation queries to set apart, to detect overfitting.")
 ]
 Patience = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With --second: say where tuning should have ended, since so many trials did not "
-        "better the measure there.",
+        help="With --second: show where tuning should have ended, because this number of trials "
+        "did not improve the measure there.",
         show_default=False,
     ),
 ]
 BagSize = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Tune bags of so many models; parameters are the models'.", show_default=False
+        min=1,
+        help="Tune bags with this number of models; the parameters are those of the models.",
+        show_default=False,
     ),
 ]
 ChosenBy = Annotated[
     ChooseBy,
     typer.Option(
-        help="What decides: validation data, or, of bags, the training queries, each scored by "
-        "the models that did not see it."
+        help="Choose by validation data or, for bags, by the training queries, each scored by the "
+        "models that were not trained on it."
     ),
 ]
 Store = Annotated[
     Path | None,
-    typer.Option(help="Keep every fit in this file as it ends, and go on from it."),
+    typer.Option(help="Store every finished fit in this file, and continue from it."),
 ]
-Out = Annotated[Path | None, typer.Option(help="CSV file of all trials.")]
+Out = Annotated[Path | None, typer.Option(help="CSV file to write, with all trials.")]
 Best = Annotated[
     Path | None,
-    typer.Option(help="TOML file for the best parameters, as `rankgrove train --config` reads it."),
+    typer.Option(help="TOML file to write the best parameters to, for `rankgrove train --config`."),
 ]
-Show = Annotated[int, typer.Option(min=1, help="How many of the best to print.")]
+Show = Annotated[int, typer.Option(min=1, help="Number of best combinations to print.")]
 Cluster = Annotated[
     str | None,
-    typer.Option(help="local, or the address of a Dask scheduler.", metavar="tcp://HOST:PORT"),
+    typer.Option(
+        help="Run fits in parallel: local, or the address of a Dask scheduler.",
+        metavar="tcp://HOST:PORT",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all random draws.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress bar.")]
 
 
 @reads_data()
@@ -195,7 +203,7 @@ def tune(
     if valid is None and not letor_folds:
         raise ParameterError("Tuning needs validation data: give --valid, or --letor-folds.")
     if patience is not None and not second:
-        raise ParameterError("--patience looks at the queries set apart: give --second too.")
+        raise ParameterError("--patience uses the queries set apart: give --second too.")
     check_measures(measure or [], convention)
     _check_choice(search, trials, choose_by, models)
     bag = bag_options(models, sample, combine)
@@ -209,7 +217,7 @@ def tune(
         n_fits = seeds * (len(data) if letor_folds else 1)
         typer.echo(_plan(base, listed, search, trials, n_fits, measured), err=True)
     with says_what_is_kept("fits", store, "--store FILE"):
-        found = rg.tune(
+        result = rg.tune(
             base,
             _folds(data, reading) if letor_folds else _parts(data, valid, test, reading),
             listed,
@@ -226,11 +234,11 @@ def tune(
             random_state=random_state,
             progress=not quiet,
         )
-    found = _by_plain_names(found)
+    result = _with_plain_names(result)
     if out is not None:
-        found.to_csv(out)
+        result.to_csv(out)
     if best is not None:
-        kept = parameters(None, settings or []) | found.best_parameters
+        kept = parameters(None, settings or []) | result.best_parameters
         known = base.get_params(deep=True)
         if "random_state" in known:  # so that `train --config` gives the model of the first seed
             kept.setdefault("random_state", seed_of_fit(random_state, 0))
@@ -238,21 +246,21 @@ def tune(
             kept.setdefault("measure", measure[0])
         write_toml(best, kept)
     if plot is not None:
-        save_figure(rg.plot.tuning(found), plot)
-    typer.echo("\n".join([found.table(show), *_overfitting(found, patience)]))
+        save_figure(rg.plot.tuning(result), plot)
+    typer.echo("\n".join([result.table(show), *_overfitting(result, patience)]))
     say_written(*written.values())
 
 
 def _plan(
     base: Any, space: Any, search: Search, trials: int | None, n_fits: int, measure: str
 ) -> str:
-    """Say what is going to be done: how many fits of how many, and what decides."""
+    """Return a line that says how many fits will be made, and by which measure they are chosen."""
     from rankgrove.tuning.search_space import checked_space, planned
 
     plan = planned(checked_space(space, "tune"), search.value, trials, "tune")
     more = ""
     if plan.n_trials < plan.total:
-        more = "; --trials N tries more, --search grid all"
+        more = "; --trials N tries more, --search grid tries all"
     return (
         f"tuning {type(base).__name__} by {measure}: {plan}, {plan.n_trials * n_fits:,} fits{more}"
     )
@@ -268,34 +276,34 @@ def _check_choice(
         raise ParameterError("--choose-by out-of-bag is for bags: give --models too.")
 
 
-def _by_plain_names(found: Tuning) -> Tuning:
-    """Return trials with a bag's parameters named as --set and the space name them."""
+def _with_plain_names(result: Tuning) -> Tuning:
+    """Return trials with a bag's parameters named as in --set and in the space."""
     trials = [
         replace(
-            one,
-            parameters={n.removeprefix("base__"): value for n, value in one.parameters.items()},
+            trial,
+            parameters={n.removeprefix("base__"): value for n, value in trial.parameters.items()},
         )
-        for one in found.trials
+        for trial in result.trials
     ]
-    return replace(found, trials=trials)
+    return replace(result, trials=trials)
 
 
-def _overfitting(found: Tuning, patience: int | None) -> list[str]:
-    """Say what choosing by less would have found: fold by fold, or with an early end."""
+def _overfitting(result: Tuning, patience: int | None) -> list[str]:
+    """Return lines on choosing within every fold, and on where tuning should have ended."""
     lines = []
-    if found.n_folds > 1 and "test" in found.trials[0].values:
-        mean = sum(value for _, value in found.nested()) / found.n_folds
+    if result.n_folds > 1 and "test" in result.trials[0].values:
+        mean = sum(value for _, value in result.nested()) / result.n_folds
         lines.append(
-            f"Chosen in every fold by its own data, the mean test {found.measure} is {mean:.4f}; "
-            "only this is an estimate to go by."
+            f"With the best combination chosen within every fold, the mean test {result.measure} "
+            f"is {mean:.4f}; only this is a fair estimate."
         )
     if patience is not None:
-        last = found.early_stop(patience)
-        number = found.trials.index(last) + 1
+        last = result.early_stop(patience)
+        number = result.trials.index(last) + 1
         shown = [f"{name}={value}" for name, value in last.parameters.items()]
         lines.append(
-            f"By the queries set apart tuning should have ended with trial {number} of "
-            f"{len(found.trials)}: {', '.join(shown)}"
+            f"By the queries set apart, tuning should have ended with trial {number} of "
+            f"{len(result.trials)}: {', '.join(shown)}"
         )
     return [f"\n{line}" for line in lines]
 
@@ -303,37 +311,37 @@ def _overfitting(found: Tuning, patience: int | None) -> list[str]:
 def _tuned(
     ranker: str, settings: list[str], space: str, measures: list[str] | None
 ) -> tuple[Any, Any]:
-    """Return the ranker to tune, and what to try: a preset's name, or lists of values.
+    """Return the ranker to tune, and the space: a preset's name, or lists of values.
 
-    The first measure is what a ranker with a parameter `measure` is trained for, too.
+    A ranker with a parameter `measure` is also trained for the first measure.
     """
     from rankgrove.cli.inputs import hint
     from rankgrove.cli.parameters import new_ranker, parameters, read_toml
     from rankgrove.tuning.search_space import BY_DATA, PRESETS
 
-    given = parameters(None, settings)
+    params = parameters(None, settings)
     base = new_ranker(ranker, "tune")
     if measures and "measure" in base.get_params(deep=False):
         base.set_params(measure=measures[0])
-    base.set_params(**given)
+    base.set_params(**params)
     base.check_parameters()
-    own = read_toml(Path(space)) if space.endswith(".toml") else None
+    lists = read_toml(Path(space)) if space.endswith(".toml") else None
     if space in PRESETS:
         hint(f"--space {space}", f"--space {space}-data")
         space = f"{space}-data"
-    if own is None and space not in BY_DATA:
+    if lists is None and space not in BY_DATA:
         raise ParameterError(
             f"--space is {', '.join(BY_DATA)}, or a TOML file with a list of values for each "
             f"parameter. Got {space!r}."
         )
-    for name in PRESETS[BY_DATA[space]] if own is None else own:
-        if name in given:
+    for name in PRESETS[BY_DATA[space]] if lists is None else lists:
+        if name in params:
             raise ParameterError(f"--set {name}: --space {space} tries {name}; leave one out.")
-    if own is not None:
-        return base, own
+    if lists is not None:
+        return base, lists
     if not hasattr(base, "n_leaves"):
         raise ParameterError(
-            f"--space {space} is a space of boosted trees, and {ranker} is none. "
+            f"--space {space} is for boosted trees, and {ranker} is not one. "
             "Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
         )
     return base, space
@@ -354,7 +362,7 @@ def _folds(data: list[Path], reading: Reading) -> list[Any]:
 def _parts(
     data: list[Path], valid: Path | None, test: Path | None, reading: Reading
 ) -> list[QueryDataset]:
-    """Return training, validation and, where it is given, test data."""
+    """Return training, validation and, if given, test data."""
     train = reading.load(data)
     others = [path for path in (valid, test) if path is not None]
     return [train, *(reading.load_like(train, [path]) for path in others)]

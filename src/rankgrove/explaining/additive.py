@@ -64,7 +64,7 @@ def taken_apart(model: object, at: Context) -> Sum:
     How a kind of ranker is decomposed is registered with its class below; subclasses inherit it.
     """
     raise ParameterError(
-        f"explain needs a trained ranker of rankgrove, whose sums it knows. Got a "
+        f"explain needs a trained rankgrove ranker, whose sums it knows. Got a "
         f"{type(model).__name__}."
     )
 
@@ -74,10 +74,10 @@ def _unknown(model: Ranker, at: Context) -> Sum:
     _refuse(type(model).__name__, "its form is not known here")
 
 
-def _refuse(what: str, reason: str) -> NoReturn:
-    article = "An" if what[0] in "AEIOU" else "A"
+def _refuse(name: str, reason: str) -> NoReturn:
+    article = "An" if name[0] in "AEIOU" else "A"
     raise DataError(
-        f"{article} {what} cannot be explained as a sum over features: {reason}. {_REMEDY}."
+        f"{article} {name} cannot be explained as a sum over features: {reason}. {_REMEDY}."
     )
 
 
@@ -86,7 +86,7 @@ def _trees(model: TreeModel, at: Context) -> Sum:
     if trees.n_columns != 1:
         _refuse(
             type(model).__name__,
-            f"its score is the expected label, no sum of its {trees.n_columns} sums of trees",
+            f"its score is the expected label, not a sum of its {trees.n_columns} sums of trees",
         )
     cover = leaf_cover(trees, at.background, at.n_threads)
     features = dense(at.data.features, at.data.rows)
@@ -115,9 +115,9 @@ def _boosted(model: BoostedRanker, at: Context) -> Sum:
 def _linear(model: LinearPredictor, at: Context) -> Sum:
     """Take w (x - mean of x) for every scaled feature; with thresholds, its step minus the mean."""
     linear = model.widened(at.data).linear_
-    known = at.all_data if at.background is None else at.background
+    reference = at.all_data if at.background is None else at.background
     parts = _linear_terms(linear, at.data, at.n_threads)
-    mean = _column_means(_linear_terms(linear, known, at.n_threads))
+    mean = _column_means(_linear_terms(linear, reference, at.n_threads))
     base = math.fsum([linear.intercept, *mean.tolist()])
     return Sum(np.full(at.data.n_rows, base), parts - mean)
 
@@ -149,11 +149,11 @@ def _net(model: NetRanker, at: Context) -> Sum:
     if net.hidden:
         _refuse(
             f"{type(model).__name__} with hidden units",
-            "their outputs are no sums over features, and Shapley values of a net take 2 to the "
-            "number of features evaluations",
+            "their outputs are not sums over features, and Shapley values of a net with n features "
+            "take 2^n evaluations",
         )
-    known = at.all_data if at.background is None else at.background
-    terms = [_net_terms(net, dense(data.features, data.rows)) for data in (at.data, known)]
+    reference = at.all_data if at.background is None else at.background
+    terms = [_net_terms(net, dense(data.features, data.rows)) for data in (at.data, reference)]
     mean = _column_means(terms[1])
     return Sum(np.full(at.data.n_rows, math.fsum(mean.tolist())), terms[0] - mean)
 
@@ -172,7 +172,7 @@ def _combined(model: CombinedRanker, at: Context) -> Sum:
 def _stacked(model: StackedRanker, at: Context) -> Sum:
     net = model.network_
     if net.hidden:
-        _refuse("StackedRanker with hidden units", "their outputs are no sums over rankers")
+        _refuse("StackedRanker with hidden units", "their outputs are not sums over rankers")
     total = _weighted([taken_apart(ranker, at) for ranker in model.rankers_], model.weights_)
     return Sum(total.base - float(model.weights_ @ net.mean), total.parts)
 
@@ -208,7 +208,7 @@ def _scaled(total: Sum, scores: np.ndarray, data: QueryDataset) -> Sum:
 
 @taken_apart.register(PreparedRanker)
 def _prepared(model: PreparedRanker, at: Context) -> Sum:
-    """Take the sum of the inner ranker, which uses some of the data's features."""
+    """Take the sum of the inner ranker, which uses a subset of the data's features."""
     background = None if at.background is None else model.prepared(at.background)
     inside = Context(model.prepared(at.data), model.prepared(at.all_data), background, at.n_threads)
     total = taken_apart(model.ranker_, inside)

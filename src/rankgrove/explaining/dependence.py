@@ -26,11 +26,11 @@ MOST_CELLS = 1 << 25  # scores in memory at once; longer grids are computed in p
 
 @dataclass(frozen=True, eq=False)
 class PartialDependence:
-    """Scores as a function of a feature; what :func:`partial_dependence` returns.
+    """Scores as a function of a feature: the result of :func:`partial_dependence`.
 
     Attributes
     ----------
-    model : its class
+    model : the model's class
     features : the name of the feature, or the names of both
     grid : the values that it was set to, ascending; for two features, one array each
     mean : the mean score of all rows at every value, rounded once; of shape (grid,), or (first
@@ -78,7 +78,9 @@ class PartialDependence:
         ]
         columns = zip(self.grid.tolist(), self.mean.tolist(), *self.quantiles.tolist(), strict=True)
         rows = [[_value(x), *(f"{value:.4g}" for value in values)] for x, *values in columns]
-        return html_table(title, header, rows, "of rows: that many have a score up to this")
+        return html_table(
+            title, header, rows, "% of rows: the share of rows with a score up to this"
+        )
 
     def __repr__(self) -> str:
         return (
@@ -109,7 +111,7 @@ def partial_dependence(
     dataset : the rows
     feature : 1-based number or name; a pair of them for both together
     grid : values; or a number of quantiles of the data's values (default 40); or ``"thresholds"``,
-        for trees: one value per step of the score, so that nothing is left out. For two features,
+        for trees: one value per step of the score, so that no step is left out. For two features,
         a pair of these, or one for both. Infinite values are allowed, and NaN for a missing value
     n_threads : threads to use, None for all cores; the result does not depend on it
 
@@ -134,8 +136,8 @@ def partial_dependence(
     if len(set(columns)) != len(columns):
         refuse("feature", owner, "two different features", feature)
     is_pair = pair and isinstance(grid, tuple | list) and len(grid) == 2 and len(columns) == 2
-    given_grids = list(grid) if is_pair else [grid] * len(columns)
-    grids = [_grid(trained, dataset, j, g) for j, g in zip(columns, given_grids, strict=True)]
+    column_grids = list(grid) if is_pair else [grid] * len(columns)
+    grids = [_grid(trained, dataset, j, g) for j, g in zip(columns, column_grids, strict=True)]
     curves = [
         _along(trained, dataset, columns[0], grids[0], fixed, n_threads)
         for fixed in ([{}] if len(columns) == 1 else [{columns[1]: v} for v in grids[1].tolist()])
@@ -156,11 +158,11 @@ def partial_dependence(
 
 def _refuse_by_query(model: Ranker, holder: str | None = None) -> None:
     """Refuse models that scale features or scores by query, themselves or in a member."""
-    what, name = model.scaled_by_query(), type(model).__name__
-    if what is not None:
+    scaled, name = model.scaled_by_query(), type(model).__name__
+    if scaled is not None:
         inside = "" if holder is None else f", which is in the {holder},"
         raise DataError(
-            f"partial_dependence: a {name}{inside} scales {what} within every query, so that one "
+            f"partial_dependence: a {name}{inside} scales {scaled} within every query, so one "
             "value for all documents of a query says nothing. Take one of its models, or a ranker "
             "that does not scale by query."
         )
@@ -183,7 +185,7 @@ def _grid(model: Ranker, data: QueryDataset, column: int, grid: Any) -> np.ndarr
         at = np.unique(at[np.isfinite(at)])
         if not at.size:
             name = data.feature_names[column]
-            raise DataError(f"partial_dependence: no tree looks at {name!r}: there is no step.")
+            raise DataError(f"partial_dependence: no tree uses {name!r}: there is no step.")
         # a step begins above one threshold and ends at the next, included
         return np.append(at, np.nextafter(at[-1], np.float32(np.inf)))
     if grid is None or np.ndim(grid) == 0:

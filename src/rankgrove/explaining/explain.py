@@ -131,7 +131,7 @@ def _position(data: QueryDataset, query: Any) -> int:
 
 
 def _documents(data: QueryDataset, part: QueryDataset, query: Any) -> tuple[str, ...]:
-    """Return the ids of documents; where there are none, their row numbers, as in runs."""
+    """Return the ids of documents; if there are none, their row numbers, as in runs."""
     if query is None:
         rows = np.arange(data.n_rows)
     else:

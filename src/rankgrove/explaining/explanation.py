@@ -90,7 +90,7 @@ class ContributionTable:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Scores as sums over features; what :func:`explain` returns.
+    """Scores as sums over features: the result of :func:`explain`.
 
     For every document i, to the last bit::
 
@@ -98,12 +98,12 @@ class Explanation:
 
     Attributes
     ----------
-    model : a few words about it
+    model : the model's class
     feature_names : one per column of `contributions`
-    documents : the ids of documents, in the order of the data; ``row12`` where it has none
+    documents : the ids of documents, in the order of the data; ``row12`` if it has none
     query_ids : the query of every document
     labels, scores : one per document
-    base : the start of every document's sum: the expected score over the rows of training
+    base : the start of every document's sum: the expected score over the training rows
     contributions : float64, one row per document, one column per feature
     rounding : the difference between score and contributions in floating-point arithmetic, one per
         document: about 1e-16 of the score, and 1e-7 where a model adds in float32
@@ -140,7 +140,7 @@ class Explanation:
             if places:
                 raise DataError(
                     f"{counted(len(places), 'document')} have the id {document!r}: explain one "
-                    "query, or give the document's place, a number."
+                    "query, or give the document's position, a number."
                 )
             raise DataError(
                 f"There is no document {document!r} among the {len(self.documents):,} explained"
@@ -217,7 +217,7 @@ class Explanation:
         more = len(self.feature_names) - len(rows)
         note = f"and {counted(more, 'other feature')}" if more else ""
         title = f"Explanation of {self.model}, {documents}"
-        return html_table(title, ["feature", "mean contribution, up or down"], rows, note)
+        return html_table(title, ["feature", "mean absolute contribution"], rows, note)
 
     def __repr__(self) -> str:
         return (

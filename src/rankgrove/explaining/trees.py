@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Matrix = np.ndarray | scipy.sparse.csr_matrix
 
 Tables = dict[int, tuple[tuple[int, int, int], np.ndarray]]  # tree -> first node, nodes, first leaf
-ROWS_AT_ONCE = 8192  # of sparse data that are made dense
+ROWS_AT_ONCE = 8192  # rows of sparse data that are made dense
 TREES_AT_ONCE = 256  # trees whose tables are in memory
 SERIAL_STEPS = 1 << 11  # with fewer documents times trees, one thread is used
 
@@ -86,7 +86,7 @@ def leaf_cover(
 ) -> np.ndarray:
     """Return the number of rows that reach every leaf, in training or in the background data.
 
-    For a model with sums of hessians instead of counts, as those of XGBoost, these are returned.
+    For a model with sums of hessians instead of counts, such as XGBoost's, these are returned.
     """
     if background is None:
         if ensemble.leaf_count.min(initial=0) >= 0:
@@ -95,8 +95,8 @@ def leaf_cover(
         if np.isfinite(weight).all() and weight.min(initial=0.0) >= 0.0 and weight.any():
             return np.array(weight)
         raise DataError(
-            "The model does not say how many rows reached its leaves in training, which Shapley "
-            "values hang on: give data like its training data, background= (--background on the "
+            "The model does not record how many rows reached its leaves in training, which Shapley "
+            "values depend on: give data like its training data, background= (--background on the "
             "command line)."
         )
     from rankgrove.explaining._shap_kernels import count_leaves

@@ -1,1 +1,1 @@
-"""What is done with trained rankers: combining, pruning, converting, adapting, checking."""
+"""Operations on trained rankers: combining, pruning, converting, adapting, checking."""

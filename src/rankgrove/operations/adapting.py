@@ -1,7 +1,7 @@
 """Models for a target domain from a base model: Trada, and the methods it is compared with.
 
 Every method is a function of a trained base model and the target's data that returns a trained
-ranker; :func:`adapt_with` takes them by name.
+ranker; :func:`adapt_with` calls them by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.rankers.trees.trada import OBJECTIVES, Trada
 from rankgrove.validation import check_choice, check_real
 
-EXTRA_TREES = 30  # the paper's, of every method that adds trees to the base model's
+EXTRA_TREES = 30  # the paper's number, for every method that adds trees
 
 
 def adapt_with(
@@ -39,22 +39,22 @@ def adapt_with(
     weight: float | None = None,
     **settings: Any,
 ) -> Ranker:
-    """Make a model for a target domain by one of the methods that the Trada paper compares.
+    """Make a model for a target domain with one of the methods that the Trada paper compares.
 
     Parameters
     ----------
-    method : ``"trada"``: the base model's trees adapted; ``"additive"``: trees appended to the base
-        model, which stays as it is; ``"submodel"``: LambdaSMART; ``"small"``: a ranker like the
-        base model, trained on the target's data alone; ``"combine"``: one trained on the source's
-        and the target's data together; ``"base"``: the base model itself
+    method : ``"trada"``: adapt the base model's trees; ``"additive"``: append trees to the base
+        model, which does not change; ``"submodel"``: LambdaSMART; ``"small"``: train a ranker like
+        the base model on the target's data alone; ``"combine"``: train one on the source's and the
+        target's data together; ``"base"``: the base model itself
     base : the model of the source domain: a trained ranker, or the path of its file
     target : the target's data
-    source : the source's data, for ``"combine"``; for ``"trada"`` where the base model does not
-        know how many rows reached its leaves
+    source : the source's data, for ``"combine"``; for ``"trada"`` if the base model does not
+        record how many rows reached its leaves
     valid : validation data of the target
     weight : how much more a query of the target counts than one of the source, for ``"combine"``;
         None is 10
-    **settings : parameters of the ranker that is trained; what a method does not use is refused
+    **settings : parameters of the ranker that is trained; others are refused
 
     Returns
     -------
@@ -81,22 +81,22 @@ def adapt_with(
             settings["weight"] = weight
         return combined(model, target, source, valid=valid, **settings)
     if source is not None:
-        told = {k: settings[k] for k in ("objective", "measure", "n_threads") if k in settings}
-        model = statistics_from_data(model, source, **told)
+        options = {k: settings[k] for k in ("objective", "measure", "n_threads") if k in settings}
+        model = statistics_from_data(model, source, **options)
     return METHODS[method](model, target, valid=valid, **settings)
 
 
 def _check_use(
     method: str, source: object, valid: object, weight: float | None, settings: dict[str, Any]
 ) -> None:
-    """Refuse what a method does not use."""
+    """Refuse arguments that a method does not use."""
     if method == "base" and (settings or valid is not None):
         raise ParameterError(
             "The method 'base' trains nothing: it takes neither parameters nor validation data."
         )
     if source is not None and method not in ("trada", "combine"):
         raise ParameterError(
-            f"The method {method!r} does not look at the source's data: leave source= out."
+            f"The method {method!r} does not use the source's data: leave source= out."
         )
     if weight is not None and method != "combine":
         raise ParameterError(f"weight= is for the method 'combine'. Got the method {method!r}.")
@@ -125,13 +125,13 @@ def additive(
     valid: Any = None,
     **settings: Any,
 ) -> Ranker:
-    """Append trees to the base model, trained on what it leaves over; it stays as it is."""
+    """Append trees that are trained on the base model's residuals; the base does not change."""
     return Trada(base, beta=0.0, extra_trees=extra_trees, **settings).fit(target, valid=valid)
 
 
 def small_only(base: Any, target: QueryDataset, *, valid: Any = None, **settings: Any) -> Ranker:
-    """Train a ranker like the base model, with 30 trees more, on the target's data alone."""
-    return _alike(base, settings).fit(target, valid=valid)
+    """Train a ranker like the base model, with 30 more trees, on the target's data alone."""
+    return _ranker_like(base, settings).fit(target, valid=valid)
 
 
 def combined(
@@ -143,9 +143,9 @@ def combined(
     valid: Any = None,
     **settings: Any,
 ) -> Ranker:
-    """Train a ranker like the base model, with 30 trees more, on both domains' data together."""
+    """Train a ranker like the base model, with 30 more trees, on both domains' data together."""
     together = combined_data(source, target, weight)
-    return _alike(base, settings).fit(together, valid=valid)
+    return _ranker_like(base, settings).fit(together, valid=valid)
 
 
 def lambdasmart(
@@ -156,7 +156,7 @@ def lambdasmart(
     valid: Any = None,
     **settings: Any,
 ) -> Ranker:
-    """Go on from the base model's scores by LambdaMART: LambdaSMART."""
+    """Start from the base model's scores and add LambdaMART trees: LambdaSMART."""
     return LambdaMART(submodel=base, n_trees=n_trees, **settings).fit(target, valid=valid)
 
 
@@ -175,10 +175,10 @@ METHODS: dict[str, Callable[..., Ranker]] = {
 
 
 def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.0) -> QueryDataset:
-    """Return both domains' queries as one data set, the target's with a weight of their own.
+    """Return both domains' queries as one data set; the target's have another weight.
 
-    Queries get names that say which domain they are of. Features of the target that the source
-    lacks are missing there (0 in sparse data).
+    Query ids get their domain as a prefix. Features of the target that the source lacks are
+    missing there (0 in sparse data).
     """
     check_real("weight", "combined_data", weight, above=0.0)
     check_dataset("source", "combined_data", source)
@@ -220,16 +220,16 @@ def statistics_from_data(
     l2: float = 0.1,
     n_threads: int | None = None,
 ) -> Ranker:
-    """Return a model that knows how many of some rows reach its nodes, and their mean responses.
+    """Return a model with the number of rows that reach its nodes, and their mean responses.
 
-    Models trained here know it from training on. For another one, or one trained on random samples
-    of the rows, the source's data is passed through tree after tree.
+    Models trained here record this in training. For other models, and for those trained on random
+    samples of the rows, the source's data is passed through one tree after the other.
 
     Parameters
     ----------
     model : a trained ranker of boosted trees, or the path of its file
     source : the data it was trained on
-    objective, measure : what responses are of, as in :class:`Trada`
+    objective, measure : the objective of the responses, as in :class:`Trada`
     l2 : added to the sum of second derivatives of a node
     n_threads : threads to use; None: all cores
 
@@ -257,10 +257,10 @@ def statistics_from_data(
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
     trees = statistics_of(trees, rows, followed, l2, n_threads)
     known = copy.copy(base)
-    if getattr(base, "submodel_", None) is None:  # another library's keep their arithmetic
+    if getattr(base, "submodel_", None) is None:  # other libraries' models keep their arithmetic
         before = base.ensemble_
         trees = replace(trees, threshold=before.threshold, single=before.single)
-    else:  # its trees are among them
+    else:  # the submodel's trees are included
         known.submodel_ = known.submodel = None
     known.n_features_in_ = source.n_features
     if names is not None:
@@ -269,28 +269,28 @@ def statistics_from_data(
     return known
 
 
-def _alike(base: Any, settings: dict[str, Any]) -> Ranker:
-    """Return an untrained ranker with the base model's parameters, but for some."""
+def _ranker_like(base: Any, settings: dict[str, Any]) -> Ranker:
+    """Return an untrained ranker with the base model's parameters, except `settings`."""
     model = fitted_base(base, "adapt_with")
     before = model.adapted_from()
     if before is not None:
-        return _alike(before, settings)
+        return _ranker_like(before, settings)
     if not type(model).trainable:
         raise ParameterError(
             f"A {type(model).__name__} cannot be trained: train a ranker of your choice on the "
             "data instead."
         )
-    alike = clone(model)
+    ranker = clone(model)
     wanted = {"n_trees": model.n_trees + EXTRA_TREES, "early_stopping": None, **settings}
-    known = alike.get_params(deep=False)
+    known = ranker.get_params(deep=False)
     for name, value in {"submodel": None, "submodel_weight": 1.0}.items():
         if name in known:
             wanted.setdefault(name, value)
-    return alike.set_params(**{"checkpoint": None, **wanted})
+    return ranker.set_params(**{"checkpoint": None, **wanted})
 
 
 def _widened(features: Any, n_features: int) -> Any:
-    """Return features with more columns, which have no values."""
+    """Return features with additional empty columns."""
     more = n_features - features.shape[1]
     if more == 0:
         return features

@@ -23,17 +23,17 @@ from rankgrove.showing import html_text
 from rankgrove.sweep.sweep import Curve, sweep
 from rankgrove.validation import check_choice, check_real, check_scores, refuse
 
-RULE = "a trained ranker, the path of a model file, or one score a row"
+RULE = "a trained ranker, the path of a model file, or one score per row"
 FORMULAS = {"convex": "(1 - alpha) a + alpha b", "additive": "a + alpha b"}
 POINTS = ("include", "exclude")
 
 
-# -- what is found ------------------------------------------------------------------------------
+# -- results --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """What all results share: weights of rankers, a value, predictions."""
+class _Result:
+    """The common part of all results: weights of rankers, a value, predictions."""
 
     measure: Measure
     weights: np.ndarray
@@ -53,7 +53,7 @@ class _Found:
 
         Parameters
         ----------
-        X : a data set or features; where scores were combined instead of rankers, the rankers'
+        X : a data set or features; if scores were combined instead of rankers, the rankers'
             scores for the same rows, one array per ranker
         """
         if self.ranker is not None:
@@ -83,8 +83,8 @@ class _Found:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OptimalCombination(_Found):
-    """What :func:`optimal_combination` found; prints as a table.
+class OptimalCombination(_Result):
+    """The result of :func:`optimal_combination`; prints as a table.
 
     Attributes
     ----------
@@ -95,12 +95,11 @@ class OptimalCombination(_Found):
         the highest weight), ``curve.value`` (m values between them), ``curve.at_low`` and
         ``curve.at_high``; ``curve.point_alpha`` and ``curve.point_value``, the single weights at
         which documents are tied and the mean is higher than on both sides
-    stretch : the weights around alpha that all have this value; alpha twice where it is a single
-        weight
+    stretch : the weights around alpha that all have this value; (alpha, alpha) for a single weight
     form, bounds : the form of the combination, and the range of alpha
-    weights : of the two rankers
-    ranker : the combined ranker, or None where scores were given
-    n_crossings : crossings of documents that were followed
+    weights : the weights of the two rankers
+    ranker : the combined ranker, or None if scores were given
+    n_crossings : number of crossings of documents
     """
 
     alpha: float
@@ -125,12 +124,12 @@ class OptimalCombination(_Found):
             ),
         ]
         if self.alpha in self.curve.point_alpha:
-            single = "a single one at which documents are tied; points='exclude' takes a stretch"
+            single = "a single one, at which documents are tied; points='exclude' takes a stretch"
             rows.append(("weight", single))
         return self._table(rows)
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the curve as CSV text, one stretch or point a line; write it to `path`.
+        """Return the curve as CSV text, one stretch or point per line; write it to `path`.
 
         A point is a line whose `from` and `to` are equal: the ends of the range, and the single
         weights of ``curve.point_alpha``. Lines are in the order of `from`.
@@ -152,8 +151,8 @@ class OptimalCombination(_Found):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interpolation(_Found):
-    """What :func:`interpolate` found; prints as a table.
+class Interpolation(_Result):
+    """The result of :func:`interpolate`; prints as a table.
 
     Attributes
     ----------
@@ -162,7 +161,7 @@ class Interpolation(_Found):
     values : the rankers' own means
     history : the mean after every step of the search
     method : how the weights were found
-    ranker : the combined ranker, or None where scores were given
+    ranker : the combined ranker, or None if scores were given
     """
 
     method: str
@@ -198,28 +197,29 @@ def optimal_combination(
 ) -> OptimalCombination:
     """Find the best combination of two rankers for a measure, exactly.
 
-    Every weight at which two documents change places is looked at (LambdaMART paper, section 4),
-    so the result is the best of all weights, not of a grid.
+    Every weight at which two documents change places is examined (LambdaMART paper, section 4), so
+    the result is the best of all weights, not of a grid.
 
-    Exactly where lines of scores meet, documents are tied, and by the measure's rule for ties such
-    a single weight can be better than all weights next to it. It is taken only where it is better
-    than every stretch of weights, and where the combined scores, rounded as they are, really give
-    the value: what is reported is always what evaluating the combination gives.
+    Exactly where score lines meet, documents are tied. By the measure's rule for ties, such a
+    single weight can be better than all weights next to it. It is chosen only if it is better than
+    every stretch of weights, and if the rounded combined scores really give its value: evaluating
+    the combination always gives the reported value.
 
     Parameters
     ----------
-    a, b : trained rankers, paths of their model files, any models with ``predict``, or one score a
-        row each
+    a, b : trained rankers, paths of their model files, any models with ``predict``, or one score
+        per row each
     dataset : the judged data to find the weight on
-    measure : what to maximise, a name such as ``"ndcg@10"`` or a measure
+    measure : the measure to maximise, a name such as ``"ndcg@10"`` or a measure
     form : ``"convex"`` combines as (1 - alpha) a + alpha b, ``"additive"`` as a + alpha b
     bounds : lowest and highest alpha; None is (0, 1) for the convex form, which reaches every
         combination of positive weights. The additive form needs bounds.
-    convention : what the measure's name does not say (see :func:`rankgrove.measure`)
-    points : ``"include"`` lets a single weight at which documents are tied be the best, where it
-        is; ``"exclude"`` takes the best stretch of weights (or an end of the range), for those who
-        do not want a value that the least change of a score takes away
-    names : what to call the two where the result is printed
+    convention : how measures are defined where their names do not say it (see
+        :func:`rankgrove.measure`)
+    points : ``"include"`` allows a single weight, at which documents are tied, to be the best;
+        ``"exclude"`` takes the best stretch of weights, or an end of the range, so that the value
+        does not depend on exact ties
+    names : names of the two in the printed result
     n_threads : threads to use, None for all cores; the result does not depend on it
 
     Examples
@@ -245,7 +245,7 @@ def optimal_combination(
         points=points == "include",
         n_threads=n_threads,
     )
-    assert best.curve is not None  # it was asked for
+    assert best.curve is not None
     weights = np.array([1.0 - best.alpha if form == "convex" else 1.0, best.alpha])
     return OptimalCombination(
         measure=chosen,
@@ -281,12 +281,12 @@ def interpolate(
     rankers : two or more trained rankers, paths of their model files, models with ``predict``, or
         one score per row each
     dataset : the judged data, usually for validation
-    measure : what to maximise
+    measure : the measure to maximise
     method : ``"cyclic"`` sets one weight after the other to its exact optimum; the measure never
         falls, and the search ends when it no longer rises. ``"powell"`` is Powell's search.
-    convention : what the measure's name does not say
-    rounds : how often to go through all weights at most
-    names : what to call the rankers where the result is printed
+    convention : how measures are defined where their names do not say it
+    rounds : maximum number of passes over all weights
+    names : names of the rankers in the printed result
     n_threads : threads to use, None for all cores; the result does not depend on it
     """
     owner = "interpolate"
@@ -308,7 +308,7 @@ def interpolate(
 
 
 def weight_bounds(form: str, bounds: Any, owner: str) -> tuple[float, float]:
-    """Return the least and the largest weight, those of the form where none are given."""
+    """Return the lowest and the highest weight; the defaults depend on the form."""
     check_choice("form", owner, form, FORMULAS)
     if bounds is None:
         if form == "additive":
@@ -325,7 +325,7 @@ def weight_bounds(form: str, bounds: Any, owner: str) -> tuple[float, float]:
 
 
 def checked_dataset(dataset: object, owner: str) -> QueryDataset:
-    """Refuse what is no data set."""
+    """Return a data set; refuse anything else."""
     if not isinstance(dataset, QueryDataset):
         raise DataError(f"{owner} needs a QueryDataset. Got {type(dataset).__name__} instead.")
     return dataset
@@ -338,7 +338,7 @@ def _names(rankers: Sequence[Any], names: Sequence[str] | None, owner: str) -> t
             for i, ranker in enumerate(rankers, 1)
         )
     if len(names) != len(rankers):
-        refuse("names", owner, f"one a ranker ({len(rankers)})", list(names))
+        refuse("names", owner, f"one per ranker ({len(rankers)})", list(names))
     return tuple(map(str, names))
 
 
@@ -350,7 +350,7 @@ def _ranker(
     value: float,
     n_threads: int | None,
 ) -> CombinedRanker | None:
-    """Return the ranker of the weights, or None where some are mere scores."""
+    """Return the combined ranker, or None if some rankers are only scores."""
     if not all(hasattr(ranker, "predict") for ranker in rankers):
         return None
     ranker = CombinedRanker(tuple(rankers), str(measure), n_threads=n_threads)

@@ -49,8 +49,8 @@ def convert(
 ) -> None:
     """Write a trained ranker in the format of another program.
 
-    What a format cannot hold is refused, with the reason and the nearest thing that works; what is
-    not exactly the same there is logged as a warning.
+    A model that the format cannot hold is refused, with the reason and the nearest alternative.
+    Differences from the model are logged as warnings.
 
     Parameters
     ----------
@@ -61,15 +61,15 @@ def convert(
         ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
         .py, .c, .rg)
     features : names of all features, for programs that find them by name; None: the model's own,
-        or f1, f2, ... Of a dump of XGBoost they say which column a name is, as in :func:`load`
-    name : what the model is called there; None: the file's name
+        or f1, f2, ... For a dump of XGBoost, in the order of the columns, as in :func:`load`
+    name : the model's name in the file; None: the file's name
     shift : add a constant so that no score is negative; None: only for Elasticsearch, which refuses
-        such scores
-    missing : where the program takes 0 for a missing value and the model learned otherwise:
-        ``"refuse"``, or ``"zero"``: let it
-    combine : ``"mean"``: of a bag that scales its models' scores within every query, which no
-        program can, write their plain mean in its place, which is another ranking
-    base_score : of a dump of XGBoost, what its scores begin with, as in :func:`load`
+        negative scores
+    missing : if the program treats a missing value as 0 and the model learned something else:
+        ``"refuse"``, or ``"zero"``: accept it
+    combine : ``"mean"``: for a bag that scales its models' scores within every query, which no
+        format can express, write the plain mean of its models, which is a different ranking
+    base_score : for a dump of XGBoost, the start of its scores, as in :func:`load`
 
     Examples
     --------
@@ -88,7 +88,7 @@ def convert(
         raise ParameterError("convert: base_score= (--base-score) is for a dump of XGBoost.")
     ranker = of_object(loaded(model, "model", owner, rule))
     if not isinstance(ranker, Ranker):
-        inside = getattr(ranker, "ranker", None)  # what a search found
+        inside = getattr(ranker, "ranker", None)  # the result of a search
         if not isinstance(inside, Ranker):
             refuse("model", owner, rule, ranker)
         ranker = inside
@@ -102,7 +102,7 @@ def convert(
         ranker, notes = _as_mean(ranker)
     if form == OURS:
         ranker.save(target)
-        _say(target, notes)
+        _log_notes(target, notes)
         return
     labels = _labels(ranker, target, features, name)
     flat = flat_model(ranker)
@@ -116,10 +116,10 @@ def convert(
     )
     with atomic_output(target, pack=False) as out:
         out.write(content)
-    _say(target, [*notes, *more])
+    _log_notes(target, [*notes, *more])
 
 
-def _say(path: Path, notes: Sequence[str]) -> None:
+def _log_notes(path: Path, notes: Sequence[str]) -> None:
     for note in notes:
         _log.warning("%s: %s", path, note)
 
@@ -129,8 +129,8 @@ def _format(path: Path, to: str | None) -> str:
         check_choice("to", "convert", to, [*FORMATS, OURS])
         if to == "xgboost" and path.suffix.lower() == ".ubj":
             raise ParameterError(
-                f"XGBoost models are written as JSON, and XGBoost takes {path} for UBJ by its "
-                "ending: let it end in .json."
+                f"XGBoost models are written as JSON, and XGBoost reads {path} as UBJ by its "
+                "ending: use the ending .json."
             )
         return to
     if path.suffix.lower() in ENDINGS:
@@ -138,7 +138,7 @@ def _format(path: Path, to: str | None) -> str:
     known = ", ".join(f"{ending} ({name})" for ending, name in ENDINGS.items())
     raise ParameterError(
         f"The ending of {path} does not say which format is meant: give to= (--to), one of "
-        f"{', '.join([*FORMATS, OURS])}; or an ending of these: {known}."
+        f"{', '.join([*FORMATS, OURS])}; or one of these endings: {known}."
     )
 
 
@@ -164,7 +164,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
 
 
 def flat_model(ranker: Ranker) -> Model:
-    """Return the trees, the linear model or the net that a ranker's score is; or refuse it."""
+    """Return a ranker's score as trees, a linear model or a net; refuse other rankers."""
     parts = _parts(ranker, 1.0)
     if len(parts) == 1 and parts[0][0] == 1.0:
         return _within(parts[0][1], ranker.n_features_in_)
@@ -190,12 +190,12 @@ def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
     models, weights = ranker.averaged()
     return ranker.with_models(models, weights, "mean"), [
         f"This is the plain mean of the bag's {len(models)} models, not the bag itself "
-        f"(combine={ranker.combine!r}): it may rank otherwise. Evaluate it before it is used."
+        f"(combine={ranker.combine!r}): it may rank differently. Evaluate it before use."
     ]
 
 
 def _may_have_learned_missing(model: object) -> bool:
-    """Return whether a ranker, or one that it is made of, may have seen missing values."""
+    """Return whether a ranker or one of its members may have seen missing values."""
     if not isinstance(model, Ranker):
         return True
     inside = any(_may_have_learned_missing(member) for member in model.members())
@@ -212,19 +212,19 @@ def _within(model: Model, n_features: int) -> Model:
 
 @singledispatch
 def _parts(ranker: object, weight: float) -> list[tuple[float, Model]]:
-    """Return the models whose weighted sum a ranker's score is, registered by class below."""
+    """Return the models whose weighted sum is a ranker's score; registered by class below."""
     kind = type(ranker).__name__
-    raise ParameterError(f"A {kind} is no ranker of rankgrove: it cannot be converted.")
+    raise ParameterError(f"A {kind} is not a rankgrove ranker: it cannot be converted.")
 
 
 @_parts.register(BaggedRanker)
 def _of_bag(bag: BaggedRanker, weight: float) -> list[tuple[float, Model]]:
     if bag.combine != "mean":
         raise ParameterError(
-            f"The bag brings its models' scores to one scale within every query (combine="
+            f"The bag scales its models' scores within every query (combine="
             f"{bag.combine!r}), which no format can express. Train it with combine='mean' "
             "(its scores change, and often little else); or write the plain mean of its "
-            "models, another ranking, by convert(combine='mean') (--combine mean)."
+            "models, a different ranking, with convert(combine='mean') (--combine mean)."
         )
     shares = weight * bag.weights_ / bag.weights_.sum()
     return [p for model, w in zip(bag.models_, shares, strict=True) for p in _parts(model, w)]
@@ -240,7 +240,7 @@ def _of_combination(ranker: CombinedRanker, weight: float) -> list[tuple[float, 
 def _of_stack(ranker: StackedRanker, weight: float) -> list[tuple[float, Model]]:
     raise ParameterError(
         "A StackedRanker is a net of other rankers' scores, which no format can express. "
-        "Combine them by rg.CombinedRanker instead, whose sum of trees can be converted."
+        "Combine them with rg.CombinedRanker instead, whose sum of trees can be converted."
     )
 
 
@@ -248,7 +248,7 @@ def _of_stack(ranker: StackedRanker, weight: float) -> list[tuple[float, Model]]
 def _of_mcrank(ranker: McRank, weight: float) -> list[tuple[float, Model]]:
     if ranker.form != "classes":
         raise ParameterError(
-            "The score of McRank(form='ordinal') is made of one sum of trees a label, which no "
+            "The score of McRank(form='ordinal') is made of one sum of trees per label, which no "
             "format can express. Train it with form='classes', which lightgbm, xgboost and onnx "
             "can hold class by class; or rg.MART, which gives one sum."
         )
@@ -262,7 +262,7 @@ def _of_ranker(ranker: Ranker, weight: float) -> list[tuple[float, Model]]:
     submodel = getattr(ranker, "submodel_", None)
     if isinstance(submodel, str):
         raise ParameterError(
-            "The ranker goes on from scores that come with the data: they are no part of the "
+            "The ranker starts from scores that come with the data: they are not part of the "
             "model, and cannot be converted."
         )
     if submodel is not None:
@@ -281,7 +281,7 @@ def _of_ranker(ranker: Ranker, weight: float) -> list[tuple[float, Model]]:
 
 
 def _plain(model: Model) -> Model:
-    """Return a model as formats take it: linear models of thresholds become trees of one split."""
+    """Return a model as formats take it: linear models on thresholds become trees of one split."""
     if not isinstance(model, Linear):
         return model
     if model.has_thresholds:

@@ -49,8 +49,8 @@ def check_local_optimum(
     """Test whether the weights of a net or a linear model are a local optimum of a measure.
 
     The weights are moved along random directions, drawn from a spherical Gaussian, and the mean of
-    the measure must fall along every one. That is a statement on the data given, so it is meant
-    for the training data.
+    the measure must fall along every one. The result holds for the given data, so use the training
+    data.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ def check_local_optimum(
         ranker (the SVMs)
     data : the data the weights were learned on
     measure : a measure or its name; None: the model's own
-    p0, confidence : the wanted confidence that at most a share p0 of all directions goes up; the
+    p0, confidence : the required confidence that at most a share p0 of all directions goes up; the
         number of directions follows (equation 9: 459)
-    steps : lengths of the moves, of the length of the weight vector. Too short: the measure is a
-        step function, and only its noise is seen. Too long: another valley is reached, and
-        anything trained looks optimal
+    steps : lengths of the moves, relative to the length of the weight vector. Too short: the
+        measure is a step function, and only its noise is seen. Too long: another valley is
+        reached, and anything trained looks optimal
     coordinates : follow the measure along this many weights, drawn at random; None: all
-    reach : how far, to both sides, of the weights' root mean square
+    reach : how far to both sides, relative to the weights' root mean square
     random_state : seed of the directions
     n_threads : threads to use, None for all cores; the result does not depend on it
 
@@ -73,8 +73,8 @@ def check_local_optimum(
     >>> import rankgrove as rg
     >>> train = rg.make_artificial(50, seed=1)
     >>> model = rg.LambdaRank(hidden=(), n_epochs=1).fit(train)
-    >>> found = rg.check_local_optimum(model, train, p0=0.1, coordinates=5)
-    >>> found.n_directions, found.passed
+    >>> optimum = rg.check_local_optimum(model, train, p0=0.1, coordinates=5)
+    >>> optimum.n_directions, optimum.passed
     (44, False)
     """
     if not isinstance(data, QueryDataset):
@@ -89,7 +89,7 @@ def check_local_optimum(
             "p0",
             OWNER,
             f"so large that {MOST_DIRECTIONS:,} directions are enough at confidence {confidence:g} "
-            f"(this asks for {directions_needed(p0, confidence):,})",
+            f"(this needs {directions_needed(p0, confidence):,})",
             p0,
         )
     moves = _checked_steps(steps)
@@ -133,7 +133,7 @@ def _as_function(
     if isinstance(network, Network):
         net, features = network, data.features
         rows = chosen_rows(features, query_order_rows(data))
-        net.scores(features, rows, n_threads)  # says what is wrong with the data
+        net.scores(features, rows, n_threads)  # raises an error for unsuitable data
         return lambda flat: net.with_flat(flat).scores(features, rows, 1), net.flat
     if isinstance(linear, Linear):
         if data.n_features != linear.n_features:
@@ -143,7 +143,7 @@ def _as_function(
             )
         kept, (scaled, places) = linear, scaled_rows(data, linear.scaling, n_threads)
         return (
-            lambda some: score_linear(replace(kept, weights=some), scaled, places, 1),
+            lambda weights: score_linear(replace(kept, weights=weights), scaled, places, 1),
             kept.weights,
         )
     could_be_trained = isinstance(model, NetRanker | LinearPredictor)

@@ -1,4 +1,4 @@
-"""``rg.prune``: trees taken out of a trained ranker or a bag."""
+"""``rg.prune``: removes trees from a trained ranker or a bag."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from rankgrove.validation import check_real, refuse
 
 @dataclass(frozen=True, eq=False)
 class PrunedRanker:
-    """What :func:`prune` found.
+    """The result of :func:`prune`.
 
     Attributes
     ----------
     ranker : the ranker with fewer trees
-    measures : what was to hold
+    measures : the measures that had to hold
     passes : the number of trees and the mean of every measure, before and after every pass
     """
 
@@ -56,14 +56,14 @@ class PrunedRanker:
     def __repr__(self) -> str:
         (many, few), (before, after) = self.n_trees, self.values
         means = ", ".join(f"{name} {before[name]:.4f} -> {after[name]:.4f}" for name in before)
-        return f"PrunedRanker({many:,} -> {few:,} trees ({1 - few / many:.0%} gone), {means})"
+        return f"PrunedRanker({many:,} -> {few:,} trees ({1 - few / many:.0%} removed), {means})"
 
     def _repr_html_(self) -> str:
         rows = [[f"{step.n_trees:,}", *_means(step)] for step in self.passes]
         return html_table(repr(self), ["trees", *self.measures], rows)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write trees against measures, one line per pass."""
+        """Write measures by number of trees, one line per pass."""
         lines = [",".join(["trees", *self.measures])]
         for step in self.passes:
             lines.append(",".join([str(step.n_trees), *(repr(v) for v in step.values.values())]))
@@ -82,38 +82,38 @@ def prune(
     n_threads: int | None = None,
     callback: Callable[[Pass], Any] | None = None,
 ) -> PrunedRanker:
-    """Take trees out of a ranker and re-weight the rest, while a measure holds on some data.
+    """Remove trees from a ranker and re-weight the rest, as long as measures on judged data hold.
 
     Parameters
     ----------
     model : a trained ranker whose score is a sum of trees, such as LambdaMART, or a bag of them; or
         the path of its model file
-    data : judged data that the model was not trained on: what is removed is chosen by it, so the
-        measure there is no fair estimate afterwards
+    data : judged data that the model was not trained on. It chooses the trees to remove, so the
+        measure on it is not a fair estimate afterwards
     measures : one or several that must all hold; None: the ranker's own
-    tolerance : how much a mean may fall below what it is now, in the measure's own units
-    margin : this many standard errors of the fall are added to it, and a rise counts for nothing.
-        On few queries a mean holds by chance while most trees go; with 1 and a tolerance above 0
-        pruning ends once more than the tolerance is uncertain
-    keep : share of the trees that always stay: judged data of a few hundred queries cannot
-        vouch for a handful of trees, whose mean there may hold by chance
-    convention : what the measure's name does not say
+    tolerance : how much a mean may fall below its present value, in the measure's units
+    margin : number of standard errors of a fall that are added to it; a rise then counts as 0. On
+        few queries a mean may hold by chance while most trees are removed; with 1 and a tolerance
+        above 0, pruning ends once the uncertainty exceeds the tolerance
+    keep : minimum share of the trees to keep: on a few hundred queries, the mean of a handful of
+        trees may hold by chance
+    convention : how measures are defined where their names do not say it
     n_threads : threads to use, None for all cores; the result does not depend on it
     callback : called with the number of trees and the mean after every pass; True ends the search
 
     Returns
     -------
     PrunedRanker
-        with the new ranker, `model` is left as it is; and trees against measure
+        the new ranker, and measures by number of trees; `model` does not change
 
     Examples
     --------
     >>> import rankgrove as rg
     >>> train, vali = rg.make_artificial(60, seed=1), rg.make_artificial(40, seed=2)
     >>> model = rg.LambdaMART(n_trees=30).fit(train)
-    >>> found = rg.prune(model, vali, "ndcg@10")
-    >>> before, after = found.values
-    >>> found.n_trees[1] < 30 and after["ndcg@10"] >= before["ndcg@10"]
+    >>> pruned = rg.prune(model, vali, "ndcg@10")
+    >>> before, after = pruned.values
+    >>> pruned.n_trees[1] < 30 and after["ndcg@10"] >= before["ndcg@10"]
     True
     """
     owner = "prune"
@@ -137,10 +137,10 @@ def prune(
     if not isinstance(model, Ranker):
         _refuse_kind(model)
     if model.inside() is not model:
-        how: dict[str, Any] = {"tolerance": tolerance, "margin": margin, "keep": keep}
-        how["convention"] = convention
-        how |= {"n_threads": n_threads, "callback": callback}
-        inner = prune(model.inside(), model.prepared(data), listed, **how)
+        options: dict[str, Any] = {"tolerance": tolerance, "margin": margin, "keep": keep}
+        options["convention"] = convention
+        options |= {"n_threads": n_threads, "callback": callback}
+        inner = prune(model.inside(), model.prepared(data), listed, **options)
         return replace(inner, ranker=model.with_inside(inner.ranker))
     model = model.widened(data)
     models, shares = model.averaged()
@@ -175,7 +175,7 @@ def _part(
         _refuse_kind(model)
     if ensemble.n_columns != 1:
         raise ParameterError(
-            f"prune: the score of {type(model).__name__} is not the sum of its trees, so that they "
+            f"prune: the score of {type(model).__name__} is not the sum of its trees, so they "
             "have no weights."
         )
     base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))
@@ -184,7 +184,7 @@ def _part(
     trees = TreeMatrix(ensemble, features, rows, ptr, n_threads)
     every = np.arange(ensemble.n_trees)
     scale = np.ones(data.n_queries)
-    if scaled:  # a query's scores are brought to one reach, whatever theirs is
+    if scaled:  # the bag scales the scores of every query to the same range
         scores = base + trees.sum(every, np.ones(every.size))
         reach = np.maximum.reduceat(scores, ptr[:-1]) - np.minimum.reduceat(scores, ptr[:-1])
         scale = np.divide(1.0, reach, out=np.zeros(reach.size), where=reach > 0.0)

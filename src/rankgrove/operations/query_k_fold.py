@@ -16,17 +16,17 @@ from rankgrove.validation import check_integer, refuse
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
-    """K folds that never cut a query; each query tests in exactly one of them.
+    """K folds that never split a query; each query is in the test part of exactly one fold.
 
-    The query ids come in as ``groups=``, as scikit-learn's own group splitters take them, or with
-    metadata routing switched on as ``params={"qid": qid}``: the same ids then serve the ranker.
+    The query ids are passed as ``groups=``, as to scikit-learn's own group splitters, or, with
+    metadata routing enabled, as ``params={"qid": qid}``: the ranker then gets the same ids.
     The parts differ by at most one query, and depend on the ids and the seed, not on row order.
 
     Parameters
     ----------
     n_splits : number of folds
-    shuffle : whether queries are drawn into the folds; otherwise a fold has neighbours
-    random_state : what the draw depends on; None: another draw every time
+    shuffle : whether to assign queries at random; otherwise a fold has neighbouring queries
+    random_state : seed of the random assignment; None: another one every time
 
     Examples
     --------
@@ -39,7 +39,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
     [0 1 2 3] [4 5]
     """
 
-    # scikit-learn's metadata routing: split() asks for these two wherever they are passed.
+    # scikit-learn's metadata routing: split() takes these two if they are passed.
     __metadata_request__split = {"groups": True, "qid": True}  # noqa: RUF012
 
     def __init__(
@@ -52,11 +52,11 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
     def split(
         self, X: Any, y: Any = None, groups: Any = None, *, qid: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give row numbers to train on and to test on, n_splits times.
+        """Yield the row numbers of training and test data, fold by fold.
 
         Parameters
         ----------
-        X : the rows, or a `QueryDataset`, which brings its own query ids
+        X : the rows, or a `QueryDataset`, which has its own query ids
         y : not used
         groups, qid : the query id of every row; one of the two
         """

@@ -22,13 +22,13 @@ from rankgrove.validation import check_integer, refuse
 
 @dataclass(frozen=True, eq=False)
 class RefinedWeights:
-    """What :func:`refine_weights` found.
+    """The result of :func:`refine_weights`.
 
     Attributes
     ----------
     ranker : the ranker with its trees' values multiplied by the weights
     weights : one per tree
-    history : the mean of the measure before, and after every tree that was looked at
+    history : the mean of the measure at the start, and after every tree
     value : the mean at the end
     rounds : number of passes over all trees
     """
@@ -56,29 +56,29 @@ def refine_weights(
     n_threads: int | None = None,
     callback: Callable[[int, int, float], None] | None = None,
 ) -> RefinedWeights:
-    """Re-optimise the weight of every tree of a ranker, the others held fixed, in turn.
+    """Re-optimise the weights of a ranker's trees one after the other, all others held fixed.
 
-    Each step is exact, so the measure never falls; it ends when a round through all trees does
-    not raise it, or after `rounds` rounds (LambdaMART paper, end of section 4). Without shrinkage
-    or other data for validation this may overfit: give validation data, or few rounds.
+    Each step is exact, so the measure never falls. The search ends when a round through all trees
+    does not raise it, or after `rounds` rounds (LambdaMART paper, end of section 4). Without
+    shrinkage or other data for validation this may overfit: give validation data, or few rounds.
 
     Parameters
     ----------
     model : a trained ranker whose score is a sum of trees, such as LambdaMART, or the path of its
         model file
     data : the judged data to find the weights on
-    measure : what to maximise
+    measure : the measure to maximise
     rounds : maximum number of passes over all trees
-    bounds : the least and the largest weight of a tree; 1 is what it has now
-    convention : what the measure's name does not say
-    memory : bytes for remembering which leaf every row reaches; with less, rows pass through trees
+    bounds : the least and the largest weight of a tree; 1 is its present weight
+    convention : how measures are defined where their names do not say it
+    memory : bytes for storing which leaf every row reaches; with less, rows pass through trees
         again
     n_threads : threads to use, None for all cores; the result does not depend on it
-    callback : called with the round, the tree and the mean after each
+    callback : called with the round, the tree and the mean after each tree
 
     Returns
     -------
-    a new ranker with the weights and the record; `model` is left as it is
+    a new ranker with the weights and the record; `model` does not change
     """
     owner = "refine_weights"
     check_integer("rounds", owner, rounds, low=1)
@@ -109,7 +109,7 @@ def refine_weights(
     if not np.allclose(whole, data.grouped(model.predict(data, n_threads=n_threads)), atol=near):
         raise ParameterError(
             f"{owner}: the score of this {type(model).__name__} is not the sum of its trees, so "
-            "that they have no weights."
+            "they have no weights."
         )
     refinement = refine(
         prepared,
@@ -125,5 +125,5 @@ def refine_weights(
     of_leaves = np.repeat(refinement.weights, np.diff(ensemble.leaf_ptr))
     refined.ensemble_ = replace(ensemble, value=of_leaves * ensemble.value)
     refined.steps_ = (refinement.weights * np.array(refined.steps_)).tolist()
-    refined.history_, refined.best_round_ = {}, None  # they were those of the old weights
+    refined.history_, refined.best_round_ = {}, None  # they belong to the old weights
     return RefinedWeights(refined, refinement.weights, refinement.values, refinement.rounds)

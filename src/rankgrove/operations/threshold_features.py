@@ -1,4 +1,4 @@
-"""The SVM-map paper's feature map as a transformer of its own."""
+"""The SVM-map paper's feature map as a transformer."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn every feature into indicators 1[value > k] of thresholds k.
 
-    A linear model of the indicators is a sum of step functions, one of every feature: a piecewise
+    A linear model of the indicators is a sum of step functions, one per feature: a piecewise
     constant combination of base functions whose scales need not agree (SVM-map paper, 4.2).
-    Rankers do it by themselves with ``thresholds=50``.
+    Rankers do this themselves with ``thresholds=50``.
 
     Parameters
     ----------
-    n_thresholds : most thresholds of a feature; it has fewer where they would fall together
+    n_thresholds : maximum number of thresholds of a feature; fewer if some would coincide
     spacing : ``"even"``: at equal distances over the sensitive region; ``"quantile"``: at equal
         shares of the values in it
     region : the shares of a feature's values between which it is sensitive: (0.0, 1.0) is from the
-        least to the largest value, (0.01, 0.99) leaves out a hundredth at either end
+        least to the largest value, (0.01, 0.99) leaves out 1 % at either end
 
     Attributes
     ----------
-    thresholds_ : one array of thresholds a feature, ascending
+    thresholds_ : one array of thresholds per feature, ascending
     n_features_in_ : number of features in training
 
     Examples
@@ -100,7 +100,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return indicators(features if rows is None else features[rows], placed, ends)
 
     def transform_dataset(self, data: QueryDataset) -> QueryDataset:
-        """Return the data set with indicators for features, all else as it is."""
+        """Return the data set with indicators as features; the rest does not change."""
         return QueryDataset(
             self.transform(data),
             data.y,

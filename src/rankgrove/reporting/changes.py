@@ -20,7 +20,7 @@ N_FEATURES = 15
 
 
 class AlphaCurve(TypedDict):
-    """A combination's measure on one data set: least and largest value from every alpha on.
+    """A combination's measure on one data set: least and largest values between alphas.
 
     ``best`` is the best weight with its value, ``ends`` are the values of the two rankers.
     """
@@ -34,7 +34,7 @@ class AlphaCurve(TypedDict):
 
 
 class AlphaCurves(TypedDict):
-    """A combination of two rankers, the weight that it has, and its measure at every weight."""
+    """A combination of two rankers, its weight, and its measure at every weight."""
 
     model: str
     formula: str
@@ -43,7 +43,7 @@ class AlphaCurves(TypedDict):
 
 
 class AdaptationData(TypedDict):
-    """What adaptation changed: one number per tree, and one row per feature."""
+    """The changes by adaptation: one number per tree, and one row per feature."""
 
     model: str
     n_trees: int
@@ -65,7 +65,7 @@ def alpha_curves(
 ) -> list[AlphaCurves]:
     """Return the measure as a function of the weight, for every combination of two rankers.
 
-    The combination is (1 - alpha) a + alpha b, with the signs of the model's weights: where the
+    The combination is (1 - alpha) a + alpha b, with the signs of the model's weights: if the
     second weight is negative, it is (1 - alpha) a - alpha b.
     """
     combinations: list[AlphaCurves] = []
@@ -118,7 +118,7 @@ def formula(signs: Sequence[float], names: Sequence[str]) -> str:
 def adaptation_data(
     name: str, report: AdaptationReport, n_features: int = N_FEATURES
 ) -> AdaptationData:
-    """Return what adaptation changed: per tree, as points and running medians, and per feature."""
+    """Return the changes by adaptation: per tree (points, running medians) and per feature."""
     trees, features = report.by_tree(), report.by_feature()[:n_features]
     change = np.array([_share(row) for row in trees])
     unreached = np.array([float(row["unreached"]) for row in trees])

@@ -37,9 +37,9 @@ N_FEATURES = 12  # in the importance charts
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What a report is about: systems with their scores and measures.
+    """The subject of a report: systems with their scores and measures.
 
-    ``comparisons`` has one entry per measure, and none where there is a single system.
+    ``comparisons`` has one entry per measure, and none for a single system.
     """
 
     systems: list[System]

@@ -29,7 +29,7 @@ class Dependence:
 
     Attributes
     ----------
-    feature : its name
+    feature : the feature's name
     tenths : the deciles of its values
     grid : the values that it was set to
     lines : model -> standardised mean score at every value of the grid: minus the mean of the
@@ -50,7 +50,7 @@ def dependences(
 ) -> list[Dependence]:
     """Return the partial dependence on the features most important to all models together."""
     sample = some_queries(data, N_ROWS)
-    asked = {system.name: _asked(system, sample, n_threads) for system in systems}
+    usable = {system.name: _usable_model(system, sample, n_threads) for system in systems}
     shown = []
     for j in overall(importances, N_FEATURES):
         values = data.column(j + 1)
@@ -60,14 +60,14 @@ def dependences(
         levels = np.quantile(values, np.linspace(0.01, 0.99, N_POINTS), method="inverted_cdf")
         grid = np.unique(levels.astype(np.float32))
         lines = {}
-        for name, of in asked.items():
-            if of is None:
+        for name, standardised in usable.items():
+            if standardised is None:
                 continue
-            model, mean, spread = of
+            model, mean, spread = standardised
             try:
                 line = partial_dependence(model, sample, j + 1, grid, n_threads=n_threads).mean
             except RankgroveError:
-                continue  # it scales by query, or is not a ranker of rankgrove
+                continue  # it scales by query, or is not a rankgrove ranker
             lines[name] = (line - mean) / spread
         if lines and grid.size > 1:
             tenths = np.quantile(values, np.linspace(0.1, 0.9, 9))
@@ -76,7 +76,7 @@ def dependences(
     return shown
 
 
-def _asked(
+def _usable_model(
     system: System, data: QueryDataset, n_threads: int | None
 ) -> tuple[Model, float, float] | None:
     """Return a model without scaling by query, and the mean and deviation of its scores, or None.
@@ -128,15 +128,15 @@ def _plain(model: Model, data: QueryDataset, n_threads: int | None) -> Model | N
     """
     if not isinstance(model, Ranker):
         return model
-    inside = [_plain(member, data, n_threads) for member in model.members()]
-    if any(member is None for member in inside):
+    members = [_plain(member, data, n_threads) for member in model.members()]
+    if any(member is None for member in members):
         return None
     if model.scaled_by_query() is not None:
         return _plain_bag(model, data, n_threads) if model.is_bag else None
     if not model.combined():
         return model
     combination = copy.copy(model)
-    combination.rankers_ = tuple(inside)
+    combination.rankers_ = tuple(members)
     return combination
 
 

@@ -12,7 +12,7 @@ from rankgrove.validation import check_choice
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """One system's values less another's, largest gain first.
+    """One system's values minus another's, largest gain first.
 
     Attributes
     ----------

@@ -19,9 +19,9 @@ class ScoreDistribution:
 
     Attributes
     ----------
-    model : its name
+    model : the model's name
     labels : the labels, or ranges of labels, as text, lowest first
-    counts : number of documents with each of them
+    counts : number of documents per label
     edges : edges of the bins
     shares : of shape (labels, bins): the share of a label's documents in every bin
     """

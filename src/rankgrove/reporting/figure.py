@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 def new_figure(purpose: str, width: float = 8.0, height: float = 4.5) -> Figure:
     """Return an empty figure, or raise an error that says how to install Matplotlib.
 
-    It belongs to no window and is not in pyplot's list of figures. In a notebook with inline images
-    it is one of pyplot's, as those of other libraries are: a cell shows it also if it is not the
-    cell's value.
+    It has no window and is not in pyplot's list of figures. In a notebook with inline images it is
+    a figure of pyplot, as in other libraries: a cell shows it even if it is not the cell's value.
     """
     try:
         import matplotlib.figure  # before Picture, which may be loaded already

@@ -18,7 +18,7 @@ from rankgrove.reporting.systems import Model, some_queries, with_features
 from rankgrove.validation import check_choice
 
 KINDS = ("gain", "split", "weight", "permutation")
-PERMUTED_ROWS = 4000  # at most: they are scored once per feature
+PERMUTED_ROWS = 4000  # maximum: they are scored once per feature
 PERMUTED_FEATURES = 1000  # more would take too long
 
 
@@ -28,7 +28,7 @@ class Importance:
 
     Attributes
     ----------
-    model : its name
+    model : the model's name
     kind : ``"gain"`` or ``"split"`` (shares of trees' gains or splits), ``"weight"`` (how far a
         linear model's feature moves scores), ``"permutation"`` (how much the measure falls when
         the feature's values are permuted)
@@ -45,7 +45,7 @@ class Importance:
 
     @property
     def label(self) -> str:
-        """What the values are, in words."""
+        """A description of the values."""
         return {
             "gain": "share of all gains" + (" (the base model’s)" if self.of_base else ""),
             "split": "share of all splits",
@@ -77,7 +77,7 @@ def feature_importance(
     values = None
     if kind in (None, "gain", "split") and hasattr(model, "feature_importance"):
         values = model.feature_importance(kind or "gain")
-        if kind is None and not np.nansum(values) > 0:  # trees of a file that has no gains
+        if kind is None and not np.nansum(values) > 0:  # the trees' file has no gains
             kind, values = "split", model.feature_importance("split")
         kind = kind or "gain"
     elif kind in (None, "weight") and isinstance(linear, Linear):
@@ -89,7 +89,7 @@ def feature_importance(
     if values is None:
         raise DataError(
             f"{type(model).__name__} has no importance of the kind {kind!r}: leave kind out, or "
-            "ask for 'permutation'."
+            "give 'permutation'."
         )
     values = np.pad(values, (0, max(0, data.n_features - values.size)))  # unknown to the model: 0
     adapted = isinstance(model, Ranker) and model.adapted_from() is not None

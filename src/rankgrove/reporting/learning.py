@@ -21,14 +21,14 @@ class LearningCurve:
     Attributes
     ----------
     model, data, measure : names
-    unit : what x counts: ``"trees"``, ``"rounds"``, ``"passes"``, ``"epochs"``, or ``"C"`` where
+    unit : what x counts: ``"trees"``, ``"rounds"``, ``"passes"``, ``"epochs"``, or ``"C"`` if
         every point is a separate training
     x, y : the counts and the values; for a bag the mean over its models, NaN after the end of the
         shortest
     best : the count that was kept, or None
     member : which ranker of a combination this is, or None
     of : for a bag, one row per model, NaN after its end; else None
-    kept : for a bag, the count that every model kept, NaN where there is none
+    kept : for a bag, the count that every model kept, NaN if there is none
     """
 
     model: str
@@ -60,7 +60,7 @@ class LearningCurve:
 
 
 def learning_curves(name: str, model: Model) -> list[LearningCurve]:
-    """Return the curves of a model's training history; none where it has no history."""
+    """Return the curves of a model's training history; none if it has no history."""
     if not isinstance(model, Ranker):
         return _own(name, model)
     model = model.inside()

@@ -27,7 +27,7 @@ from rankgrove.validation import check_choice, check_integer, check_output_file
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """What :func:`report` returns.
+    """The result of :func:`report`.
 
     Attributes
     ----------
@@ -74,24 +74,24 @@ def report(
     Parameters
     ----------
     models : a model or several, in a dict by name or in a list; the others are compared with the
-        first. Whatever :func:`rankgrove.evaluate` takes: rankers, models with ``predict``,
-        scores; also what :func:`rankgrove.prune` and :func:`rankgrove.optimal_combination` return
+        first. Anything that :func:`rankgrove.evaluate` takes: rankers, models with ``predict``,
+        scores; also results of :func:`rankgrove.prune` and :func:`rankgrove.optimal_combination`
     dataset : judged data that no model was trained on
     measures : the measures to compute; models are compared by the first
     out : the file to write
-    convention : settles what the measures' names leave open
+    convention : how measures are defined where their names do not say it
     valid : further data for model sizes and weights of combinations: a QueryDataset, or several in
         a dict
     queries : ids of queries whose documents are always included in the page
     n_documents : number of documents in the page, with ranks, scores and feature contributions;
-        where the data has more, those of the queries with the largest differences
+        if the data has more, those of the queries with the largest differences
     title : title of the page
     n_threads : threads to use, None for all cores
 
     Returns
     -------
     Report
-        with the page and its summary in one sentence
+        the page and its summary in one sentence
 
     Examples
     --------

@@ -185,7 +185,7 @@ def _tests(subject: Subject) -> str:
                 f"<td>{contrast.wins:,} / {contrast.losses:,} / {contrast.ties:,}</td>{cells}</tr>"
             )
     titles = (
-        "measure", "model", "difference", "95 % interval", "won / lost / alike", "t-test",
+        "measure", "model", "difference", "95 % interval", "won / lost / tied", "t-test",
         "Wilcoxon", "randomisation",
     )  # fmt: skip
     head = "".join(f'<th scope="col">{title}</th>' for title in titles)

@@ -26,7 +26,7 @@ class Picture(Figure):
     def _ipython_display_(self) -> None:
         """Show the figure in a notebook, and take it out of pyplot's list, which would show it too.
 
-        IPython asks this before what is registered for all figures of Matplotlib.
+        IPython calls this before the formatters registered for all Matplotlib figures.
         """
         display = importlib.import_module("IPython.display").display
         data, size = self._repr_png_()

@@ -1,4 +1,4 @@
-"""The plot of what adaptation changed."""
+"""The plot of the changes by adaptation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @styled
 def adaptation(model: Any, *, n_features: int = 15) -> Figure:
-    """Plot what adaptation changed: by tree to the left, by feature to the right.
+    """Plot the changes by adaptation: by tree on the left, by feature on the right.
 
     By tree: how much of its responses changed, and the share of branches that no target row
     reaches, as points and as running medians; points far above the medians (trees that had hardly

@@ -25,12 +25,12 @@ def tuning(result: Tuning, part: str = "test", *, ax: Axes | None = None) -> Fig
 
     Parameters
     ----------
-    result : what :func:`rankgrove.tune` returned
+    result : the result of :func:`rankgrove.tune`
     part : the data to show in addition to the data that decides: ``"test"`` or ``"second"``
     ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     if not hasattr(result, "best_of"):
-        refuse("result", "tuning", "what rg.tune returned", result)
+        refuse("result", "tuning", "the result of rg.tune", result)
     m, deciding, other = result.best_of(part)
     by = "out of bag" if result.choose_by == "out_of_bag" else "validation"
     figure, [axes] = new_panels("tuning", 1, ax)
@@ -53,13 +53,13 @@ def pruning(result: PrunedRanker | Ranker, *, ax: Axes | None = None) -> Figure:
 
     Parameters
     ----------
-    result : what :func:`rankgrove.prune` returned, or the pruned ranker, which keeps the history
+    result : the result of :func:`rankgrove.prune`, or the pruned ranker, which keeps the history
     ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     ranker = result.ranker if isinstance(result, PrunedRanker) else result
     record = getattr(ranker, "pruning_", None)
     if record is None:
-        refuse("result", "pruning", "what rg.prune returned, or the ranker that it made", result)
+        refuse("result", "pruning", "the result of rg.prune, or its ranker", result)
     figure, [axes] = new_panels("pruning", 1, ax)
     for k, (name, values) in enumerate(record["values"].items()):
         change = np.array(values) - values[0]
@@ -67,6 +67,6 @@ def pruning(result: PrunedRanker | Ranker, *, ax: Axes | None = None) -> Figure:
     axes.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     axes.invert_xaxis()
     axes.set_xlabel("number of trees left")
-    axes.set_ylabel("change of the mean, on the data pruned by")
+    axes.set_ylabel("change of the mean, on the data of the pruning")
     axes.legend(loc="best")
     return figure

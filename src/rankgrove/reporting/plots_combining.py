@@ -27,7 +27,7 @@ def combination_curve(result: OptimalCombination, *, ax: Axes | None = None) -> 
 
     Parameters
     ----------
-    result : what :func:`rankgrove.optimal_combination` returned
+    result : the result of :func:`rankgrove.optimal_combination`
     ax : axes of Matplotlib to draw on; None: those of a new figure
 
     Returns
@@ -40,14 +40,14 @@ def combination_curve(result: OptimalCombination, *, ax: Axes | None = None) -> 
     no peak is lost. Dots mark the values at the two ends, and at single weights where tied
     documents make the measure higher than on both sides (the highest ones, if there are very many).
     """
-    if isinstance(result, CombinedRanker):  # a mistake that deserves a message of its own
+    if isinstance(result, CombinedRanker):  # a likely mistake
         raise ParameterError(
             "combination_curve: a CombinedRanker keeps its weights, not the curve that they were "
             "found on. Give rg.optimal_combination(*model.rankers_, data, measure), on any judged "
             "data."
         )
     if not isinstance(result, OptimalCombination):
-        refuse("result", "combination_curve", "what rg.optimal_combination returned", result)
+        refuse("result", "combination_curve", "the result of rg.optimal_combination", result)
     figure, [axes] = new_panels("combination_curve", 1, ax)
     curve = result.curve
     low, high = result.bounds

@@ -32,7 +32,7 @@ def explanation(
 
     Parameters
     ----------
-    result : what :func:`rankgrove.explain` returned; or a table of it, ``.table(document)`` or
+    result : the result of :func:`rankgrove.explain`; or one of its tables, ``.table(document)`` or
         ``.why(a, b)``
     document : the document of an Explanation to show; None: every feature's mean absolute
         contribution over all documents
@@ -50,7 +50,7 @@ def explanation(
     if isinstance(result, Explanation) and document is not None:
         result = result.table(document)
     if not isinstance(result, ContributionTable):
-        refuse("result", "explanation", "what rg.explain returned, or a table of it", result)
+        refuse("result", "explanation", "the result of rg.explain, or one of its tables", result)
     return _steps(result, n_features, ax)
 
 
@@ -120,7 +120,7 @@ def partial_dependence(result: PartialDependence, *, ax: Axes | None = None) -> 
 
     Parameters
     ----------
-    result : what :func:`rankgrove.partial_dependence` returned
+    result : the result of :func:`rankgrove.partial_dependence`
     ax : axes of Matplotlib to draw on; None: those of a new figure
 
     Returns
@@ -128,7 +128,7 @@ def partial_dependence(result: PartialDependence, *, ax: Axes | None = None) -> 
     a Matplotlib figure; ``figure.savefig("feature.png")`` writes it
     """
     if not isinstance(result, PartialDependence):
-        refuse("result", "partial_dependence", "what rg.partial_dependence returned", result)
+        refuse("result", "partial_dependence", "the result of rg.partial_dependence", result)
     figure, [axes] = new_panels("partial_dependence", 1, ax)
     if isinstance(result.grid, tuple):
         _colours(figure, axes, result)

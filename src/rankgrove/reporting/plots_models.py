@@ -46,8 +46,8 @@ def learning_curve(
     Returns
     -------
     a Matplotlib figure, with one panel each for trees, rounds of trees, epochs and values of C,
-    where models have them; a ring marks what was kept. A bag has thin lines for its models and
-    a line for their mean; a combination has one line per ranker
+    where models have them; a ring marks the value that was kept. A bag has thin lines for its
+    models and a line for their mean; a combination has one line per ranker
     """
     shown = []
     for name, model in named_models(models, "learning_curve").items():
@@ -56,7 +56,7 @@ def learning_curve(
         shown += [curve for curve in curves if curve.measure == wanted]
     if not shown:
         raise DataError(
-            "learning_curve: there is nothing on record"
+            "learning_curve: there is no training history"
             + (f" of {str(measure)!r}" if measure is not None else "")
             + ". Train with valid=, and name the measure in valid_measures=."
         )
@@ -103,8 +103,8 @@ def importance(
     Parameters
     ----------
     models : a trained model, or several in a dict by name or in a list
-    dataset : judged data, for feature names, and for models without an importance of their own:
-        their permutation importance is computed on it
+    dataset : judged data, for feature names, and for the permutation importance of
+        models without an importance of their own
     measure : the measure of permutation importance
     kind : ``"gain"``, ``"split"``, ``"weight"`` or ``"permutation"``; None: a model's own kind
     n_features : features to show
@@ -144,8 +144,8 @@ def _names_of(model: Model) -> QueryDataset:
         refuse("model", "importance", "trained", model)
     if not hasattr(model, "feature_importance") and not hasattr(model, "linear_"):
         raise DataError(
-            f"importance: a {type(model).__name__} has none of its own: give dataset=, to see how "
-            "much the measure falls when a feature's values change places."
+            f"importance: a {type(model).__name__} has none of its own: give dataset=, for "
+            "permutation importance."
         )
     names = getattr(model, "feature_names_", None)
     return QueryDataset(np.zeros((1, n), np.float32), [0], [0], feature_names=names)
@@ -163,12 +163,12 @@ def wins_and_losses(
 
     Parameters
     ----------
-    comparison : what :func:`rankgrove.compare` returned
+    comparison : the result of :func:`rankgrove.compare`
     system, against : the two systems; None: the second and the first
     ax : axes of Matplotlib to draw on; None: those of a new figure
     """
     if not isinstance(comparison, Comparison):
-        refuse("comparison", "wins_and_losses", "what rg.compare returned", comparison)
+        refuse("comparison", "wins_and_losses", "the result of rg.compare", comparison)
     gains = differences(comparison, system, against)
     figure, [axes] = new_panels("wins_and_losses", 1, ax)
     x = np.arange(gains.values.size + 1)
@@ -177,10 +177,10 @@ def wins_and_losses(
         axes.fill_between(x, part, step="post", color=page_colours()[name], linewidth=0)
     axes.axhline(0.0, color="0.4", linewidth=0.8)
     axes.axhline(gains.values.mean(), color="0.2", linewidth=1.0, linestyle="--", label="mean")
-    won, lost, alike = gains.counts
+    won, lost, tied = gains.counts
     axes.set_title(
         f"{gains.system} against {gains.against}: {counted(won, 'query', 'queries')} won, "
-        f"{lost:,} lost, {alike:,} alike",
+        f"{lost:,} lost, {tied:,} tied",
         fontsize="medium",
     )
     axes.set_xlim(0, gains.values.size)
@@ -245,7 +245,7 @@ def trees_against_quality(
     dataset : judged data
     measure : the measure
     valid : further data, a QueryDataset or several in a dict
-    convention : settles what the measure's name leaves open
+    convention : how measures are defined where their names do not say it
 
     Returns
     -------
@@ -311,7 +311,7 @@ def comparison(
     models : a model, or several in a dict by name or in a list; scores are accepted too
     dataset : judged data
     measures : the measures to compute
-    convention : settles what the measures' names leave open
+    convention : how measures are defined where their names do not say it
     ax : axes of Matplotlib to draw on, if there is one measure; None: those of a new figure
     """
     systems = as_systems(models, dataset, "comparison")

@@ -26,14 +26,14 @@ def local_optimum(result: LocalOptimum) -> Figure:
 
     Parameters
     ----------
-    result : what :func:`rankgrove.check_local_optimum` returned
+    result : the result of :func:`rankgrove.check_local_optimum`
 
     Returns
     -------
     a Matplotlib figure; ``figure.savefig("optimum.png")`` writes it
     """
     if not isinstance(result, LocalOptimum):
-        refuse("result", "local_optimum", "what rg.check_local_optimum returned", result)
+        refuse("result", "local_optimum", "the result of rg.check_local_optimum", result)
     with_curves = bool(result.curves.size)
     figure = new_figure("Plotting", 10.0 if with_curves else 5.5, 4.2)
     panels = figure.subplots(1, 2 if with_curves else 1, squeeze=False)[0]

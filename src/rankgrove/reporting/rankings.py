@@ -1,4 +1,4 @@
-"""Which queries a report shows with their documents, and their rankings."""
+"""The queries that a report shows with their documents, and their rankings."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 5000
 N_FEATURES = 8  # at least, per query: those with the largest contributions
 MOST_FEATURES = 24  # at most: more than N_FEATURES until the sum of the others is small:
 SMALL_REST = 0.1  # of the range of the query's scores
-N_OMITTED = 24  # features examined where a model is not a sum over features
+N_OMITTED = 24  # features examined if a model is not a sum over features
 
 
 @dataclass(frozen=True, eq=False)

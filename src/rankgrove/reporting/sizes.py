@@ -15,7 +15,7 @@ from rankgrove.rankers.base import Ranker
 from rankgrove.reporting.systems import Model, some_queries
 
 N_SIZES = 12
-TIMED_ROWS = 20_000  # scored at most
+TIMED_ROWS = 20_000  # maximum number of rows to score
 TIMED_SECONDS = 0.1  # spent on a measurement, with at least two runs
 
 
@@ -25,7 +25,7 @@ class SizeCurve:
 
     Attributes
     ----------
-    model : its name
+    model : the model's name
     unit : ``"trees"``, or ``"rounds"`` of several trees
     sizes : numbers of trees or rounds
     values : data set -> the mean of the measure at every size

@@ -15,7 +15,7 @@ from rankgrove.validation import counted, refuse
 
 
 class Model(Protocol):
-    """Anything that scores documents: a ranker of rankgrove, or a model of another library."""
+    """Anything that scores documents: a rankgrove ranker, or a model of another library."""
 
     def predict(self, X: Any, /) -> Any: ...
 
@@ -27,7 +27,7 @@ class System:
     Attributes
     ----------
     name : its name
-    model : an object with ``predict``; None where scores were given
+    model : an object with ``predict``; None if scores were given
     scores : one per row of the data, in the caller's order
     """
 
@@ -39,7 +39,7 @@ class System:
     def about(self) -> str:
         """The first line of the model's summary, with a bag's number of trees; or its class."""
         if self.model is None:
-            return "scores that were given"
+            return "given scores"
         if hasattr(self.model, "summary"):
             first = str(self.model.summary()).splitlines()[0]
             trees = getattr(self.model, "n_trees_", None)  # of all models of a bag

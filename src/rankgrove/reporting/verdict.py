@@ -89,8 +89,8 @@ def _verdict_of_equals(comparison: Comparison, queries: str) -> Verdict:
     first, *others = mean
     against_first = {c.system: c for c in comparison.contrasts if c.against == first}
     rest = [n for n in others if against_first[n].wins or against_first[n].losses]
-    *some, last = [name for name in mean if name not in rest]
-    sentence = f"{', '.join(some)} and {last} have the same {measure} on every query"
+    *names, last = [name for name in mean if name not in rest]
+    sentence = f"{', '.join(names)} and {last} have the same {measure} on every query"
     figures = f"Mean {measure} {mean[first]:.4f} on {queries}."
     if not rest:
         return Verdict(f"{sentence}.", figures)

@@ -96,12 +96,12 @@ def cross_validate(
     ----------
     base : the untrained ranker
     data : judged data; the documents of a query stay together
-    measures : what to measure; None: the ranker's measure
+    measures : measures to compute; None: the ranker's measure
     n_folds : number of parts
     valid : use the part after the test part as validation data, as in LETOR's folds, and not as
         training data; rankers with early stopping need it
     convention : how measures are defined where their names do not say it
-    seed : seed of the division into parts; None: by the order of the queries
+    seed : seed of the split into parts; None: by the order of the queries
     n_threads : threads to use, None for all cores
     callback : called with the number of a fold (from 1) and its evaluation after each fold
 

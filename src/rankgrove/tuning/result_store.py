@@ -54,7 +54,7 @@ class ResultStore:
         return self._known[key]
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a result of plain JSON values."""
+        """Store a result of plain JSON values."""
         line = json.dumps({"key": key, "value": value}, allow_nan=False)
         self._known[key] = json.loads(line)["value"]  # the same as when it is read from the file
         if self.path is not None:
@@ -75,7 +75,7 @@ class ResultStore:
             if before != value:
                 shown = f"there {name} was {before!r}, here it is {value!r}"
                 if len(shown) > MOST_SHOWN:  # for example fingerprints of data
-                    shown = f"{name} here differs from what it was there"
+                    shown = f"{name} differs"
                 raise DataError(
                     f"{path} holds other results: {shown}. Give another file, or remove it."
                 )

@@ -86,7 +86,7 @@ def checked_space(space: str | Space, owner: str) -> dict[str, list[Any]]:
         try:
             json.dumps(list(values))
         except TypeError:
-            wanted = f"plain values for {name!r}: numbers, texts, booleans, None, lists of them"
+            wanted = f"plain values for {name!r}: numbers, strings, booleans, None, lists of them"
             refuse("space", owner, wanted, values)
         listed[str(name)] = list(values)
     return listed

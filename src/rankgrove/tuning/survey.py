@@ -132,7 +132,7 @@ def survey(
     n_threads: int | None = None,
     callback: Callable[[str, Surveyed | None], None] | None = None,
 ) -> Survey:
-    """Train every ranker of the toolkit on some data, and compare them on unseen queries.
+    """Train every ranker of the toolkit on the given data, and compare them on unseen queries.
 
     Settings are those of the experiment ``rankgrove reproduce classical-letor``: rounds and C are
     chosen by the first measure on validation queries.
@@ -144,10 +144,10 @@ def survey(
     valid : validation data; None: a fifth of the training queries
     test : test data for all rankers; None: folds of `train`, and then no `valid` either
     rankers : names, as in the table; None: all
-    measures : what to measure; rounds and C are chosen, and the table is sorted, by the first
+    measures : measures to compute; the first chooses rounds and C, and sorts the table
     convention : how measures are defined where their names do not say it
     scale : "small": few rounds, minutes; "full": as many rounds as in the papers
-    n_folds, seed : number of folds, and seed of the division
+    n_folds, seed : number of folds, and seed of the split
     n_threads : threads to use, None for all cores
     callback : called with the name of a ranker and None before it is trained, and with the name
         and its result afterwards
@@ -193,7 +193,7 @@ def survey(
 
 
 def _chosen(names: list[str]) -> list[str]:
-    """Return the names of rankers as the table has them; upper and lower case do not matter."""
+    """Return the names of rankers as in the table; upper and lower case do not matter."""
     known = {name.lower(): name for name in RANKERS}
     for name in names:
         if name.lower() not in known:
@@ -214,8 +214,8 @@ def _divided(
     """Return the folds, the data of all their test queries, and a description of both."""
     if test is None:
         how = (
-            f"{counted(n_folds, 'fold')} by query, each tests once; rounds and C are chosen on "
-            f"the next; {counted(train.n_queries, 'query', 'queries')}"
+            f"{counted(n_folds, 'fold')} by query, each used once for testing; rounds and C are "
+            f"chosen on the next; {counted(train.n_queries, 'query', 'queries')}"
         )
         return list(parts_of(train, n_folds, True, seed)), train, how
     how = "rounds and C are chosen on the validation data"

@@ -1,4 +1,4 @@
-"""Runs the fits of ``rg.tune``, here or on a cluster, and keeps each as soon as it ends."""
+"""Runs the fits of ``rg.tune``, here or on a cluster, and stores each as soon as it ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
 
 
 class Runner:
-    """Runs trials and keeps every fit."""
+    """Runs trials and stores every fit."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Runner:
         self.store = ResultStore(None, {})
 
     def open(self, path: str | Path | None, second: float) -> None:
-        """Open the file of results; without a path nothing is kept."""
+        """Open the file of results; without a path nothing is stored."""
         if path is None:
             return
         data = [[None if p is None else fingerprint(p) for p in fold] for fold in self.folds]
@@ -84,14 +84,14 @@ class Runner:
             for fold in range(len(self.folds))
             for seed in range(self.n_seeds)
         ]
-        open_ = [task for task in tasks if _key(task) not in self.store]
+        pending = [task for task in tasks if _key(task) not in self.store]
         bar = TaskBar("tuning", len(tasks), "fits") if progress else None
         try:
             if bar is not None:
-                bar.advance(len(tasks) - len(open_))
+                bar.advance(len(tasks) - len(pending))
 
             def on_done(i: int, record: dict[str, Any]) -> None:
-                self.store.put(_key(open_[i]), record)
+                self.store.put(_key(pending[i]), record)
                 if bar is not None:
                     bar.advance()
 
@@ -101,7 +101,7 @@ class Runner:
             run_tasks(
                 fit_one,
                 shared,
-                open_,
+                pending,
                 cluster=self.cluster,
                 n_threads=self.n_threads,
                 on_done=on_done,
@@ -133,13 +133,13 @@ class Runner:
         bar = TaskBar("tuning", n, "trials") if progress else None
         try:
             for _ in range(n):
-                asked = study.ask()
+                proposal = study.ask()
                 parameters = {
-                    name: values[asked.suggest_categorical(name, list(range(len(values))))]
+                    name: values[proposal.suggest_categorical(name, list(range(len(values))))]
                     for name, values in space.items()
                 }
                 (trial,) = self.all_of([parameters], progress=False)
-                study.tell(asked, trial.mean(self.choose_by, str(self.measures[0])))
+                study.tell(proposal, trial.mean(self.choose_by, str(self.measures[0])))
                 trials.append(trial)
                 if bar is not None:
                     bar.advance()
@@ -164,7 +164,7 @@ def _binned(base: Ranker, folds: list[Parts], tuned: set[str]) -> list[tuple[Par
 
 
 def _about_base(bag: Ranker) -> dict[str, Any]:
-    """Return the parameters of a bag's base ranker; nothing for a ranker that is no bag."""
+    """Return the parameters of a bag's base ranker; nothing for a ranker that is not a bag."""
     if not bag.is_bag:
         return {}
     parameters = {f"the base's {k}": v for k, v in plain_parameters(bag.base).items()}

@@ -1,4 +1,4 @@
-"""``rg.tune``: a search over parameters that keeps every fit (BL-MART paper, section 3.4)."""
+"""``rg.tune``: a search over parameters that stores every fit (BL-MART paper, section 3.4)."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def tune(
     space : ``"small-data"`` (1,008 combinations, small trees) or ``"large-data"`` (162, large
         trees): the grids of the paper's Table 2 for small and large collections, applied to the
         base ranker of a bag; or parameters with lists of values
-    search : ``"auto"``: all combinations if there are no more than `n_trials`, otherwise
+    search : ``"auto"``: all combinations if there are at most `n_trials`, otherwise
         `n_trials` of them at random; ``"grid"``: all; ``"random"``: `n_trials` of them at random;
         ``"optuna"``: `n_trials` that Optuna proposes, if it is installed
     n_trials : the maximum number of combinations; None: 20. Every combination is trained on every
         fold with every seed
     n_seeds : number of seeds of every trial on every fold
-    measures : what to measure; the first measure chooses the best trial. None: the ranker's
+    measures : measures to compute; the first measure chooses the best trial. None: the ranker's
         measure
     convention : how measures are defined where their names do not say it
     choose_by : the data on which the first measure chooses: ``"valid"``: the validation data;
         ``"out_of_bag"``, for bags only: the training queries, each scored by the models that were
         not trained on it. These are more queries, and they did not stop the training
     second : share of the validation queries to set apart, to see when tuning overfits
-    store : file that keeps the result of every fit as soon as it ends. A run that was killed
+    store : file to store the result of every fit in as soon as it ends. A run that was killed
         continues from it, and no fit in it is repeated
     cluster, n_threads : as in a BaggedRanker
     random_state : seed of the random draws and of the fits
@@ -99,7 +99,12 @@ def tune(
     if not isinstance(base, Ranker) or "valid" not in base.fit_takes:
         refuse("base", owner, "a ranker to train, such as rg.LambdaMART()", base)
     if cluster is not None and base.is_bag and base.cluster is not None:
-        refuse("cluster", owner, "left out where the bag has one, or the bag's left out", cluster)
+        refuse(
+            "cluster",
+            owner,
+            "left out if the bag has a cluster, or the bag's cluster left out",
+            cluster,
+        )
     check_cluster(cluster, owner)
     listed = checked_space(space, owner)
     if isinstance(space, str) and base.is_bag:
@@ -107,7 +112,9 @@ def tune(
     check_choice("search", owner, search, SEARCHES)
     check_choice("choose_by", owner, choose_by, CHOOSE_BY)
     if choose_by == "out_of_bag" and not base.is_bag:
-        refuse("choose_by", owner, f"'valid' for {type(base).__name__}, which is no bag", choose_by)
+        refuse(
+            "choose_by", owner, f"'valid' for {type(base).__name__}, which is not a bag", choose_by
+        )
     if measures is None:
         measures = getattr(base, "measure", "ndcg@10")
     names = [measures] if isinstance(measures, str | Measure) else list(measures)
@@ -183,9 +190,9 @@ def _parts(fold: Any, second: float, seed: int, owner: str) -> Parts:
             f"{type(fold).__name__} of {len(sets)}."
         )
     train, valid = sets[:2]
-    apart = None
+    second_part = None
     if second:
-        lot = mix64(valid.query_keys ^ np.uint64(derive_seed(seed, "second")))
+        draws = mix64(valid.query_keys ^ np.uint64(derive_seed(seed, "second")))
         n = round(second * valid.n_queries)
         if not 0 < n < valid.n_queries:
             raise ParameterError(
@@ -193,6 +200,6 @@ def _parts(fold: Any, second: float, seed: int, owner: str) -> Parts:
                 "the two sets empty."
             )
         chosen = np.zeros(valid.n_queries, np.bool_)
-        chosen[np.argsort(lot, kind="stable")[:n]] = True
-        valid, apart = valid.select(~chosen), valid.select(chosen)
-    return Parts(train, valid, apart, sets[2] if len(sets) == 3 else None)
+        chosen[np.argsort(draws, kind="stable")[:n]] = True
+        valid, second_part = valid.select(~chosen), valid.select(chosen)
+    return Parts(train, valid, second_part, sets[2] if len(sets) == 3 else None)

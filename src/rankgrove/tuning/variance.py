@@ -90,7 +90,7 @@ def variance_analysis(
     ----------
     rankers : untrained rankers by name; the others are compared with the first
     train, test, valid : samples are drawn from the training queries
-    measures, convention : what to measure on the test data
+    measures, convention : measures to compute on the test data
     n_samples, query_fraction : the paper's 10 samples of 67 % of the queries, without replacement
     cluster, n_threads : as in a BaggedRanker
     random_state : seed of the samples

@@ -170,7 +170,7 @@ function drawWins(all) {
     return;
   }
   const chart = figure(host, {
-    title: `${b} against ${a}: ${counted(won)} won, ${grouped(alike)} alike, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; click to open a query`,
+    title: `${b} against ${a}: ${counted(won)} won, ${grouped(alike)} tied, ${grouped(lost)} lost`, note: `difference of ${DATA.measures[view.measure]} by query, largest gain first; click to open a query`,
     draw(width) {
       const height = 130, picture = canvas(width, height), left = 46, right = width - 4, columns = Math.max(1, Math.floor(right - left));
       const y = scale(-reach, reach, height - 6, 6), n = order.length;
