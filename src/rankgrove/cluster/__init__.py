@@ -1,1 +1,1 @@
-"""Where independent pieces of work run: in this process, or on a Dask cluster."""
+"""Running independent tasks in this process or on a Dask cluster; data-parallel training."""

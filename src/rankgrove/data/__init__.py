@@ -1,1 +1,1 @@
-"""Judged data: reading, writing, folding and generating it."""
+"""Judged data: reading, writing, splitting and generating it."""

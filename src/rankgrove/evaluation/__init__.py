@@ -1,1 +1,1 @@
-"""Figures for rankings, and what they prove."""
+"""Evaluation of rankings, and significance tests of differences."""

@@ -1,1 +1,1 @@
-"""Models: what training makes and scoring reads, and the file that holds it."""
+"""Trained models as frozen arrays, and the model file."""

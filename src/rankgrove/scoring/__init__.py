@@ -1,1 +1,1 @@
-"""Scoring: what a trained model says of new documents."""
+"""Scoring documents with a trained model."""

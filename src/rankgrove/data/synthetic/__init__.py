@@ -1,8 +1,8 @@
 """Synthetic data of any size, from a seed, the same on every machine.
 
-``task`` fixes what is to be learned, ``seed`` the queries that are drawn: a training and a test
-set share the task and differ in the seed. Queries are made in blocks, each with its own random
-generator, so memory stays bounded, and a larger set begins with the queries of a smaller one.
+``task`` fixes the function to be learned, ``seed`` the queries: a training set and a test set share
+the task and differ in the seed. Queries are made in blocks, each with its own random generator, so
+memory stays bounded, and a larger set begins with the queries of a smaller one.
 """
 
 from __future__ import annotations
