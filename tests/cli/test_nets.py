@@ -53,7 +53,7 @@ def test_the_summary_and_mistakes(folder):
         "train", "train.txt", "--ranker", "ranknet", "--set", "hidden=many", "--out", "x.rg",
         cwd=folder, status=2,
     )  # fmt: skip
-    assert "'hidden' parameter of RankNet must be a whole number, or several" in err
+    assert "'hidden' parameter of RankNet must be a whole number, or a list" in err
 
 
 def test_beginning_with_another_net(folder):

@@ -234,7 +234,7 @@ def test_what_a_users_function_returns_is_checked():
     for answer, message in [
         ((0.5, [0, 1, 1]), "must name each of the numbers 0 to 2 once"),
         ((0.5, [0, 1]), "must name each"),
-        ((-1.0, [0, 1, 2]), "not negative"),
+        ((-1.0, [0, 1, 2]), "at least 0"),
         ((np.nan, [0, 1, 2]), "finite number"),
     ]:
         oracle = FinderOracle(lambda *_, answer=answer: answer, MatrixDesign(X), ptr, relevant)

@@ -151,7 +151,7 @@ def test_three_lines_through_one_point(name, value, beside):
     assert best.curve.alpha.tolist() == [0.0, 1.0]
     assert best.curve.value == pytest.approx([beside])
     assert best.curve.point_alpha.tolist() == [0.5]
-    assert "a single one at which documents are tied" in str(best)
+    assert "a single one, at which documents are tied" in str(best)
     assert best.curve.point_value == pytest.approx([value])
     without = rg.optimal_combination(*scores, data, name, points="exclude")
     assert without.value == pytest.approx(beside)
