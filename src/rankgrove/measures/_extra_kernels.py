@@ -264,7 +264,7 @@ def ranked_value(rule, g, w):
 def evaluate_queries(
     rule, ties, gain, weight, query_ptr, order, tied, retrieved, depth, first, last, values
 ):
-    """Do as its namesake of `_value_kernels`."""
+    """Like evaluate_queries of `_value_kernels`, but for the rules of this file."""
     longest = 0
     for q in range(first, last):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q])

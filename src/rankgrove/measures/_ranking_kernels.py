@@ -87,10 +87,10 @@ def sort_descending(key, index, other_key, other_index):
 def rank_queries(scores, query_ptr, first, last, order, tied, retrieved):
     """Rank the documents of the queries from `first` to before `last` by descending score.
 
-    scores : in, one a row in query order, no NaN
+    scores : in, one per row in query order, no NaN
     order : out, the row that stands at each position
     tied : out, whether a position has the same score as the one before it in its query
-    retrieved : out, how many documents of a query have a score above minus infinity
+    retrieved : out, the number of documents of a query with a score above minus infinity
     """
     longest = 0
     for q in range(first, last):

@@ -106,7 +106,7 @@ def fenwick_add(tree, position):
 
 @njit(cache=True, nogil=True, inline="always")
 def fenwick_below(tree, position):
-    """Return how many items counted so far have a class below `position`."""
+    """Return the number of items counted so far whose class is below `position`."""
     total = 0
     i = position
     while i > 0:
@@ -322,7 +322,7 @@ def expected_value(rule, g, w, tied):
 
 @njit(cache=True, nogil=True)
 def gather_gains(gain, order, tied, n_retrieved, depth, ties, g):
-    """Fill `g` with the gains in ranked order; return how many count and whether any are tied.
+    """Fill `g` with the gains in ranked order; return how many count, and if any are tied.
 
     order, tied : in, this query's part of a ranking
     n_retrieved : in, documents from there on were not retrieved and gain nothing
@@ -355,7 +355,7 @@ def evaluate_queries(
 ):
     """Fill `values` of the queries from `first` to before `last`.
 
-    gain : in, one a row in query order; weight : in, one a rank, laid out by query_ptr
+    gain : in, one per row in query order; weight : in, one per rank, laid out by query_ptr
     order, tied, retrieved : in, a ranking made by rank_queries
     """
     longest = 0

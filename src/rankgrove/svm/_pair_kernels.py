@@ -19,7 +19,7 @@ def count_one(counts, level):
 
 @njit(cache=True, nogil=True, inline="always")
 def count_up_to(counts, level):
-    """Return how many documents have at most this level."""
+    """Return the number of documents with at most this level."""
     total = 0
     while level > 0:
         total += counts[level]
@@ -34,9 +34,9 @@ def violated_pairs(query_ptr, level, scores, first, last, better_than, worse_tha
     A pair of a better document i and a worse one j counts where s_j > s_i - 1. Both counts take
     the same rounded s_i - 1, so that a pair is in both or in neither.
 
-    level : in, one a row: 1 for the lowest label of its query, 2 for the next, ...
-    better_than : out, one a row: counted pairs in which it is the better document, c+
-    worse_than : out, one a row: counted pairs in which it is the worse one, c-
+    level : in, one per row: 1 for the lowest label of its query, 2 for the next, ...
+    better_than : out, one per row: counted pairs in which it is the better document, c+
+    worse_than : out, one per row: counted pairs in which it is the worse one, c-
     """
     longest, levels = 0, 0
     for q in range(first, last):
