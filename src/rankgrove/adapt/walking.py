@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankgrove.adapt import _tree_kernels as kernels
+from rankgrove.adapt import _adapt_kernels as kernels
 from rankgrove.adapt.target import TargetRows
 from rankgrove.boosting.loop import Objective
 from rankgrove.data.binning import N_BINS

@@ -11,13 +11,13 @@ from rankgrove.compiling import announce
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.model.mlp import matrix_parts
-from rankgrove.objectives.crr import LOSSES, PairIndex
+from rankgrove.objectives.pair_index import LOSSES, PairIndex
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, integer, parameter, real
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.rankers.linear.rounds import LinearRoundsRanker, Round
-from rankgrove.svm.pairs import COUNTED
+from rankgrove.svm.pair_oracle import COUNTED
 
 STEPS_AT_ONCE = 1 << 16  # between two looks whether Ctrl-C was pressed
 
