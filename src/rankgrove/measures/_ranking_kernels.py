@@ -13,6 +13,15 @@ MOST_COUNTED = 256
 
 
 @njit(cache=True, nogil=True)
+def longest_query(query_ptr, first, last):
+    """Return the number of documents of the longest of the queries first:last."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    return longest
+
+
+@njit(cache=True, nogil=True)
 def count_order(key, offset, above, taken, order):
     """Fill order[r] with offset + the place of the r-th largest key, equal keys as they stand.
 
@@ -92,9 +101,7 @@ def rank_queries(scores, query_ptr, first, last, order, tied, retrieved):
     tied : out, whether a position has the same score as the one before it in its query
     retrieved : out, the number of documents of a query with a score above minus infinity
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    longest = longest_query(query_ptr, first, last)
     key = np.empty(longest, np.float64)
     other_key = np.empty(longest, np.float64)
     other_index = np.empty(longest, np.int64)

@@ -24,6 +24,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from rankgrove.measures._ranking_kernels import longest_query
+
 SUM, CASCADE, PRECISIONS, FIRST, THRESHOLD, PAIRS = range(6)
 STABLE, WORST, EXPECTED = range(3)
 
@@ -358,10 +360,7 @@ def evaluate_queries(
     gain : in, one per row in query order; weight : in, one per rank, laid out by query_ptr
     order, tied, retrieved : in, a ranking made by rank_queries
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    g = np.empty(longest, np.float64)
+    g = np.empty(longest_query(query_ptr, first, last), np.float64)
     for q in range(first, last):
         a, b = query_ptr[q], query_ptr[q + 1]
         n, any_tied = gather_gains(gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g)

@@ -8,6 +8,8 @@ import math
 import numpy as np
 from numba import njit
 
+from rankgrove.measures._ranking_kernels import longest_query
+
 
 @njit(cache=True, nogil=True)
 def smooth_queries(
@@ -23,10 +25,7 @@ def smooth_queries(
     order : in, the row at every rank
     value : out, one per query; gradient : out, one per row. Both 0 where a query's value is fixed
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    p = np.empty(longest)
+    p = np.empty(longest_query(query_ptr, first, last))
     for q in range(first, last):
         start, end = query_ptr[q], query_ptr[q + 1]
         gradient[start:end] = 0.0

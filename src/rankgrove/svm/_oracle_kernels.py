@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rankgrove.measures._ranking_kernels import sort_descending
+from rankgrove.measures._ranking_kernels import longest_query, sort_descending
 
 MAP, ROC, MRR, NDCG = range(4)
 
@@ -152,9 +152,7 @@ def most_violated(
     loss : out, one per query
     before : out, laid out as rows are: the numbers of a query's relevant documents come first
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    longest = longest_query(query_ptr, first, last)
     good, bad = np.empty(longest), np.empty(longest)
     good_rows, bad_rows = np.empty(longest, np.int64), np.empty(longest, np.int64)
     other_key, other_index = np.empty(longest), np.empty(longest, np.int64)

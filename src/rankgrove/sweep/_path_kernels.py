@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rankgrove.measures._ranking_kernels import longest_query
 from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PAIRS, PRECISIONS, SUM
 from rankgrove.sweep._contribution_kernels import contribution, pairs_between, pairs_within
 from rankgrove.sweep._crossing_kernels import grown, packed, sort_crossings, width_of_point
@@ -199,15 +200,6 @@ def walk(query, lines, crossings, span, total, reach, out, counts, meeting):
 
 
 # -- all queries ------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def longest_query(ptr, first, last):
-    """Return the number of documents of the longest of the queries first:last."""
-    n = 0
-    for q in range(first, last):
-        n = max(n, ptr[q + 1] - ptr[q])
-    return n
 
 
 @njit(cache=True, nogil=True)
