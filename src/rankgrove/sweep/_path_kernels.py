@@ -72,9 +72,9 @@ def lone_contribution(rule, gain, state, stay, weight, scale):
 @njit(cache=True, nogil=True)
 def first_value(query, n, lines):
     """Fill the contributions of `n` groups; return their sum (for PAIRS: the balance of pairs)."""
-    rule, ties = query.rule, query.ties
+    rule, ties, _, weight, depth, scale, unit = query
     size, member, rank, state = lines.size, lines.member, lines.rank, lines.state
-    stay, g = lines.stay, lines.g
+    stay, g, coef, share = lines.stay, lines.g, lines.coef, lines.share
     total = np.int64(0)
     for u in range(n):
         if rule == PAIRS:
@@ -84,9 +84,9 @@ def first_value(query, n, lines):
                     total += pairs_between(g, member[u], size[u], member[v], size[v])
             continue
         if rule == CASCADE:
-            stay[u] = np.exp2(-state[u] / query.unit)
+            stay[u] = np.exp2(-state[u] / unit)
         lines.part[u] = contribution(
-            query, rank[u], state[u], member[u], size[u], lines.coef, lines.share
+            rule, rank[u], state[u], unit, member[u], size[u], coef, share, weight, depth, scale
         )
         total += lines.part[u]
     return total
@@ -181,8 +181,9 @@ def walk(query, lines, crossings, span, total, reach, out, counts, meeting):
                     )
                 else:
                     part[u] = contribution(
-                        query, rank[u], state[u], member[u], size[u], coef, share
-                    )
+                        rule, rank[u], state[u], unit, member[u], size[u], coef, share, weight,
+                        depth, scale,
+                    )  # fmt: skip
                 change += part[u]
         if rule == PAIRS:
             before = pairs_fixed_point(total, weight[0], scale)

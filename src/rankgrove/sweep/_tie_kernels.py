@@ -78,7 +78,7 @@ def tied_rise(query, lines, codes, first, last, meeting):
 
     codes : in, codes[first:last] are the crossings at the point
     """
-    rule, ties, gain = query.rule, query.ties, query.gain
+    rule, ties, gain, weight, depth, scale, unit = query
     n_met = gather_meeting(lines, codes, first, last, meeting)
     groups, is_met, above = meeting.groups, meeting.is_met, meeting.above
     rise = np.int64(0)
@@ -106,7 +106,7 @@ def tied_rise(query, lines, codes, first, last, meeting):
                 meeting.g[n] = lines.g[r]
                 n += 1
         size = max(size, n)
-        if begin >= query.depth:
+        if begin >= depth:
             continue
         g, coef, share = meeting.g[:size], meeting.coef[:size], meeting.share[:size]
         g[n:] = 0.0  # those whose rank does not matter
@@ -122,11 +122,11 @@ def tied_rise(query, lines, codes, first, last, meeting):
         else:
             ordered_coefficients(rule, g, coef, share)
         rise -= before
-        rise += contribution(query, begin, state, 0, size, coef, share)
+        rise += contribution(rule, begin, state, unit, 0, size, coef, share, weight, depth, scale)
         g.sort()
         ordered_coefficients(rule, g[::-1], coef, share)
         best -= before
-        best += contribution(query, begin, state, 0, size, coef, share)
+        best += contribution(rule, begin, state, unit, 0, size, coef, share, weight, depth, scale)
     for i in range(n_met):
         is_met[groups[i]] = 0
     return rise, best
