@@ -21,8 +21,8 @@ import numpy as np
 
 import rankgrove as rg
 from benchmarks.timing import best_times, print_ratios
-from rankgrove.nets.inputs import Inputs, QueryTask, moments
-from rankgrove.nets.train import Optimiser, drawn_network, epoch_order, train
+from rankgrove.nets.tasks import Inputs, QueryTask, moments
+from rankgrove.nets.training_loop import Optimiser, drawn_network, epoch_order, train
 from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
 from rankgrove.random import row_keys
 from rankgrove.training.watch import Watch

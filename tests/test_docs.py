@@ -169,7 +169,7 @@ def test_examples_run(page, names, tmp_path, monkeypatch, request, capsys):
     name = name_of(page)
     if name in ON_CLUSTER:
         workers = request.getfixturevalue("client")
-        for user in ("rankers.trees.files", "cluster.engine"):
+        for user in ("rankers.trees.fit_files", "cluster.engine"):
             monkeypatch.setattr(f"rankgrove.{user}.connected", lambda *_: nullcontext(workers))
     if name == "nets.md":  # data of which small nets learn much
         parts = [rg.make_artificial(60, n_docs=12, n_features=6, seed=seed) for seed in (1, 2, 3)]

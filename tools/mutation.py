@@ -44,15 +44,17 @@ _LAMBDAS = ["objectives/test_normalised_lambdas.py", "objectives/test_lambdas.py
 _CLASSICAL = ["rankers/test_classical.py"]
 TESTS = {
     "objectives": _LAMBDAS,
-    "objectives/crr": ["objectives/test_crr.py"],
+    "objectives/pair_index": ["objectives/test_crr.py"],
     "objectives/_crr_kernels": ["objectives/test_crr.py"],
     "objectives/smooth": ["objectives/test_smooth.py"],
     "objectives/_smooth_kernels": ["objectives/test_smooth.py"],
     "objectives/pointwise": ["objectives/test_pointwise.py", "rankers/test_mart.py"],
     "objectives/_pointwise_kernels": ["objectives/test_pointwise.py", "rankers/test_mart.py"],
     "objectives/classes": ["objectives/test_pointwise.py", "rankers/test_mcrank.py"],
-    "objectives/pairs": ["objectives/test_pairs.py", "rankers/test_preferences.py"],
-    "objectives/_preference_kernels": ["objectives/test_pairs.py"],
+    "objectives/preference_pairs": [
+        "objectives/test_preference_pairs.py", "rankers/test_preferences.py",
+    ],
+    "objectives/_preference_kernels": ["objectives/test_preference_pairs.py"],
     "objectives/gradient_check": ["objectives/test_gradient_check.py"],
     "objectives/label_pairs": _CLASSICAL,
     "objectives/_label_pair_kernels": _CLASSICAL,
@@ -60,9 +62,9 @@ TESTS = {
     "sweep": ["sweep/test_points.py", "sweep/test_sweep.py", "combine/test_combining.py"],
     "svm": [
         "svm/test_simplex_qp.py", "svm/test_discriminant.py", "svm/test_oracles.py",
-        "svm/test_pairs.py", "svm/test_cutting_plane.py",
+        "svm/test_pair_oracle.py", "svm/test_cutting_plane.py",
     ],
-    "adapt": ["adapt/test_trees.py", "rankers/test_trada.py"],
+    "adapt": ["adapt/test_adapted_trees.py", "rankers/test_trada.py"],
     "bagging": ["bagging/test_aggregate.py", "rankers/test_bagged.py"],
 }  # fmt: skip
 # Tests on small data that also run in plain Python, and their limit in seconds.

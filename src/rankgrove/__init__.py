@@ -73,7 +73,7 @@ _HOME = {
     "ListNet": "rankers.nets.listnet",
     "BoltzRank": "rankers.nets.boltzrank",
     "StackedRanker": "rankers.ensembles.stacking",
-    "LocalOptimum": "nets.optimality",
+    "LocalOptimum": "nets.local_optimum",
     "check_local_optimum": "operations.optimality",
     "GradientCheck": "objectives.gradient_check",
     "is_gradient": "objectives.gradient_check",
@@ -89,7 +89,7 @@ _HOME = {
     "CRR": "rankers.linear.crr",
     "ThresholdFeatures": "operations.threshold_features",
     "Trada": "rankers.trees.trada",
-    "AdaptationReport": "adapt.report",
+    "AdaptationReport": "adapt.adaptation_report",
     "adapt_with": "operations.adapting",
     "combined_data": "operations.adapting",
     "statistics_from_data": "operations.adapting",
@@ -112,8 +112,8 @@ _HOME = {
     "variance_analysis": "tuning.variance",
     "Explanation": "explaining.explanation",
     "explain": "explaining.explain",
-    "PartialDependence": "explaining.dependence",
-    "partial_dependence": "explaining.dependence",
+    "PartialDependence": "explaining.partial_dependence",
+    "partial_dependence": "explaining.partial_dependence",
 }
 
 # Modules with a public name of their own.
@@ -122,7 +122,7 @@ _MODULES = {"plot": "reporting.plots", "torch": "nets.torch_bridge"}
 __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
-    from rankgrove.adapt.report import AdaptationReport as AdaptationReport
+    from rankgrove.adapt.adaptation_report import AdaptationReport as AdaptationReport
     from rankgrove.data.folds import hold_out as hold_out
     from rankgrove.data.folds import k_fold as k_fold
     from rankgrove.data.folds import letor_folds as letor_folds
@@ -156,15 +156,15 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation
     from rankgrove.evaluation.evaluate import evaluate as evaluate
-    from rankgrove.explaining.dependence import PartialDependence as PartialDependence
-    from rankgrove.explaining.dependence import partial_dependence as partial_dependence
     from rankgrove.explaining.explain import explain as explain
     from rankgrove.explaining.explanation import Explanation as Explanation
+    from rankgrove.explaining.partial_dependence import PartialDependence as PartialDependence
+    from rankgrove.explaining.partial_dependence import partial_dependence as partial_dependence
     from rankgrove.measures.base import Measure as Measure
     from rankgrove.measures.custom import register_measure as register_measure
     from rankgrove.measures.parse import measure as measure
     from rankgrove.nets import torch_bridge as torch  # noqa: F401
-    from rankgrove.nets.optimality import LocalOptimum as LocalOptimum
+    from rankgrove.nets.local_optimum import LocalOptimum as LocalOptimum
     from rankgrove.objectives.gradient_check import GradientCheck as GradientCheck
     from rankgrove.objectives.gradient_check import is_gradient as is_gradient
     from rankgrove.operations.adapting import adapt_with as adapt_with

@@ -137,7 +137,7 @@ def net(activation="tanh", hidden=(6, 3)):
 
 
 def scores_of(model, rows):
-    from rankgrove.scoring.linear import score_linear
+    from rankgrove.scoring.linear_scores import score_linear
 
     if isinstance(model, Linear):
         return score_linear(model, rows)

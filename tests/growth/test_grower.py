@@ -9,7 +9,7 @@ import pytest
 
 from rankgrove.data.binning import Binner
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.growth import local_rows as rows_module
+from rankgrove.growth import local_row_source as rows_module
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.partition import leaves_of
 from rankgrove.growth.splitting import SplitRules

@@ -10,7 +10,7 @@ import scipy.sparse
 
 import rankgrove as rg
 from rankgrove.model.linear import Linear
-from rankgrove.scoring.linear import score_linear
+from rankgrove.scoring.linear_scores import score_linear
 
 NONE = {"thresholds": np.empty(0), "threshold_ptr": np.empty(0, np.int64)}
 

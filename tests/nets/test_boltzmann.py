@@ -16,7 +16,7 @@ from rankgrove.nets._boltzmann_kernels import (
     draw_rankings,
     normalise,
 )
-from rankgrove.nets.train import drawn_network, epoch_order
+from rankgrove.nets.training_loop import drawn_network, epoch_order
 from rankgrove.random import derive_seed, mix64
 from tests.reference import boltzmann as naive
 from tests.reference import measures as naive_measures

@@ -7,7 +7,7 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.nets._list_kernels import list_gradient
-from rankgrove.nets.train import drawn_network, epoch_order
+from rankgrove.nets.training_loop import drawn_network, epoch_order
 
 
 def softmax(values):

@@ -113,7 +113,7 @@ def test_a_module_trains_as_lambdarank_does(torch):
     ours = rg.LambdaRank("ndcg@5", hidden=(4,), n_epochs=1, optimiser="sgd", learning_rate=0.1).fit(
         data
     )
-    from rankgrove.nets.train import drawn_network, epoch_order
+    from rankgrove.nets.training_loop import drawn_network, epoch_order
 
     net = ours.network_
     start = drawn_network(5, (4,), "tanh", net.mean, net.scale, 0)

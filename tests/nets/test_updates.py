@@ -17,10 +17,10 @@ from rankgrove.model.mlp import (
     spread,
 )
 from rankgrove.nets import _net_kernels as kernels
-from rankgrove.nets.inputs import GroupTask, Inputs, QueryTask, Step, moments
-from rankgrove.nets.train import OPTIMISERS, Trained, epoch_order
+from rankgrove.nets.tasks import GroupTask, Inputs, QueryTask, Step, moments
+from rankgrove.nets.training_loop import OPTIMISERS, Trained, epoch_order
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.objectives.pairs import check_preferences, pair_cost, pair_groups
+from rankgrove.objectives.preference_pairs import check_preferences, pair_cost, pair_groups
 from rankgrove.random import row_keys
 from tests.reference import lambdas as naive_lambdas
 from tests.reference import measures as naive_measures

@@ -10,7 +10,7 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.objectives._crr_kernels import uniform
-from rankgrove.objectives.crr import PairIndex
+from rankgrove.objectives.pair_index import PairIndex
 from rankgrove.random import derive_seed
 from tests.reference import linear as naive
 

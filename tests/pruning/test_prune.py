@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.pruning.trees import TreeMatrix
+from rankgrove.pruning.tree_matrix import TreeMatrix
 
 
 @pytest.fixture(scope="module")

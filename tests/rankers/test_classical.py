@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankgrove as rg
-from rankgrove.boosting.forest import Bootstrap
+from rankgrove.boosting.forest_rows import Bootstrap
 from rankgrove.objectives.label_pairs import ExponentialPairs, LabelPairs
 from tests.reference import classical as naive
 from tests.reference.tree import midpoints

@@ -18,9 +18,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import rankgrove as rg
-from rankgrove.nets import train as loop
-from rankgrove.nets.inputs import QueryTask
-from rankgrove.nets.train import Optimiser, epoch_order
+from rankgrove.nets import training_loop as loop
+from rankgrove.nets.tasks import QueryTask
+from rankgrove.nets.training_loop import Optimiser, epoch_order
 from tests.rankers.interrupting import interrupted_fit
 
 NETS = [rg.RankNet, rg.LambdaRank, rg.BoltzRank]

@@ -65,7 +65,7 @@ def test_a_feature_of_many_thresholds_is_cut_into_columns(n_thresholds, exact):
     trees = make_ensemble(rng, [64] * 100, 1, numbers, exact=exact, missing="right")
     used = np.unique(trees.threshold).size
     lanes = compile_lanes(trees)
-    assert lanes.feature.size == -(-used // MOST_THRESHOLDS)
+    assert lanes.columns[np.dtype(np.float32)].feature.size == -(-used // MOST_THRESHOLDS)
     features = np.concatenate([numbers, numbers - 0.01, numbers + 0.01, [np.nan]])[:, None]
     for kind in (np.float32, np.float64):
         given_features = features.astype(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -67,10 +67,6 @@ class TargetRows:
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.columns.shape[1])
-
-    def for_kernels(self) -> tuple[Any, ...]:
-        """Return the arguments of the kernels."""
-        return self.columns, self.codes, self.code_of, self.tables, self.n_thresholds
 
     def spread(self) -> np.ndarray:
         """Return the standard deviation of every column, without missing and infinite values."""

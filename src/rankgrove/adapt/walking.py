@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankgrove.adapt import _tree_kernels as kernels
+from rankgrove.adapt import _adapt_kernels as kernels
 from rankgrove.adapt.target import TargetRows
 from rankgrove.boosting.loop import Objective
 from rankgrove.data.binning import N_BINS
@@ -76,62 +76,58 @@ class Walker:
         n, n_places = target.n_rows, ensemble.feature.size + ensemble.n_leaves
         if n >= 1 << 31:
             raise DataError(f"Trees can be adapted to fewer than 2**31 rows. Got {n}.")
-        self.rules = rules
         self.n_threads = n_threads
         self.threshold = ensemble.threshold.copy()
         self.reached = np.zeros(n_places, np.int64)
         self.weight = np.zeros(n_places)
         self.response = np.zeros(n_places)
         most = int(np.diff(ensemble.leaf_ptr).max(initial=1)) * 2
-        self._pointers = ensemble.node_ptr, ensemble.leaf_ptr
-        self._trees = (
-            np.searchsorted(target.features, ensemble.feature),
-            ensemble.threshold,
-            ensemble.left,
-            ensemble.right,
-            ensemble.missing_left,
+        self._trees = kernels.Trees(
+            node_ptr=ensemble.node_ptr,
+            leaf_ptr=ensemble.leaf_ptr,
+            slot=np.searchsorted(target.features, ensemble.feature),
+            threshold=ensemble.threshold,
+            left=ensemble.left,
+            right=ensemble.right,
+            missing_left=ensemble.missing_left,
+            count=source.count,
+            response=source.response,
+            rate=source.rate,
         )
-        self._source = source.count, source.response, source.rate
-        self._target = target.for_kernels()
+        self._target = kernels.Target(
+            target.columns, target.codes, target.code_of, target.tables, target.n_thresholds
+        )
+        self._mixing = kernels.Mixing(
+            tune=rules.tune == "splits",
+            level=_LEVELS[rules.level],
+            beta=float(rules.beta),
+            l2=float(rules.l2),
+            min_leaf=rules.min_leaf,
+        )
+        self._results = kernels.Results(self.threshold, self.reached, self.weight, self.response)
         self._gradient, self._hessian = np.zeros(n), np.zeros(n)
         self._whole, self._packed, self._whole_h = np.empty((3, n), np.int64)
-        self._work = (
-            np.empty(n, np.int32),
-            np.empty(n, np.int32),
-            np.empty((N_BINS, 2), np.int64),
-            np.empty((most, 2), np.int64),
-            np.empty((most, 2), np.int64),
-            np.empty(most),
-            np.empty(most),
+        self._work = kernels.Work(
+            order=np.empty(n, np.int32),
+            rights=np.empty(n, np.int32),
+            histogram=np.empty((N_BINS, 2), np.int64),
+            places=np.empty((most, 2), np.int64),
+            sums=np.empty((most, 2), np.int64),
+            change=np.empty(most),
+            means=np.empty(most),
         )
 
     def step(self, t: int, objective: Objective, scores: np.ndarray) -> None:
         """Adapt tree `t` to the scores of the trees before it; add its values to them."""
-        *units, all_equal = self._quantise(objective, scores)
-        whole_h = self._whole_h[: 0 if all_equal else None]
+        numbers = self._quantise(objective, scores)
         kernels.adapt_tree(
-            t,
-            self._pointers,
-            self._trees,
-            self._source,
-            self._target,
-            self.rules.tune == "splits",
-            _LEVELS[self.rules.level],
-            float(self.rules.beta),
-            tuple(units),
-            float(self.rules.l2),
-            self.rules.min_leaf,
-            (self._whole, self._packed, whole_h),
-            self._work,
-            (self.threshold, self.reached, self.weight, self.response),
-            scores,
+            t, self._trees, self._target, self._mixing, numbers, self._work, self._results, scores
         )
 
-    def _quantise(self, objective: Objective, scores: np.ndarray) -> tuple[float, float, int, bool]:
-        """Fill whole gradients and hessians.
+    def _quantise(self, objective: Objective, scores: np.ndarray) -> kernels.Numbers:
+        """Return gradients and hessians as whole numbers.
 
-        Return their units, the bits of a count, and whether all hessians are the same: then none
-        are filled, and the unit is that hessian.
+        If all hessians are equal, none are filled, and their unit is that hessian.
         """
         objective.gradients(scores, self._gradient, self._hessian, None, self.n_threads)
         bits = int(scores.size).bit_length()
@@ -145,18 +141,16 @@ class Walker:
             exponent = 62 - bits - (math.frexp(most)[1] if most else 0)
             exponents.append(max(-1000, min(1000, exponent)))
         scale, scale_h = (math.ldexp(1.0, e) for e in exponents)
-        shift = bits + 1
-        kernels.to_whole(
-            self._gradient,
-            self._hessian,
-            scale,
-            scale_h,
-            shift,
-            self._whole,
-            self._packed,
-            self._whole_h[: 0 if all_equal else None],
+        numbers = kernels.Numbers(
+            whole=self._whole,
+            packed=self._packed,
+            whole_h=self._whole_h[: 0 if all_equal else None],
+            unit=1.0 / scale,
+            unit_h=most_h if all_equal else 1.0 / scale_h,
+            shift=bits + 1,
         )
-        return 1.0 / scale, most_h if all_equal else 1.0 / scale_h, shift, all_equal
+        kernels.to_whole(self._gradient, self._hessian, scale, scale_h, *numbers[:3], bits + 1)
+        return numbers
 
 
 def joined(ensemble: Ensemble, of_nodes: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:

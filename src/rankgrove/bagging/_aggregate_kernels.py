@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rankgrove.measures._ranking_kernels import sort_descending
+from rankgrove.measures._ranking_kernels import longest_query, sort_descending
 
 
 @njit(cache=True, nogil=True)
@@ -25,9 +25,7 @@ def add_scaled(scores, query_ptr, first, last, weight, total):
 @njit(cache=True, nogil=True)
 def add_borda(scores, query_ptr, first, last, weight, total):
     """Add the number of a query's documents that are ranked lower; a tie counts half."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    longest = longest_query(query_ptr, first, last)
     key, other_key = np.empty(longest), np.empty(longest)
     index, other_index = np.empty(longest, np.int64), np.empty(longest, np.int64)
     for q in range(first, last):

@@ -25,7 +25,7 @@ from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.frontier import Search
 from rankgrove.growth.histogram import N_BINS
 from rankgrove.growth.leaves import add_leaf_values
-from rankgrove.growth.local_rows import LocalRowSource
+from rankgrove.growth.local_row_source import LocalRowSource
 from rankgrove.growth.partition import leaves_of
 from rankgrove.growth.quantise import Layout
 from rankgrove.growth.splitting import Split

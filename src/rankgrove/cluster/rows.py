@@ -21,7 +21,7 @@ from rankgrove.growth import _grower_kernels as kernels
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth.frontier import Leaf, Search
 from rankgrove.growth.grower import frontier_of, grow_tree
-from rankgrove.growth.local_rows import FEATURE_NS
+from rankgrove.growth.local_row_source import FEATURE_NS
 from rankgrove.growth.regions import worth_a_region
 from rankgrove.growth.splitting import Split, SplitRules
 from rankgrove.model.tree import Tree

@@ -85,7 +85,7 @@ def _sort(keys, scratch, n):
 
 @njit(cache=True)
 def _runs(keys, n, values, counts, zeros):
-    """Write the distinct values of sorted keys and how often each occurs; return how many.
+    """Write the distinct values of sorted keys and how often each occurs; return their number.
 
     `zeros` is the number of zeros that a sparse column does not store. Missing values must have
     been cut off. `counts` may be the same memory as `keys`.
@@ -146,7 +146,7 @@ def _frequent(counts, values, m, max_bins, alone):
 
 @njit(cache=True)
 def _choose(values, counts, m, max_bins, alone, thresholds):
-    """Write the thresholds between bins of m distinct values; return how many."""
+    """Write the thresholds between bins of m distinct values; return their number."""
     few = m <= max_bins
     rows, bins = (0, 0) if few else _frequent(counts, values, m, max_bins, alone)
     held = 0

@@ -35,7 +35,7 @@ def hash_dense(bits, rows, first, last, hashes):
 
 @njit(cache=True, nogil=True)
 def hash_sparse(bits, indices, indptr, rows, first, last, hashes):
-    """Do the same for a CSR matrix."""
+    """Like the kernel for dense rows, but for a CSR matrix."""
     for i in range(first, last):
         total = np.uint64(0)
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):

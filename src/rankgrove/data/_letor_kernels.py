@@ -74,7 +74,7 @@ class Arrays(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _leave_to_python(offset, row, column, n_slow, chunk, out):
-    """List a number for Python while there is room; return how many there are."""
+    """List a number for Python while there is room; return the number of numbers."""
     if n_slow < out.slow.shape[1]:
         out.slow[chunk, n_slow, 0] = offset
         out.slow[chunk, n_slow, 1] = row
@@ -241,7 +241,7 @@ def _comment(data, pos):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _label(data, pos, row, n_slow, chunk, out):
-    """Read the label of a row; return (error, where it ends or stands, n_slow)."""
+    """Read the label of a row; return (error, where it ends or is, n_slow)."""
     kind, negative, mantissa, exponent, end = read_number(data, pos)
     if kind != DECIMAL:
         return BAD_LABEL, pos, n_slow

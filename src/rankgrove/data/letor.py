@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rankgrove.data.inputs import check_absent
+from rankgrove.data.dataset_checks import check_absent
 from rankgrove.data.letor_source import as_paths, side_file
 from rankgrove.data.letor_write import write_letor
 from rankgrove.data.queries import QueryDataset

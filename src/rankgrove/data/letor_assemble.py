@@ -9,7 +9,7 @@ import numpy as np
 
 from rankgrove.data import _letor_kernels as kernels
 from rankgrove.data._letor_kernels import MOST_INDEX, Arrays
-from rankgrove.data.inputs import plain_ids
+from rankgrove.data.dataset_checks import plain_ids
 from rankgrove.data.letor_source import Source, excerpt, group_sizes
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import ParseError

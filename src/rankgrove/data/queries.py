@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.data.arrays import Rows, frozen, frozen_matrix
-from rankgrove.data.inputs import (
+from rankgrove.data.dataset_checks import (
     check_absent,
     check_base_score,
     check_docids,

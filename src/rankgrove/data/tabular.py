@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
 
+from rankgrove.data.dataset_checks import is_null, plain_ids
 from rankgrove.data.file_kinds import TABLE_ENDINGS
-from rankgrove.data.inputs import is_null, plain_ids
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
 from rankgrove.files import why

@@ -48,7 +48,7 @@ def randomisation(
     that distance, and p = (k + 1) / (n_samples + 1). The result does not depend on the order of
     queries or on threads.
     """
-    from rankgrove.evaluation._kernels import count_all_signs, count_random_signs
+    from rankgrove.evaluation._randomisation_kernels import count_all_signs, count_random_signs
 
     different = np.sort(np.abs(differences[differences != 0.0]))
     observed = abs(math.fsum(differences.tolist()))

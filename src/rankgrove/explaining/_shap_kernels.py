@@ -13,15 +13,30 @@ t)^(d-1-|S|) from 0 to 1, so that the sum is
 
 the integral of a polynomial of degree d - 1: Gauss-Legendre quadrature with d/2 points is exact,
 and nothing cancels, because all its terms are positive. The product is computed down the tree edge
-by edge, the sums over leaves on the way up; an edge adds, for all leaves below it, its feature's
-term, minus the term of the nearest edge above on the same feature, which it replaces. All factors
-depend on the tree only, and are kept in tables.
+by edge, the sums over leaves on the way up. An edge adds, for all leaves below it, the term of its
+feature, minus the term of the nearest edge above on the same feature, which it replaces. All
+factors depend on the tree only, and are kept in tables.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+
+
+class Trees(NamedTuple):
+    """All trees of an ensemble: its nodes, leaves, and the arrays that follow_paths fills."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    value: np.ndarray
+    above: np.ndarray
+    share: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -46,11 +61,13 @@ def count_leaves(
 
 @njit(cache=True, nogil=True)
 def follow_paths(node_ptr, leaf_ptr, feature, left, right, leaf_cover, above, share, points):
-    """Fill what depends on the trees only; edge 2 n leads left from node n, edge 2 n + 1 right.
+    """Fill the numbers that depend on the trees only.
+
+    Edge 2 n leads left from node n, edge 2 n + 1 right.
 
     above[n] : the nearest edge above node n (numbered within its tree) on the same feature, or -1
-    share[e] : share of the node's rows that follow edge e; a half where the node has no rows
-    points[t] : number of quadrature points that tree t needs
+    share[e] : the share of the node's rows that follow edge e; 0.5 where the node has no rows
+    points[t] : the number of quadrature points that tree t needs
     """
     for t in range(node_ptr.size - 1):
         a, b, first_leaf = node_ptr[t], node_ptr[t + 1], leaf_ptr[t]
@@ -106,9 +123,9 @@ def expected_values(node_ptr, leaf_ptr, left, right, share, value, expected):
 
 @njit(cache=True, nogil=True)
 def fill_tables(first, n, above, share, t, w, table):
-    """Fill the factors of the edges of the tree with n nodes from `first` on.
+    """Fill the factors of the edges of a tree that has n nodes, from `first` on.
 
-    They are evaluated at the quadrature's points t with weights w.
+    They are evaluated at the points t of the quadrature, which have the weights w.
 
     table[e, 0] and [e, 1] : factor of the product if the document follows the edge, and if not,
         having met the conditions of the edge above
@@ -133,14 +150,15 @@ def fill_tables(first, n, above, share, t, w, table):
 
 
 @njit(cache=True, nogil=True)
-def add_tree(
-    features, begin, end, first, n, leaves,
-    feature, threshold, left, right, missing_left, value, above, share, table, phi,
-):  # fmt: skip
-    """Add the Shapley values of one tree to phi[begin:end]; the arrays are those of all trees.
+def add_tree(features, begin, end, first, n, leaves, trees, table, phi):
+    """Add the Shapley values of one tree to phi[begin:end].
 
-    The tree has n nodes from `first` on, and its leaves from `leaves` on.
+    The tree has n nodes, from `first` on, and its leaves begin at `leaves`.
+
+    trees : Trees, as a plain tuple: Numba takes 0.4 microseconds less for each of the calls, which
+        are 5 % of the time for one document
     """
+    feature, threshold, left, right, missing_left, value, above, share = trees
     n_points = table.shape[2]
     # For nodes, then leaves: first the product down to it, then the sum over the leaves below it.
     work = np.empty((2 * n + 1, n_points))

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.explaining.trees import dense, leaf_cover, tree_contributions
+from rankgrove.explaining.tree_shap import dense, leaf_cover, tree_contributions
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
 from rankgrove.rankers.base import Ranker
@@ -20,10 +20,10 @@ from rankgrove.rankers.ensembles.prepared import PreparedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.foreign_models import TreeRanker
 from rankgrove.rankers.linear.data import scaled_rows
-from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
 from rankgrove.rankers.nets.net import NetRanker
 from rankgrove.rankers.trees.boosted import BoostedRanker
-from rankgrove.rankers.trees.model import TreeModel
+from rankgrove.rankers.trees.tree_model import TreeModel
 
 _REMEDY = "rg.partial_dependence shows how its scores follow a feature"
 

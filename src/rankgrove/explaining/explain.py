@@ -11,7 +11,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.explaining.additive import Context, taken_apart
 from rankgrove.explaining.explanation import Explanation, settle
-from rankgrove.explaining.trees import dense
+from rankgrove.explaining.tree_shap import dense
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.load import load

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankgrove.formats.foreign import beside
-from rankgrove.formats.nested import Node, dumped, nested_tree, single_number, with_base
+from rankgrove.formats.nested_trees import Node, dumped, nested_tree, single_number, with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.tree import Tree

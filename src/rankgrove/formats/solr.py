@@ -23,7 +23,7 @@ from rankgrove.formats.foreign import (
     inside,
     joined,
 )
-from rankgrove.formats.nested import Node, dumped, nested_tree, single_text, with_base
+from rankgrove.formats.nested_trees import Node, dumped, nested_tree, single_text, with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network

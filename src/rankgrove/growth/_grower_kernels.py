@@ -45,11 +45,26 @@ class Content(NamedTuple):
     packed: np.ndarray
 
 
+class Division(NamedTuple):
+    """How the rows ``order[start:end]`` of a leaf are divided.
+
+    column, bin, missing_left : the split: a column of bins, the last bin that goes left
+    wanted, small_is_left : whether the smaller child is counted, and which one it is
+    """
+
+    column: np.ndarray
+    bin: int
+    missing_left: bool
+    start: int
+    end: int
+    small_is_left: bool
+    wanted: bool
+
+
 @njit(cache=True, parallel=True)
-def divide_and_count(
-    column, bin, missing_left, order, start, end, small_is_left, wanted, content, n_parts, parts
-):
+def divide_and_count(division, order, content, n_parts, parts):
     """First step: divide the parts of a leaf; if wanted, count those of the smaller child."""
+    column, bin, missing_left, start, end, small_is_left, wanted = division
     lefts, rights, n_left = order.lefts, order.rights, order.n_left
     words, common, how, packed = content.words, content.common, content.how, content.packed
     for t in prange(n_parts):
@@ -130,11 +145,9 @@ def search_leaf(hist, child, rules, out_gain, out):
 
 
 @njit(cache=True)
-def split_serial(
-    column, bin, missing_left, order, start, end, small_is_left, wanted, content, small, large,
-    scan, rules, out_gain, out,
-):  # fmt: skip
+def split_serial(division, order, content, small, large, scan, rules, out_gain, out):
     """Both steps for a small leaf, in one thread."""
+    column, bin, missing_left, start, end, small_is_left, wanted = division
     m = divide(column, bin, missing_left, order.rows, start, end, order.lefts, order.rights)
     order.n_left[0] = m
     _place(order, start, end, 0, 1)

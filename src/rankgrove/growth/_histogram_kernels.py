@@ -51,7 +51,7 @@ def _add(hist, words, sums, m):
 
 @njit(cache=True)
 def _add_uncommon(hist, words, sums, m, common, some_words, some_sums):
-    """As :func:`_add`, but rows whose word is `common` are added all at once."""
+    """Like :func:`_add`, but rows whose word is `common` are added all at once."""
     n = 0
     skipped = 0
     for i in range(m):
@@ -69,7 +69,7 @@ def _add_uncommon(hist, words, sums, m, common, some_words, some_sums):
 
 @njit(cache=True)
 def _add_few(hist, words, sums, m, n_features):
-    """As :func:`_add`, for the first features only."""
+    """Like :func:`_add`, but for the first features only."""
     for feature in range(n_features):
         shift = np.uint64(8 * feature)
         start = np.uint64(256 * feature)

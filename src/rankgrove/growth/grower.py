@@ -19,7 +19,7 @@ from rankgrove.errors import DataError
 from rankgrove.growth.assembly import assemble
 from rankgrove.growth.frontier import Frontier, RowSource, Scales
 from rankgrove.growth.leaves import ExactSums
-from rankgrove.growth.local_rows import LocalRowSource
+from rankgrove.growth.local_row_source import LocalRowSource
 from rankgrove.growth.quantise import (
     MOST_ROWS,
     Layout,

@@ -16,7 +16,7 @@ MOST_ARRANGEMENTS = 1000
 
 @njit(cache=True, nogil=True)
 def count_arrangements(g, tied):
-    """Return how many different label lists the tied orders give, at most 1e18."""
+    """Return the number of different label lists of the tied orders, at most 1e18."""
     total = 1.0
     start = 0
     while start < g.size:

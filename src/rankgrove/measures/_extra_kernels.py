@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 
 from rankgrove.measures import _swap_kernels
+from rankgrove.measures._ranking_kernels import longest_query
 from rankgrove.measures._value_kernels import (
     EXPECTED,
     gather_gains,
@@ -264,11 +265,8 @@ def ranked_value(rule, g, w):
 def evaluate_queries(
     rule, ties, gain, weight, query_ptr, order, tied, retrieved, depth, first, last, values
 ):
-    """Do as its namesake of `_value_kernels`."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    g = np.empty(longest, np.float64)
+    """Like evaluate_queries of `_value_kernels`, but for the rules of this file."""
+    g = np.empty(longest_query(query_ptr, first, last), np.float64)
     for q in range(first, last):
         a, b = query_ptr[q], query_ptr[q + 1]
         n, any_tied = gather_gains(gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g)

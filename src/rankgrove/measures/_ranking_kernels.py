@@ -13,6 +13,15 @@ MOST_COUNTED = 256
 
 
 @njit(cache=True, nogil=True)
+def longest_query(query_ptr, first, last):
+    """Return the number of documents of the longest of the queries first:last."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    return longest
+
+
+@njit(cache=True, nogil=True)
 def count_order(key, offset, above, taken, order):
     """Fill order[r] with offset + the place of the r-th largest key, equal keys as they stand.
 
@@ -87,14 +96,12 @@ def sort_descending(key, index, other_key, other_index):
 def rank_queries(scores, query_ptr, first, last, order, tied, retrieved):
     """Rank the documents of the queries from `first` to before `last` by descending score.
 
-    scores : in, one a row in query order, no NaN
+    scores : in, one per row in query order, no NaN
     order : out, the row that stands at each position
     tied : out, whether a position has the same score as the one before it in its query
-    retrieved : out, how many documents of a query have a score above minus infinity
+    retrieved : out, the number of documents of a query with a score above minus infinity
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    longest = longest_query(query_ptr, first, last)
     key = np.empty(longest, np.float64)
     other_key = np.empty(longest, np.float64)
     other_index = np.empty(longest, np.int64)

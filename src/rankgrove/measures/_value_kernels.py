@@ -24,6 +24,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from rankgrove.measures._ranking_kernels import longest_query
+
 SUM, CASCADE, PRECISIONS, FIRST, THRESHOLD, PAIRS = range(6)
 STABLE, WORST, EXPECTED = range(3)
 
@@ -106,7 +108,7 @@ def fenwick_add(tree, position):
 
 @njit(cache=True, nogil=True, inline="always")
 def fenwick_below(tree, position):
-    """Return how many items counted so far have a class below `position`."""
+    """Return the number of items counted so far whose class is below `position`."""
     total = 0
     i = position
     while i > 0:
@@ -322,7 +324,7 @@ def expected_value(rule, g, w, tied):
 
 @njit(cache=True, nogil=True)
 def gather_gains(gain, order, tied, n_retrieved, depth, ties, g):
-    """Fill `g` with the gains in ranked order; return how many count and whether any are tied.
+    """Fill `g` with the gains in ranked order; return how many count, and if any are tied.
 
     order, tied : in, this query's part of a ranking
     n_retrieved : in, documents from there on were not retrieved and gain nothing
@@ -355,13 +357,10 @@ def evaluate_queries(
 ):
     """Fill `values` of the queries from `first` to before `last`.
 
-    gain : in, one a row in query order; weight : in, one a rank, laid out by query_ptr
+    gain : in, one per row in query order; weight : in, one per rank, laid out by query_ptr
     order, tied, retrieved : in, a ranking made by rank_queries
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    g = np.empty(longest, np.float64)
+    g = np.empty(longest_query(query_ptr, first, last), np.float64)
     for q in range(first, last):
         a, b = query_ptr[q], query_ptr[q + 1]
         n, any_tied = gather_gains(gain, order[a:b], tied[a:b], retrieved[q], depth, ties, g)

@@ -11,7 +11,7 @@ from rankgrove.measures._extra_kernels import KENDALL, SPEARMAN, label_ranks
 from rankgrove.measures._value_kernels import PAIRS, SUM
 from rankgrove.measures.base import QueryPieces
 from rankgrove.measures.gains import safe_inverse
-from rankgrove.measures.pairs import Pairs
+from rankgrove.measures.pairwise_accuracy import Pairs
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rankgrove.measures import (  # noqa: F401  (importing them registers them)
     err,
     judged,
     ndcg,
-    pairs,
+    pairwise_accuracy,
 )
 from rankgrove.measures.base import REGISTRY, Measure
 from rankgrove.measures.conventions import CONVENTIONS, convention_parameters

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """The forward pass of a net over a block of documents.
 
-All numbers of a layer stand in one row a document, its units side by side. Every width (inputs,
+All numbers of a layer stand in one row per document, its units side by side. Every width (inputs,
 units, documents) is filled up to a multiple of LANES with zeros, so that no loop has a remainder::
 
     parameters   W1 [inputs x units] | b1 [units] | W2 | b2 | ... | w [last units]
@@ -68,7 +68,7 @@ def raw_rows(matrix, rows, first, n, width, out):
 def standardise(n, width, mean, scale, out):
     """Bring the rows of raw_rows to mean 0 and deviation 1; a missing value is the mean.
 
-    Returns how many values are infinite.
+    Returns the number of infinite values.
     """
     n_infinite = 0
     for d in range(n):
@@ -208,7 +208,7 @@ def first_values(matrix, rows, origin):
 def add_distances(matrix, rows, origin, squared, count, total):
     """Add up every feature's distances from `origin`, or their squares, in order of `rows`.
 
-    count, total : inout, how many values are there, and the sum
+    count, total : inout, the number of values, and their sum
     """
     n_features = matrix[0].shape[1]
     width = filled_up(n_features)

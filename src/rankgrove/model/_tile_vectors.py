@@ -9,7 +9,7 @@ inner index runs::
     c[i, :] += sum over k of a(i, k) * b[k, :]        i = ROWS rows, : = LANES lanes of a unit each
 
 Every entry is a sum over k in ascending order, one product after the other: the same bits on every
-machine, whatever its vectors' width, and whichever other rows stand in the same tile.
+machine, whatever the width of its vectors and the other rows of the tile.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _spread(builder, x):
 
 
 def _tile(n_vectors):
-    """Return the code of a tile of ROWS rows of so many vectors."""
+    """Return the code of a tile of ROWS rows of the given number of vectors."""
 
     def code(context, builder, signature, arguments):
         def data(which):
@@ -105,13 +105,13 @@ def tile_1(context, a, b, c, n_inner, a_first, a_row, a_inner, b_first, c_first,
 
 @intrinsic
 def tile_2(context, a, b, c, n_inner, a_first, a_row, a_inner, b_first, c_first, width):
-    """Do as tile_1 for rows of twice LANES numbers."""
+    """Like tile_1, but for rows of twice LANES numbers."""
     return _signature(a, b, c), _tile(2)
 
 
 @intrinsic
 def tile_3(context, a, b, c, n_inner, a_first, a_row, a_inner, b_first, c_first, width):
-    """Do as tile_1 for rows of three times LANES numbers."""
+    """Like tile_1, but for rows of three times LANES numbers."""
     return _signature(a, b, c), _tile(3)
 
 

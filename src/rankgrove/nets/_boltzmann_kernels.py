@@ -161,6 +161,6 @@ def train_boltzmann(
 
 @functools.cache
 def train_boltzmann_for(own_ranked_value):
-    """Return train_boltzmann around a user's measure; compiled anew in every process."""
+    """Return train_boltzmann around a user's measure; compiled in every process."""
     fill = rebound(boltzmann_gradient, ranked_value=own_ranked_value)
     return rebound(train_boltzmann, boltzmann_gradient=fill)

@@ -28,7 +28,7 @@ def list_gradient(scores, target, weight, gradient):
 def train_lists(
     order, inputs, lists, widths, activation, optimiser, rate, l2, state, scores, gradient
 ):
-    """One update a query.
+    """One update per query.
 
     order : in, the queries in the order of their turns
     lists : in, (borders of queries, the labels' probability of every row, weights of queries)

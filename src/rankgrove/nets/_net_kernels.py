@@ -51,7 +51,7 @@ def backward(n, widths, activation, parameters, rows, lambdas, deltas, turned, g
     """Fill `gradient` with the sum over n documents of lambda_i times the score's derivatives.
 
     rows : in, the activations that `forward` left
-    lambdas : in, one a document
+    lambdas : in, one per document
     deltas : scratch, twice as many rows of the widest hidden layer as documents, filled up
     turned : scratch, for the largest matrix between hidden layers
     """
@@ -174,13 +174,13 @@ def train_queries(
     order, inputs, objective, widths, activation, optimiser, rate, l2, state, scores, gradient,
     hessian,
 ):  # fmt: skip
-    """One update a query, with the accumulated lambdas of its documents.
+    """One update per query, with the accumulated lambdas of its documents.
 
     order : in, the queries in the order of their turns
     inputs : in, (matrix, its rows in query order, mean, scale)
     objective : in, what lambdas_in needs beside scores and scratch
     state : inout, (parameters, which are no biases, mean, square, powers)
-    scores, gradient, hessian : scratch, one a row
+    scores, gradient, hessian : scratch, one per row
     Returns the first query whose scores are no sane numbers, or -1.
     """
     (
@@ -213,7 +213,7 @@ def train_queries(
 
 @functools.cache
 def train_queries_for(own_swap_row):
-    """Return train_queries around a user's swap_row; compiled anew in every process."""
+    """Return train_queries around a user's swap_row; compiled in every process."""
     return rebound(train_queries, lambdas_in=lambdas_in_for(own_swap_row))
 
 
@@ -225,7 +225,7 @@ def train_groups(
 
     preferences : in, (sigma, borders of groups' documents, borders of their pairs, first, second,
         probability, weight); first and second are places within the group
-    scores, gradient : scratch, one a document
+    scores, gradient : scratch, one per document
     """
     sigma, ptr, pair_ptr, first, second, probability, weight = preferences
     parameters, factors, mean, square, powers = state

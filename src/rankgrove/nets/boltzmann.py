@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankgrove.measures.base import Measure
-from rankgrove.nets.inputs import Inputs, State, Step, Task
+from rankgrove.nets.tasks import Inputs, State, Step, Task
 from rankgrove.random import derive_seed, mix64
 
 AROUND = ("labels", "scores")

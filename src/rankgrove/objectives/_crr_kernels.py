@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -13,6 +14,51 @@ from rankgrove._random_kernels import mix
 SQUARED = 0
 LOGISTIC = 1
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Documents(NamedTuple):
+    """The training data.
+
+    matrix : features of all rows, dense or CSR: see :func:`~rankgrove.model.mlp.matrix_parts`
+    rows : by document, its row of the matrix
+    shift, factor : by feature: a value x becomes (x - shift) * factor
+    target : by document; of a pair it is the difference d, for the logistic loss (1 + d) / 2
+    """
+
+    matrix: tuple[np.ndarray, ...]
+    rows: np.ndarray
+    shift: np.ndarray
+    factor: np.ndarray
+    target: np.ndarray
+
+
+class Index(NamedTuple):
+    """How documents and pairs are found by number.
+
+    documents_before, pairs_before : cumulative weights of queries for documents, and for pairs
+    by_label : documents ordered by query and label
+    group_ptr : for every place of that order, the first place of the same query and label and the
+        one after the last, two columns
+    others_before : for every place, the number of ordered pairs before it, over all queries
+    """
+
+    query_ptr: np.ndarray
+    documents_before: np.ndarray
+    pairs_before: np.ndarray
+    by_label: np.ndarray
+    group_ptr: np.ndarray
+    others_before: np.ndarray
+
+
+class Rules(NamedTuple):
+    """The loss and the steps: see :class:`~rankgrove.rankers.linear.crr.CRR`."""
+
+    loss: int
+    alpha: float
+    l2: float
+    rate: float
+    per_epoch: float
+    seed: np.uint64
 
 
 @njit(cache=True, nogil=True)
@@ -36,8 +82,9 @@ def place_in(cumulative, first, last, at):
 
 
 @njit(cache=True, nogil=True)
-def drawn_document(query_ptr, documents_before, a, b):
-    """Return a document: its query by the cumulative weights of queries, then evenly."""
+def drawn_document(index, a, b):
+    """Return a document: its query by the weights of queries, then uniformly."""
+    query_ptr, documents_before = index.query_ptr, index.documents_before
     n_queries = query_ptr.size - 1
     q = place_in(documents_before, 0, n_queries, a * documents_before[n_queries])
     size = query_ptr[q + 1] - query_ptr[q]
@@ -45,14 +92,10 @@ def drawn_document(query_ptr, documents_before, a, b):
 
 
 @njit(cache=True, nogil=True)
-def drawn_pair(query_ptr, pairs_before, by_label, group_ptr, others_before, a, b):
-    """Return two documents of unequal labels of a query, all ordered pairs of it alike.
-
-    pairs_before : in, the cumulative weights of queries for pairs
-    by_label : in, rows ordered by query and label; group_ptr : in, at every place of that order
-        the first place and the one after the last of the same query and label, two columns
-    others_before : in, for every place the number of ordered pairs before it, all queries together
-    """
+def drawn_pair(index, a, b):
+    """Return two documents of a query with unequal labels, uniformly among its ordered pairs."""
+    query_ptr, pairs_before = index.query_ptr, index.pairs_before
+    group_ptr, others_before = index.group_ptr, index.others_before
     n_queries = query_ptr.size - 1
     q = place_in(pairs_before, 0, n_queries, a * pairs_before[n_queries])
     start, end = query_ptr[q], query_ptr[q + 1]
@@ -60,15 +103,16 @@ def drawn_pair(query_ptr, pairs_before, by_label, group_ptr, others_before, a, b
     at = others_before[start] + min(int(b * n_pairs), n_pairs - 1)
     i = place_in(others_before, start, end, at)
     j = start + (at - others_before[i])
-    if j >= group_ptr[i, 0]:  # jump over the documents of the same label
+    if j >= group_ptr[i, 0]:  # skip the documents of the same label
         j += group_ptr[i, 1] - group_ptr[i, 0]
-    return by_label[i], by_label[j]
+    return index.by_label[i], index.by_label[j]
 
 
 @njit(cache=True, nogil=True)
-def load_row(matrix, row, shift, factor, out):
-    """Fill `out` with a scaled row of a dense or CSR matrix."""
-    dense, data, indices, indptr = matrix
+def load_row(documents, i, out):
+    """Fill `out` with the scaled features of document `i`."""
+    dense, data, indices, indptr = documents.matrix
+    row, shift, factor = documents.rows[i], documents.shift, documents.factor
     if dense.shape[0] > 0:
         given = dense[row]
         for f in range(out.size):
@@ -80,33 +124,29 @@ def load_row(matrix, row, shift, factor, out):
 
 
 @njit(cache=True, nogil=True)
-def crr_steps(
-    matrix, rows, shift, factor, target, queries, pairs, loss, alpha, l2, rate, per_epoch, seed,
-    first, last, w, total,
-):  # fmt: skip
-    """Take the steps from `first` to before `last`; return the sum of losses before each of them.
+def crr_steps(documents, index, rules, first, last, w, total):
+    """Take the steps first:last; return the sum of the losses, each before its step.
 
-    queries : in, (query_ptr, documents_before); pairs : in, what drawn_pair needs beside query_ptr
-    target : in, one a row; of a pair it is the difference, for the logistic loss (1 + it) / 2
     w : inout, the weights and then the intercept; total : inout, the sum of w after every step
 
-    A step is implicit, as far as the loss's curvature goes: eta / (1 + eta |x|^2) for squared
-    loss, so that no step goes beyond the document or pair that it is for, and none comes apart.
+    A step is implicit in the curvature of the loss: eta / (1 + eta |x|^2) for squared loss, so that
+    no step overshoots its document or pair, and no sequence of steps diverges.
     """
-    query_ptr, documents_before = queries
+    loss, alpha, l2, rate, per_epoch, seed = rules
+    target = documents.target
     n = w.size - 1
     x, other = np.empty(n), np.empty(n)
     cost = 0.0
     for k in range(first, last):
         a, b = uniform(seed, 3 * k + 1), uniform(seed, 3 * k + 2)
         if uniform(seed, 3 * k) < alpha:
-            i = drawn_document(query_ptr, documents_before, a, b)
-            load_row(matrix, rows[i], shift, factor, x)
+            i = drawn_document(index, a, b)
+            load_row(documents, i, x)
             wanted, constant = target[i], 1.0
         else:
-            i, j = drawn_pair(query_ptr, *pairs, a, b)
-            load_row(matrix, rows[i], shift, factor, x)
-            load_row(matrix, rows[j], shift, factor, other)
+            i, j = drawn_pair(index, a, b)
+            load_row(documents, i, x)
+            load_row(documents, j, other)
             for f in range(n):
                 x[f] -= other[f]
             wanted, constant = target[i] - target[j], 0.0

@@ -46,7 +46,7 @@ def logistic_queries(queries, query_ptr, signs, sigma, weight, scores, gradient,
 
 @njit(cache=True, nogil=True)
 def softmax_queries(queries, query_ptr, codes, weight, scores, gradient, hessian):
-    """Fill the derivatives of -log p_y, p the softmax of a row's scores, one a class.
+    """Fill the derivatives of -log p_y, p the softmax of a row's scores, one per class.
 
     Arrays are of shape (classes, rows). The gradient of class k is 1[y = k] - p_k; the second
     derivative p_k (1 - p_k) is multiplied by K / (K - 1), so that a leaf's Newton step is that of

@@ -8,6 +8,8 @@ import math
 import numpy as np
 from numba import njit
 
+from rankgrove.measures._ranking_kernels import longest_query
+
 
 @njit(cache=True, nogil=True)
 def smooth_queries(
@@ -19,14 +21,11 @@ def smooth_queries(
     p_i proportional to exp(-(s_i - t)^2 / sigma). Of it
     dm/ds_i = -2 (s_i - t) / sigma p_i (g_i - m), and t moves it by minus the sum of these.
 
-    gain, scores : in, one a row; weight : in, one a rank, laid out as rows are
+    gain, scores : in, one per row; weight : in, one per rank, laid out as rows are
     order : in, the row at every rank
-    value : out, one a query; gradient : out, one a row. Both 0 where a query's value is fixed
+    value : out, one per query; gradient : out, one per row. Both 0 where a query's value is fixed
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    p = np.empty(longest)
+    p = np.empty(longest_query(query_ptr, first, last))
     for q in range(first, last):
         start, end = query_ptr[q], query_ptr[q + 1]
         gradient[start:end] = 0.0

@@ -11,13 +11,13 @@ import numpy as np
 
 from rankgrove import parallel
 from rankgrove.errors import DataError
-from rankgrove.objectives.over_queries import over_queries
+from rankgrove.objectives.over_queries import RowObjective
 
 MOST_CLASSES = 32
 SERIAL_SCORES = 1 << 14  # fewer are not worth a second thread
 
 
-class SoftmaxObjective:
+class SoftmaxObjective(RowObjective):
     """The cross entropy of K classes: -log p_y, p the softmax of the K scores of a row.
 
     Every round has one tree per class, all on the probabilities before the round (Friedman's
@@ -40,30 +40,17 @@ class SoftmaxObjective:
         query_ptr: np.ndarray,
         weight: np.ndarray | None = None,
     ) -> None:
+        super().__init__(query_ptr, weight)
         self.classes = classes
         self.n_columns = int(classes.size)
         self.codes = np.searchsorted(classes, labels).astype(np.uint8)
-        self.query_ptr = query_ptr
-        self.weight = np.empty(0) if weight is None else np.array(weight, np.float64)
 
-    def gradients(
-        self,
-        scores: np.ndarray,
-        gradient: np.ndarray,
-        hessian: np.ndarray,
-        queries: np.ndarray | None = None,
-        n_threads: int | None = None,
-        round: int = 0,
+    def _fill(
+        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
     ) -> None:
-        """Fill `gradient` and `hessian`, (classes, rows), for all queries or the given ones."""
         from rankgrove.objectives._pointwise_kernels import softmax_queries
 
-        def work(piece: np.ndarray) -> None:
-            softmax_queries(
-                piece, self.query_ptr, self.codes, self.weight, scores, gradient, hessian
-            )
-
-        over_queries(work, self.query_ptr, queries, n_threads)
+        softmax_queries(queries, self.query_ptr, self.codes, self.weight, scores, gradient, hessian)
 
     @staticmethod
     def expected(
@@ -82,7 +69,7 @@ class SoftmaxObjective:
         return np.ascontiguousarray(softmax(scores, axis=0).T)
 
 
-class OrdinalObjective:
+class OrdinalObjective(RowObjective):
     """K - 1 two-class losses, one for each threshold between K ordered classes.
 
     Score k is the log odds of y > classes[k]: 1 / (1 + exp(-F_k)) = 1 - P(y <= classes[k]). The
@@ -98,32 +85,20 @@ class OrdinalObjective:
         query_ptr: np.ndarray,
         weight: np.ndarray | None = None,
     ) -> None:
+        super().__init__(query_ptr, weight)
         self.classes = classes
         self.n_columns = int(classes.size) - 1
         self.signs = np.where(labels > classes[:-1, None], 1, -1).astype(np.int8)
-        self.query_ptr = query_ptr
-        self.weight = np.empty(0) if weight is None else np.array(weight, np.float64)
 
-    def gradients(
-        self,
-        scores: np.ndarray,
-        gradient: np.ndarray,
-        hessian: np.ndarray,
-        queries: np.ndarray | None = None,
-        n_threads: int | None = None,
-        round: int = 0,
+    def _fill(
+        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
     ) -> None:
-        """Fill `gradient` and `hessian`, (thresholds, rows), for all queries or the given ones."""
         from rankgrove.objectives._pointwise_kernels import logistic_queries
 
         # arrays of a single column have one dimension
         columns = [np.atleast_2d(array) for array in (scores, gradient, hessian)]
-
-        def work(piece: np.ndarray) -> None:
-            for signs, *arrays in zip(self.signs, *columns, strict=True):
-                logistic_queries(piece, self.query_ptr, signs, 0.5, self.weight, *arrays)
-
-        over_queries(work, self.query_ptr, queries, n_threads)
+        for signs, *arrays in zip(self.signs, *columns, strict=True):
+            logistic_queries(queries, self.query_ptr, signs, 0.5, self.weight, *arrays)
 
     @staticmethod
     def expected(

@@ -1,4 +1,7 @@
-"""Running a gradient kernel over queries, in pieces on several threads."""
+"""Running a gradient kernel over all queries or some, in pieces on several threads.
+
+Also the base of objectives whose derivatives of a row depend on that row only.
+"""
 
 from __future__ import annotations
 
@@ -24,3 +27,41 @@ def over_queries(
     sizes = query_ptr[chosen + 1] - query_ptr[chosen]
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     QueryPieces(ends, n_threads).run(lambda first, last: work(chosen[first:last]))
+
+
+class RowObjective:
+    """Base of objectives whose derivatives of a row depend on that row only.
+
+    Parameters
+    ----------
+    query_ptr : the borders of queries
+    weight : one per row; None: all 1
+    """
+
+    n_columns: int = 1
+
+    def __init__(self, query_ptr: np.ndarray, weight: np.ndarray | None) -> None:
+        self.query_ptr = query_ptr
+        self.weight = np.empty(0) if weight is None else np.array(weight, np.float64)
+
+    def gradients(
+        self,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+        queries: np.ndarray | None = None,
+        n_threads: int | None = None,
+        round: int = 0,
+    ) -> None:
+        """Fill `gradient` and `hessian`, (columns, rows), of all rows or those of some queries."""
+
+        def work(some: np.ndarray) -> None:
+            self._fill(some, scores, gradient, hessian)
+
+        over_queries(work, self.query_ptr, queries, n_threads)
+
+    def _fill(
+        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
+    ) -> None:
+        """Fill the derivatives of the rows of some queries."""
+        raise NotImplementedError

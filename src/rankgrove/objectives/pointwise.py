@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from rankgrove.errors import DataError
-from rankgrove.objectives.over_queries import over_queries
+from rankgrove.objectives.over_queries import RowObjective
 
 
-class SquaredError:
+class SquaredError(RowObjective):
     """Half the squared difference of label and score (overview paper, section 5).
 
     The gradient is the residual and the second derivative is 1, both times the row's weight, so a
@@ -26,14 +26,11 @@ class SquaredError:
     weight : one per row; None: all 1
     """
 
-    n_columns = 1
-
     def __init__(
         self, labels: np.ndarray, query_ptr: np.ndarray, weight: np.ndarray | None = None
     ) -> None:
+        super().__init__(query_ptr, weight)
         self.labels = np.array(labels, np.float64)
-        self.query_ptr = query_ptr
-        self.weight = _weight(weight)
         counted = self.labels if weight is None else self.labels[weight > 0]
         if counted.size == 0 or counted.min() == counted.max():
             raise DataError(
@@ -45,27 +42,17 @@ class SquaredError:
         else:
             self.start = _sum(weight * self.labels) / _sum(weight)
 
-    def gradients(
-        self,
-        scores: np.ndarray,
-        gradient: np.ndarray,
-        hessian: np.ndarray,
-        queries: np.ndarray | None = None,
-        n_threads: int | None = None,
-        round: int = 0,
+    def _fill(
+        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
     ) -> None:
-        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones."""
         from rankgrove.objectives._pointwise_kernels import squared_queries
 
-        def work(piece: np.ndarray) -> None:
-            squared_queries(
-                piece, self.query_ptr, self.labels, self.weight, scores, gradient, hessian
-            )
-
-        over_queries(work, self.query_ptr, queries, n_threads)
+        squared_queries(
+            queries, self.query_ptr, self.labels, self.weight, scores, gradient, hessian
+        )
 
 
-class Logistic:
+class Logistic(RowObjective):
     """The cross entropy of two classes (overview paper, section 6).
 
     With P+ = 1 / (1 + exp(-2 sigma F)) the loss is log(1 + exp(-2 y sigma F)) (equation 14). The
@@ -84,8 +71,6 @@ class Logistic:
     weight : one per row; None: all 1
     """
 
-    n_columns = 1
-
     def __init__(
         self,
         signs: np.ndarray,
@@ -93,38 +78,27 @@ class Logistic:
         sigma: float = 1.0,
         weight: np.ndarray | None = None,
     ) -> None:
+        super().__init__(query_ptr, weight)
         self.signs = signs.astype(np.int8)
-        self.query_ptr = query_ptr
         self.sigma = float(sigma)
-        self.weight = _weight(weight)
         positive, negative = class_totals(self.signs, weight)
         self.start = math.log(positive / negative) / (2.0 * self.sigma)
 
-    def gradients(
-        self,
-        scores: np.ndarray,
-        gradient: np.ndarray,
-        hessian: np.ndarray,
-        queries: np.ndarray | None = None,
-        n_threads: int | None = None,
-        round: int = 0,
+    def _fill(
+        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
     ) -> None:
-        """Fill `gradient` and `hessian` for the rows of all queries, or of the given ones."""
         from rankgrove.objectives._pointwise_kernels import logistic_queries
 
-        def work(piece: np.ndarray) -> None:
-            logistic_queries(
-                piece,
-                self.query_ptr,
-                self.signs,
-                self.sigma,
-                self.weight,
-                scores,
-                gradient,
-                hessian,
-            )
-
-        over_queries(work, self.query_ptr, queries, n_threads)
+        logistic_queries(
+            queries,
+            self.query_ptr,
+            self.signs,
+            self.sigma,
+            self.weight,
+            scores,
+            gradient,
+            hessian,
+        )
 
 
 class Balanced(Logistic):
@@ -165,11 +139,6 @@ def class_totals(signs: np.ndarray, weight: np.ndarray | None) -> tuple[float, f
             "relevant: choose it above the lowest label, and no higher than the highest."
         )
     return positive, negative
-
-
-def _weight(weight: np.ndarray | None) -> np.ndarray:
-    """Return the weights for a kernel: empty where there are none."""
-    return np.empty(0) if weight is None else np.array(weight, np.float64)
 
 
 def _sum(values: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.rankers.ensembles.combination import CombinedRanker, run_search, search_weights
-from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.showing import html_text
 from rankgrove.sweep.sweep import Curve, sweep
 from rankgrove.validation import check_choice, check_real, check_scores, refuse

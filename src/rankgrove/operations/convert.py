@@ -24,8 +24,8 @@ from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.foreign_models import of_object
+from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.rankers.load import load
-from rankgrove.rankers.nested import loaded
 from rankgrove.rankers.trees.mcrank import McRank
 from rankgrove.validation import check_choice, check_output_file, counted, refuse
 

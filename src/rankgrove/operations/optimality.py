@@ -14,7 +14,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network, chosen_rows
-from rankgrove.nets.optimality import (
+from rankgrove.nets.local_optimum import (
     REACH,
     STEPS,
     LocalOptimum,
@@ -24,9 +24,9 @@ from rankgrove.nets.optimality import (
 )
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.linear.data import scaled_rows
-from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
 from rankgrove.rankers.nets.net import NetRanker
-from rankgrove.scoring.linear import score_linear
+from rankgrove.scoring.linear_scores import score_linear
 from rankgrove.validation import check_integer, check_real, refuse
 
 OWNER = "check_local_optimum"

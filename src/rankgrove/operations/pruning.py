@@ -20,10 +20,10 @@ from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.pruning.prune import Part, Pass, Pruner
-from rankgrove.pruning.trees import TreeMatrix
+from rankgrove.pruning.tree_matrix import TreeMatrix
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import features_of
-from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.showing import html_table
 from rankgrove.validation import check_real, refuse
 

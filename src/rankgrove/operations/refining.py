@@ -16,7 +16,7 @@ from rankgrove.measures.parse import target_measure
 from rankgrove.operations.combining import checked_dataset, weight_bounds
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import features_of
-from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.validation import check_integer, refuse
 
 

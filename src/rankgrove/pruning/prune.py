@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankgrove.measures.base import PreparedMeasure, exact_mean, rank
-from rankgrove.pruning.trees import TreeMatrix
+from rankgrove.pruning.tree_matrix import TreeMatrix
 from rankgrove.sweep.sweep import sweep
 
 SHARE = 0.05  # share of the remaining trees that are tried together

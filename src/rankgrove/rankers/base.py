@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from rankgrove.compiling import announce
 from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix
-from rankgrove.data.inputs import check_absent
+from rankgrove.data.dataset_checks import check_absent
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import (
     DataError,

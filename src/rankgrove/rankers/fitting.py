@@ -19,7 +19,7 @@ from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import counted, refuse
 
 if TYPE_CHECKING:
-    from rankgrove.objectives.pairs import Preferences
+    from rankgrove.objectives.preference_pairs import Preferences
 
 Callback = Callable[..., Any]  # called after every round with a Progress; True ends training
 _Called = TypeVar("_Called", bound=Callback)

@@ -20,8 +20,8 @@ from rankgrove.model.store import needed
 from rankgrove.objectives.classes import FORMS
 from rankgrove.rankers.base import Arrays, Content, Ranker
 from rankgrove.rankers.given import features_of
-from rankgrove.rankers.linear.model import LinearPredictor
-from rankgrove.rankers.trees.model import TreeModel
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
+from rankgrove.rankers.trees.tree_model import TreeModel
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.validation import counted
 

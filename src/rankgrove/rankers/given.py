@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rankgrove.data.arrays import Rows
-from rankgrove.data.inputs import check_features
+from rankgrove.data.dataset_checks import check_features
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.tabular import column_names
 from rankgrove.errors import DataError, ParameterError

@@ -13,7 +13,7 @@ from rankgrove.compiling import announce
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.objectives.pairs import Preferences, check_preferences, components
+from rankgrove.objectives.preference_pairs import Preferences, check_preferences, components
 from rankgrove.rankers.fitting import Callback, Training, listed_callbacks
 from rankgrove.rankers.given import check_qid, features_of, frame_names, valid_datasets
 

@@ -7,12 +7,12 @@ from typing import TypedDict
 
 import numpy as np
 
-from rankgrove.adapt.report import AdaptationReport, Row
+from rankgrove.adapt.adaptation_report import AdaptationReport, Row
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
 from rankgrove.operations.combining import optimal_combination
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.nested import member_scores
+from rankgrove.rankers.inner_rankers import member_scores
 from rankgrove.reporting.systems import Model
 
 ALPHA_COLUMNS = 400

@@ -9,7 +9,7 @@ from typing import TypedDict, overload
 
 import numpy as np
 
-from rankgrove.adapt.report import AdaptationReport
+from rankgrove.adapt.adaptation_report import AdaptationReport
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.compare import Comparison, compare
 from rankgrove.evaluation.evaluate import Evaluation, evaluate

@@ -12,7 +12,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import RankgroveError
 from rankgrove.evaluation.evaluate import scores_of
-from rankgrove.explaining.dependence import partial_dependence
+from rankgrove.explaining.partial_dependence import partial_dependence
 from rankgrove.rankers.base import Ranker
 from rankgrove.reporting.importance import Importance, overall
 from rankgrove.reporting.reasons import spread_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.adapt.report import AdaptationReport, Row
+from rankgrove.adapt.adaptation_report import AdaptationReport, Row
 from rankgrove.errors import DataError
 from rankgrove.reporting.changes import AdaptationData, adaptation_data
 from rankgrove.reporting.figure import new_figure

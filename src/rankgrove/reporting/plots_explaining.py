@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.explaining.dependence import PartialDependence
 from rankgrove.explaining.explanation import ContributionTable, Explanation
+from rankgrove.explaining.partial_dependence import PartialDependence
 from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import page_colours, styled
 from rankgrove.validation import check_integer, counted, refuse

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankgrove.nets.optimality import LocalOptimum
+from rankgrove.nets.local_optimum import LocalOptimum
 from rankgrove.reporting.figure import new_figure
 from rankgrove.reporting.look import styled
 from rankgrove.validation import refuse

@@ -272,7 +272,7 @@ def descend_1(typing_context, bins, column, test, turn, row, leaf, first, n_step
 
 @intrinsic
 def descend_2(typing_context, bins, column, test, turn, row, leaf, first, n_steps, row_at):
-    """Do as descend_1 for twice LANES documents."""
+    """Like descend_1, but for twice LANES documents."""
     return _descend_signature(bins, column, test, turn, row, leaf), _descend(2)
 
 
@@ -319,7 +319,7 @@ def add_leaves(
 ):  # fmt: skip
     """Add to SUMS sums the leaf values of n_trees trees, tree_step apart, one after the other.
 
-    leaf : the leaves reached, a row of `width` documents a tree; the first one is at leaf_at
+    leaf : the leaves reached, one row of `width` documents per tree; the first one is at leaf_at
     value, value_at : leaf values, and where those of every tree begin
     Float32 sums are rounded after every tree.
     """

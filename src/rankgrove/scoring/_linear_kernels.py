@@ -33,7 +33,7 @@ def score_dense(features, rows, first, last, weight, scores):
 
 @njit(cache=True, nogil=True)
 def score_sparse(data, indices, indptr, rows, first, last, weight, scores):
-    """Do the same for rows of a CSR matrix."""
+    """Like score_dense, but for rows of a CSR matrix."""
     for r in range(first, last):
         row = rows[r]
         total = 0.0
@@ -44,7 +44,7 @@ def score_sparse(data, indices, indptr, rows, first, last, weight, scores):
 
 @njit(cache=True, nogil=True)
 def step_of(thresholds, first, last, value):
-    """Return how many of thresholds[first:last] (ascending) are below `value`; of NaN, none."""
+    """Return the number of thresholds[first:last] (ascending) below `value`; 0 for NaN."""
     low, high = first, last
     while low < high:
         middle = (low + high) // 2
@@ -73,7 +73,7 @@ def step_values(threshold_ptr, weight, value):
 
 @njit(cache=True, nogil=True)
 def score_codes(codes, first, last, threshold_ptr, value, scores):
-    """Fill scores[first:last] with the sums of the values of rows' steps."""
+    """Fill scores[first:last] with the sums of the values of the rows' steps, given as codes."""
     for r in range(first, last):
         total = 0.0
         for j in range(threshold_ptr.size - 1):
@@ -83,7 +83,7 @@ def score_codes(codes, first, last, threshold_ptr, value, scores):
 
 @njit(cache=True, nogil=True)
 def score_steps(features, rows, first, last, thresholds, threshold_ptr, value, scores):
-    """Do the same, finding the steps on the way."""
+    """Like score_codes, but find the steps of the features first."""
     for r in range(first, last):
         x = features[rows[r]]
         total = 0.0
@@ -97,7 +97,7 @@ def score_steps(features, rows, first, last, thresholds, threshold_ptr, value, s
 def score_sparse_steps(
     data, indices, indptr, rows, first, last, thresholds, threshold_ptr, value, scores
 ):
-    """Do the same for rows of a CSR matrix: what a row does not name is 0."""
+    """Like score_steps, but for rows of a CSR matrix: values that are not stored are 0."""
     n = threshold_ptr.size - 1
     base = 0.0
     of_zero = np.empty(n)

@@ -1,13 +1,46 @@
 # mypy: ignore-errors
-"""Scoring for the top k alone: documents that cannot get there any more are left out."""
+"""Scoring for the top k only: documents that cannot reach it any more are left out."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from rankgrove.scoring._lane_kernels import BLOCK, CHUNK, add_chunk, fill_bins, reach_leaves
+from rankgrove.scoring._lane_kernels import (
+    BLOCK,
+    CHUNK,
+    Buffers,
+    Columns,
+    Trees,
+    add_chunk,
+    fill_bins,
+    reach_leaves,
+)
 from rankgrove.scoring._lane_vectors import LANES
+
+
+class Bounds(NamedTuple):
+    """What the remaining trees can still change, after every chunk: see :func:`_leave_out`."""
+
+    span: np.ndarray
+    size: np.ndarray
+    slack: np.ndarray
+
+
+class Contenders(NamedTuple):
+    """The documents that were not left out, in their order.
+
+    document, sums : the documents, and their scores so far
+    alive : scratch, whether the document at a place was not left out
+    heap : scratch, as long as the top
+    """
+
+    document: np.ndarray
+    sums: np.ndarray
+    alive: np.ndarray
+    heap: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -44,17 +77,18 @@ def _kth_largest(sums, alive, n, heap):
 
 
 @njit(cache=True, nogil=True)
-def _leave_out(sums, alive, n, n_alive, span, size, slack, heap):
-    """Mark documents that end below k others, whichever leaves are still to come; count the rest.
+def _leave_out(contenders, n, n_alive, span, size, slack):
+    """Mark documents that end below k others, whatever leaves they reach; count the rest.
 
-    span : what the remaining trees can move two documents apart
-    size, slack : bounds of the remaining trees' sum, and of its rounding as a share of all sums
+    span : the largest change of the difference of two documents by the remaining trees
+    size, slack : bounds of the remaining trees' sum, and of its rounding error relative to all sums
 
-    A sum of r numbers in floating point is off by at most r u / (1 - r u) times the sum of their
+    The error of a floating-point sum of r numbers is at most r u / (1 - r u) times the sum of their
     magnitudes (u: half a unit in the last place). A document is left out where k others are ahead
-    by more than the span and the rounding of both sums: it would be strictly below them, so that
-    ties decide nothing.
+    by more than the span and the rounding of both sums: it would be strictly below them, so the
+    result does not depend on how ties are broken.
     """
+    sums, alive, heap = contenders.sums, contenders.alive, contenders.heap
     low, high = np.inf, -np.inf
     for i in range(n):
         if alive[i]:
@@ -72,8 +106,9 @@ def _leave_out(sums, alive, n, n_alive, span, size, slack, heap):
 
 
 @njit(cache=True, nogil=True)
-def _move_together(old, new, n_columns, n, n_alive, alive, document, sums):
-    """Copy the bins of the documents that are left from `old` to `new`; their order stays."""
+def _move_together(old, new, n_columns, n, n_alive, contenders):
+    """Copy the bins of the documents that remain from `old` to `new`, in the same order."""
+    alive, document, sums = contenders.alive, contenders.document, contenders.sums
     to = 0
     for i in range(n):
         if alive[i]:
@@ -89,47 +124,43 @@ def _move_together(old, new, n_columns, n, n_alive, alive, document, sums):
 
 
 @njit(cache=True, nogil=True)
-def score_top(
-    features, rows,
-    feature, missing, n_rows, table_ptr, table,
-    column, test, turn, row, group_ptr, chunk_ptr, value, value_at,
-    span, size, slack, at, values, bins, leaf, alive, document, sums, heap,
-):  # fmt: skip
-    """Score all documents, and stop with those that cannot be among the first heap.size.
+def score_top(features, columns, trees, buffers, bounds, bins, contenders):
+    """Score all documents, but stop for those that cannot be among the first heap.size.
 
-    span, size, slack : see _leave_out, one after every chunk
-    bins : two rows, each with room for all documents; moved together they go to the other one
-    document, sums : the documents that were not left out, in their order, and their scores, which
-        `sums` begins with
+    bins : two rows, each with room for all documents; the bins of the documents that remain are
+        moved from one to the other
+    contenders : in, `sums`, the start values of all documents
 
-    Returns how many documents were not left out, and how many trees were looked at for documents.
+    Returns the number of documents that were not left out, and the number of (document, tree) pairs
+    that were evaluated.
     """
-    n, n_trees, n_columns = document.size, value_at.size, feature.size
+    columns, trees, buffers = Columns(*columns), Trees(*trees), Buffers(*buffers)
+    bounds, contenders = Bounds(*bounds), Contenders(*contenders)
+    document, sums, alive, _ = contenders
+    leaf, every_row = buffers.leaf, np.empty(0, np.int64)
+    n, n_trees, n_columns = document.size, trees.value_at.size, columns.feature.size
     side, n_alive, looked_at = 0, n, 0
     for i in range(n):
         alive[i], document[i] = True, i
     for first in range(0, n, BLOCK):
+        last, width = min(first + BLOCK, n), _width(n - first)
         fill_bins(
-            features, rows, first, min(first + BLOCK, n), _width(n - first),
-            feature, missing, n_rows, table_ptr, table, at, values, bins[0, first * n_columns :],
-        )  # fmt: skip
-    for k in range(chunk_ptr.size - 1):
-        trees, end = k * CHUNK, min((k + 1) * CHUNK, n_trees)
+            features, every_row, first, last, width, columns, buffers, bins[0, first * n_columns :]
+        )
+    for k in range(trees.chunk_ptr.size - 1):
         for first in range(0, n, BLOCK):
             width = _width(n - first)
-            reach_leaves(
-                bins[side, first * n_columns :], width,
-                column, test, turn, row, group_ptr, chunk_ptr[k], chunk_ptr[k + 1], leaf,
-            )  # fmt: skip
-            add_chunk(
-                leaf, width, min(n - first, width), value, value_at, trees, end, 1, sums[first:]
-            )
-        looked_at += n * (end - trees)
-        n_alive = _leave_out(sums, alive, n, n_alive, span[k], size[k], slack[k], heap)
-        # moving a document's bins takes as long as about two trees a column
+            reach_leaves(bins[side, first * n_columns :], width, trees, k, leaf)
+            add_chunk(leaf, width, min(n - first, width), trees, k, 1, sums[first:])
+        end = min((k + 1) * CHUNK, n_trees)
+        looked_at += n * (end - k * CHUNK)
+        n_alive = _leave_out(
+            contenders, n, n_alive, bounds.span[k], bounds.size[k], bounds.slack[k]
+        )
+        # moving a document's bins takes as long as about two trees per column
         spared, moved = (n - n_alive) * (n_trees - end), 2 * n_alive * n_columns
         if spared > moved and (n - 1) // LANES > (n_alive - 1) // LANES:
-            _move_together(bins[side], bins[1 - side], n_columns, n, n_alive, alive, document, sums)
+            _move_together(bins[side], bins[1 - side], n_columns, n, n_alive, contenders)
             side, n = 1 - side, n_alive
     to = 0
     for i in range(n):

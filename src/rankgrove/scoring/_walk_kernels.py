@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Walking down trees: the plain way to score, and the reference for every other."""
+"""Walking down trees: the simplest way to score, and the reference for all others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def walk_rows(
 ):  # fmt: skip
     """Add the values of all trees, in their order, to the scores of rows[begin:end].
 
-    Where `rows` is empty these are the rows begin to end themselves. `scores` is of shape
-    (columns, rows); tree t adds to column t modulo their number.
+    If `rows` is empty, the rows are begin, ..., end - 1. `scores` has the shape (columns, rows);
+    tree t adds to column t modulo the number of columns.
     """
     n_columns = scores.shape[0]
     for first in range(begin, end, BLOCK):

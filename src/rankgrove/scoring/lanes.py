@@ -17,12 +17,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.model.ensemble import Ensemble, floor_float32
-from rankgrove.scoring._lane_kernels import BLOCK, CHUNK, TILE, number_leaves, score_rows
+from rankgrove.scoring._lane_kernels import (
+    BLOCK,
+    CHUNK,
+    TILE,
+    Buffers,
+    Columns,
+    Trees,
+    number_leaves,
+    score_rows,
+)
 from rankgrove.scoring._lane_vectors import GROUPS, HIGHEST, LOWEST, TREES
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from rankgrove.scoring._top_kernels import Bounds
+
+# Columns, Trees and Buffers as kernels take them: plain tuples
+Room = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+_FLOAT32 = np.dtype(np.float32)
 MOST_THRESHOLDS = HIGHEST - LOWEST  # per column of bins
 # The order of GROUPS - 1 numbers, counted from 1, in a search tree; entry 0 is not used.
 _LEVEL_ORDER = np.array([1, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15])
@@ -34,43 +48,28 @@ class Lanes:
 
     Attributes
     ----------
-    feature, missing, n_rows, table_ptr : for every column of bins, the feature, the bin of NaN, and
-        the size and place of its table of thresholds
-    tables : the thresholds, by the type of the features that are compared with them
-    column, test, turn : for every node, the column, the bin that must be exceeded, and its first
-        leaf with the first one on the right; the nodes of TREES trees are interleaved
-    row : for every tree of a group, its place in its chunk
-    group_ptr, chunk_ptr : where the nodes of every group, and the groups of every chunk, begin
-    value, value_at : the values of leaves from left to right, and where those of every tree begin
+    columns : the columns of bins, by the type of the numbers that are compared with thresholds
+    trees : the nodes and leaves
+    n_columns : the number of scores per document
+    single : whether scores are added in float32
     """
 
-    feature: np.ndarray
-    missing: np.ndarray
-    n_rows: np.ndarray
-    table_ptr: np.ndarray
-    tables: dict[np.dtype[Any], np.ndarray]
-    column: np.ndarray
-    test: np.ndarray
-    turn: np.ndarray
-    row: np.ndarray
-    group_ptr: np.ndarray
-    chunk_ptr: np.ndarray
-    value: np.ndarray
-    value_at: np.ndarray
+    columns: dict[np.dtype[Any], Columns]
+    trees: Trees
     n_columns: int
     single: bool
 
     def room(self, dtype: DTypeLike) -> Room:
-        """Return buffers for scoring features of a type, for one thread at a time."""
-        table = self.tables.get(np.dtype(dtype), self.tables[np.dtype(np.float32)])
-        return Room(
-            table=table,
+        """Return what scoring features of a type needs, for one thread at a time."""
+        columns = self.columns.get(np.dtype(dtype), self.columns[_FLOAT32])
+        buffers = Buffers(
             at=np.empty(BLOCK, np.int64),
-            values=_aligned(TILE * BLOCK, table.dtype),
-            bins=_aligned(self.feature.size * BLOCK, np.int8),
-            leaf=_aligned((CHUNK + 1) * BLOCK, self.turn.dtype),
+            values=_aligned(TILE * BLOCK, columns.table.dtype),
+            bins=_aligned(columns.feature.size * BLOCK, np.int8),
+            leaf=_aligned((CHUNK + 1) * BLOCK, self.trees.turn.dtype),
             sums=_aligned(self.n_columns * BLOCK, np.float32 if self.single else np.float64),
         )
+        return tuple(columns), tuple(self.trees), tuple(buffers)
 
     def add(
         self,
@@ -82,20 +81,11 @@ class Lanes:
         scores: np.ndarray,
     ) -> None:
         """Add the trees' values to the scores, of shape (columns, rows), of rows[begin:end]."""
-        buffers = (room.at, room.values, room.bins, room.leaf, room.sums)
-        arguments = (features, rows, begin, end, *self._arrays(room.table), *buffers, scores)
-        score_rows(*arguments)
-
-    def _arrays(self, table: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the arrays of the ensemble in the order in which kernels take them."""
-        return (
-            self.feature, self.missing, self.n_rows, self.table_ptr, table, self.column, self.test,
-            self.turn, self.row, self.group_ptr, self.chunk_ptr, self.value, self.value_at,
-        )  # fmt: skip
+        score_rows(features, rows, begin, end, *room, scores)
 
     def enough(self, kept: list[np.ndarray], n_rows: int) -> np.ndarray:
-        """Return two buffers for the bins of `n_rows` documents, taken from `kept` or new."""
-        needed = -(-n_rows // BLOCK) * BLOCK * self.feature.size
+        """Return room for the bins of `n_rows` documents, twice: taken from `kept`, or new."""
+        needed = -(-n_rows // BLOCK) * BLOCK * self.columns[_FLOAT32].feature.size
         try:
             bins = kept.pop()
         except IndexError:
@@ -111,37 +101,20 @@ class Lanes:
         room: Room,
         bins: np.ndarray,
         sums: np.ndarray,
-        span: np.ndarray,
-        size: np.ndarray,
-        slack: np.ndarray,
+        bounds: Bounds,
     ) -> tuple[np.ndarray, int]:
         """Return the documents that were scored to the end, and the number of trees evaluated.
 
         In: `sums`, the start values of all documents. Out: the scores of the returned documents.
         """
-        from rankgrove.scoring._top_kernels import score_top
+        from rankgrove.scoring._top_kernels import Contenders, score_top
 
         n = features.shape[0]
-        document = np.empty(n, np.int64)
-        buffers = (room.at, room.values, bins, room.leaf, np.empty(n, np.bool_))
-        arguments = (
-            features, np.empty(0, np.int64), *self._arrays(room.table), span, size, slack, *buffers,
-            document, sums, np.empty(k, sums.dtype),
-        )  # fmt: skip
-        n_left, looked_at = score_top(*arguments)
-        return document[:n_left], looked_at
-
-
-@dataclass(frozen=True, eq=False)
-class Room:
-    """The buffers of one thread while it scores."""
-
-    table: np.ndarray
-    at: np.ndarray
-    values: np.ndarray
-    bins: np.ndarray
-    leaf: np.ndarray
-    sums: np.ndarray
+        contenders = Contenders(
+            np.empty(n, np.int64), sums, np.empty(n, np.bool_), np.empty(k, sums.dtype)
+        )
+        n_left, looked_at = score_top(features, *room, tuple(bounds), bins, tuple(contenders))
+        return contenders.document[:n_left], looked_at
 
 
 def compile_lanes(ensemble: Ensemble) -> Lanes:
@@ -164,8 +137,7 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
         column[empty], test[empty] = 0, HIGHEST
     value = np.empty(ensemble.n_leaves)
     value[np.repeat(ensemble.leaf_ptr[:-1], n_leaves) + place] = ensemble.value
-    return Lanes(
-        **columns,
+    trees = Trees(
         column=column.astype(np.int32),
         test=test.astype(np.int8),
         turn=turn.ravel(),
@@ -174,18 +146,19 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
         chunk_ptr=chunk_ptr,
         value=value,
         value_at=np.array(ensemble.leaf_ptr[:-1]),
-        n_columns=ensemble.n_columns,
-        single=ensemble.single,
     )
+    return Lanes(columns, trees, ensemble.n_columns, ensemble.single)
 
 
-def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def remaining(ensemble: Ensemble) -> Bounds:
     """Return bounds of the effect of the trees that remain after every chunk.
 
     These are: how far they can move two documents apart; how far they can move one document; and
     the rounding error of the remaining sum and of these bounds, relative to the numbers that are
     summed (see ``_leave_out``; 8 times the error of one sum, for two sums and the bounds).
     """
+    from rankgrove.scoring._top_kernels import Bounds
+
     first = ensemble.leaf_ptr[:-1]
     low = np.minimum.reduceat(ensemble.value, first)
     high = np.maximum.reduceat(ensemble.value, first)
@@ -198,10 +171,13 @@ def remaining(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     # for the smallest float32 numbers the rounding error is not relative
     smallest = 1e-44 if ensemble.single else 0.0
     size = after(np.maximum(abs(low), abs(high)))
-    return after(high - low) + smallest * first.size, size, 8.0 * unit * (first.size - ends + 2)
+    span = after(high - low) + smallest * first.size
+    return Bounds(span, size, slack=8.0 * unit * (first.size - ends + 2))
 
 
-def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+def _binned(
+    ensemble: Ensemble,
+) -> tuple[dict[np.dtype[Any], Columns], np.ndarray, np.ndarray]:
     """Return the columns of bins, and the column and test of every node."""
     kind = 2 * ensemble.feature.astype(np.int64) + ~ensemble.missing_left
     order = np.lexsort((ensemble.threshold, kind))
@@ -221,15 +197,14 @@ def _binned(ensemble: Ensemble) -> tuple[dict[str, Any], np.ndarray, np.ndarray]
     exact = thresholds[is_new]
     parts = [exact[a:b] for a, b in itertools.pairwise(bounds)]
     n_rows = np.array([-(-(part.size + 1) // GROUPS) for part in parts], np.int64)
-    tables = {np.dtype(np.float32): _table([floor_float32(part) for part in parts])}
+    tables = {_FLOAT32: _table([floor_float32(part) for part in parts])}
     if exact.dtype == np.float64:
         tables[exact.dtype] = _table(parts)
+    feature, missing = column_kind // 2, np.where(column_kind % 2, HIGHEST, LOWEST)
+    table_ptr = np.cumsum(n_rows * GROUPS) - n_rows * GROUPS
     columns = {
-        "feature": column_kind // 2,
-        "missing": np.where(column_kind % 2, HIGHEST, LOWEST),
-        "n_rows": n_rows,
-        "table_ptr": np.cumsum(n_rows * GROUPS) - n_rows * GROUPS,
-        "tables": tables,
+        dtype: Columns(feature, missing, n_rows, table_ptr, table)
+        for dtype, table in tables.items()
     }
     return columns, column, test
 

@@ -14,6 +14,7 @@ from rankgrove.validation import check_integer, counted, refuse
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from rankgrove.scoring._top_kernels import Bounds
     from rankgrove.scoring.lanes import Room
 
 FEW = 256  # up to this number of documents, scoring all is faster than leaving some out
@@ -55,7 +56,7 @@ class Scorer:
             np.dtype(kind): [] for kind in (np.float32, np.float64)
         }
         self._bins: list[np.ndarray] = []
-        self._bounds: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._bounds: Bounds | None = None
         if ensemble.n_columns != 1:
             raise DataError(
                 f"A Scorer gives one score per document; these trees give {ensemble.n_columns}."
@@ -114,7 +115,7 @@ class Scorer:
         room = self._taken(features.dtype)
         bins = self._lanes.enough(self._bins, n)
         sums = np.full(-(-n // 128) * 128, self._ensemble.base, self._kind)
-        document, looked_at = self._lanes.top(features, k, room, bins, sums, *self._remaining())
+        document, looked_at = self._lanes.top(features, k, room, bins, sums, self._remaining())
         self._free[features.dtype].append(room)
         self._bins.append(bins)
         return document, sums[: document.size].astype(np.float64), looked_at
@@ -137,7 +138,7 @@ class Scorer:
         check_features(self._ensemble, features)
         return plain(features)
 
-    def _remaining(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _remaining(self) -> Bounds:
         """Return how far the trees that remain after every chunk can move scores."""
         from rankgrove.scoring.lanes import remaining
 

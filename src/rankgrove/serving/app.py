@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rankgrove._version import __version__
-from rankgrove.data.inputs import check_absent
+from rankgrove.data.dataset_checks import check_absent
 from rankgrove.errors import RankgroveError
 from rankgrove.parallel import available_threads
 from rankgrove.serving.coding import decode, encode

@@ -19,7 +19,7 @@ def add_dense(features, rows, first, last, coefficient, out):
 
 @njit(cache=True, nogil=True)
 def add_sparse(data, indices, indptr, rows, first, last, coefficient, out):
-    """Do the same for rows of a CSR matrix."""
+    """Like the kernel for dense rows, but for rows of a CSR matrix."""
     for r in range(first, last):
         c = coefficient[r]
         if c != 0.0:

@@ -3,7 +3,7 @@
 
 All losses here depend on a ranking only by its pattern of relevant and irrelevant documents, so
 both kinds stand sorted by score in the most violated one (Observation 1), and the ranking is what
-the numbers ``before[i]`` say: how many irrelevant documents stand before the i-th relevant one.
+the numbers ``before[i]`` say: the number of irrelevant documents before the i-th relevant one.
 They never fall with i. With P relevant and N irrelevant documents, scores s+ and s-,
 
     H = loss - 2 / (P N) * sum over i, j <= before[i] of (s+_i - s-_j)
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rankgrove.measures._ranking_kernels import sort_descending
+from rankgrove.measures._ranking_kernels import longest_query, sort_descending
 
 MAP, ROC, MRR, NDCG = range(4)
 
@@ -125,7 +125,7 @@ def loss_of(rule, before, n, weight):
 def fill_coefficients(before, n, good_rows, bad_rows, coefficient):
     """Fill what every row counts in Psi(true) - Psi(found): 2/(PN) for every wrong pair it is in.
 
-    coefficient : out, one a row; plus for relevant documents, minus for irrelevant ones
+    coefficient : out, one per row; plus for relevant documents, minus for irrelevant ones
     """
     p = before.size
     pairs = 2.0 / (p * n)
@@ -148,13 +148,11 @@ def most_violated(
 
     discount : in, for NDCG the weight of ranks from 0 on; an empty array otherwise
     query_ptr, relevant, scores : in, rows in query order; every query has both kinds
-    coefficient : out, one a row (see fill_coefficients)
-    loss : out, one a query
+    coefficient : out, one per row (see fill_coefficients)
+    loss : out, one per query
     before : out, laid out as rows are: the numbers of a query's relevant documents come first
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    longest = longest_query(query_ptr, first, last)
     good, bad = np.empty(longest), np.empty(longest)
     good_rows, bad_rows = np.empty(longest, np.int64), np.empty(longest, np.int64)
     other_key, other_index = np.empty(longest), np.empty(longest, np.int64)

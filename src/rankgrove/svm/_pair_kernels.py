@@ -6,41 +6,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rankgrove.measures._ranking_kernels import sort_descending
-
-
-@njit(cache=True, nogil=True, inline="always")
-def count_one(counts, level):
-    """Add one document of a level (from 1 on) to a Fenwick tree."""
-    while level < counts.size:
-        counts[level] += 1
-        level += level & -level
-
-
-@njit(cache=True, nogil=True, inline="always")
-def count_up_to(counts, level):
-    """Return how many documents have at most this level."""
-    total = 0
-    while level > 0:
-        total += counts[level]
-        level -= level & -level
-    return total
+from rankgrove.measures._ranking_kernels import longest_query, sort_descending
+from rankgrove.measures._value_kernels import fenwick_add, fenwick_below
 
 
 @njit(cache=True, nogil=True)
 def violated_pairs(query_ptr, level, scores, first, last, better_than, worse_than):
-    """Count for every document the pairs whose margin is below 1, queries `first` to before `last`.
+    """Count for every document of the queries first:last the pairs whose margin is below 1.
 
     A pair of a better document i and a worse one j counts where s_j > s_i - 1. Both counts take
     the same rounded s_i - 1, so that a pair is in both or in neither.
 
-    level : in, one a row: 1 for the lowest label of its query, 2 for the next, ...
-    better_than : out, one a row: counted pairs in which it is the better document, c+
-    worse_than : out, one a row: counted pairs in which it is the worse one, c-
+    level : in, one per row: 1 for the lowest label of its query, 2 for the next, ...
+    better_than : out, one per row: counted pairs in which it is the better document, c+
+    worse_than : out, one per row: counted pairs in which it is the worse one, c-
     """
-    longest, levels = 0, 0
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    longest, levels = longest_query(query_ptr, first, last), 0
     for row in range(query_ptr[first], query_ptr[last]):
         levels = max(levels, level[row])
     key, row_of = np.empty(longest), np.empty(longest, np.int64)
@@ -55,14 +36,14 @@ def violated_pairs(query_ptr, level, scores, first, last, better_than, worse_tha
         j = 0
         for i in range(n):  # the highest score first: ever more documents are above s_i - 1
             while j < n and key[j] > key[i] - 1.0:
-                count_one(counts, level[row_of[j]])
+                fenwick_add(counts, level[row_of[j]] - 1)
                 j += 1
-            better_than[row_of[i]] = count_up_to(counts, level[row_of[i]] - 1)
+            better_than[row_of[i]] = fenwick_below(counts, level[row_of[i]] - 1)
         counts[:] = 0
         i, seen = n - 1, 0
         for j in range(n - 1, -1, -1):  # the lowest first: ever more have s_i - 1 < s_j
             while i >= 0 and key[j] > key[i] - 1.0:
-                count_one(counts, level[row_of[i]])
+                fenwick_add(counts, level[row_of[i]] - 1)
                 i -= 1
                 seen += 1
-            worse_than[row_of[j]] = seen - count_up_to(counts, level[row_of[j]])
+            worse_than[row_of[j]] = seen - fenwick_below(counts, level[row_of[j]])

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 FLAT = 1e-14  # a curvature below this part of its diagonal is none
-REFRESH = 1000  # steps after which the gradient is computed anew: updates gather rounding
+REFRESH = 1000  # steps after which the gradient is recomputed: updates accumulate rounding errors
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove import parallel
-from rankgrove.scoring.linear import over_rows, step_table, weighted_sums
+from rankgrove.scoring.linear_scores import over_rows, step_table, weighted_sums
 
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """What each group of documents contributes to a query's value, as whole numbers.
 
-Under the rules SUM, CASCADE, PRECISIONS and FIRST a value is a sum over the groups, and what a
-group contributes depends on how many documents stand above it (`begin`) and on one whole number
-that those add up to, whatever their order (`state`)::
+Under the rules SUM, CASCADE, PRECISIONS and FIRST a value is a sum over the groups. The
+contribution of a group depends on the number of documents above it (`begin`) and on one whole
+number, the sum of their steps, which does not depend on their order (`state`)::
 
     rule        state                           a group contributes
     SUM         -                               sum of   coef[m]                 w[begin + m]
@@ -12,10 +12,10 @@ that those add up to, whatever their order (`state`)::
     FIRST       number of relevant documents    coef[m], where state is 0,       w[begin + m]
 
 So when two neighbours change places, only their own contributions change. The coefficients are
-the closed forms of the measures' kernels (expectations over tied orders), split into
-what a group knows and what stands above it. Contributions are rounded to fixed point one by one:
-a value is the same for the same order, however it was reached, and sums do not depend on who
-adds them up.
+the closed forms of the measures' kernels (expectations over tied orders), split into a part that
+depends on the group and a part that depends on the documents above it. Every contribution is
+rounded to fixed point: equal orders have equal values, whatever came before them, and sums do not
+depend on the order of addition.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from numba import njit
 from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PRECISIONS, STABLE, SUM
 
 LOG_UNIT = 2.0**50  # fixed point of CASCADE's state
-MOST_LOG = 64.0  # 2^-64: nobody reads on
-MOST_STATE = 2.0**62  # that all documents of a query may add up to
+MOST_LOG = 64.0  # 2^-64: nobody continues to read
+MOST_STATE = 2.0**62  # of all documents of a query together
 
 
 @njit(cache=True, nogil=True)
@@ -38,7 +38,7 @@ def log_of_staying(g):
 
 @njit(cache=True, nogil=True)
 def unit_of_state(rule, gain):
-    """Return what the state counts 1 as, so that no sum of a query's states can overflow."""
+    """Return the number that represents 1 in states, so that no sum of a query can overflow."""
     unit = LOG_UNIT
     if rule == CASCADE:
         total = 0.0
@@ -51,19 +51,18 @@ def unit_of_state(rule, gain):
 
 
 @njit(cache=True, nogil=True)
-def describe_groups(
-    rule, ties, gain, unit, order, size, member, n_groups, g, coef, share, step, single, E
-):
-    """Fill what groups contribute by themselves.
+def describe_groups(query, lines, n_groups, E):
+    """Fill the numbers of the groups that do not depend on other groups.
 
-    gain : in, the query's gains; unit : in, what the state counts 1 as
-    order : in, the query's documents, groups one after the other
-    g, coef, share : out, by place in `order`: gains (ascending within a group unless ties are
-        stable) and the coefficients
-    step, single : out, by group: what it adds to the state, and the gain of a lone document, NaN
-        of several
+    lines : in, size, member, and order: the query's documents, group by group
+        out, by place in `order`: g (gains, ascending within a group unless ties are stable), coef
+        and share (coefficients); by group: step (what it adds to the state of groups below it) and
+        single (the gain of a single document, NaN for several)
     E : scratch of n + 1
     """
+    rule, ties, gain, unit = query.rule, query.ties, query.gain, query.unit
+    order, size, member, g = lines.order, lines.size, lines.member, lines.g
+    coef, share, step, single = lines.coef, lines.share, lines.step, lines.single
     for k in range(n_groups):
         a = member[k]
         n = size[k]
@@ -126,7 +125,7 @@ def expected_coefficients(rule, g, relevant, coef, share, E):
 
 @njit(cache=True, nogil=True)
 def ordered_coefficients(rule, g, coef, share):
-    """Fill the coefficients of a group whose documents keep the order they stand in."""
+    """Fill the coefficients of a group whose documents keep their order."""
     found = 0.0
     reach = 1.0
     for m in range(g.size):
@@ -146,7 +145,12 @@ def ordered_coefficients(rule, g, coef, share):
 
 @njit(cache=True, nogil=True)
 def contribution(rule, begin, state, unit, first, n, coef, share, weight, depth, scale):
-    """Return what a group contributes below `begin` documents that add up to `state`."""
+    """Return the contribution of a group below `begin` documents whose steps sum to `state`.
+
+    first, n : the group's places in `coef` and `share`
+
+    Single arguments: with a Query instead, sweeps take up to 10 % longer.
+    """
     n = min(n, depth - begin)
     if n <= 0 or (rule == FIRST and state > 0):
         return np.int64(0)
@@ -164,7 +168,7 @@ def contribution(rule, begin, state, unit, first, n, coef, share, weight, depth,
 
 @njit(cache=True, nogil=True)
 def pairs_between(g, a, n, b, m):
-    """Return twice (pairs in the right order less those in the wrong one), group a above b."""
+    """Return the pairs in the right order minus those in the wrong one, group a above b."""
     balance = 0
     for i in range(a, a + n):
         for j in range(b, b + m):

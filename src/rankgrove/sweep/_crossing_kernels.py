@@ -8,9 +8,9 @@ way. Two groups cross at most once, at::
     c = (s_i - s_j) / ((t_j - t_i) + (s_i - s_j))   convex
     c = (s_i - s_j) / (t_j - t_i)                   additive
 
-What order two groups have just after alpha follows from c alone: the one with the lesser slope is
-above before c, the other one from c on. Nothing else is ever compared, so that no rounding of
-combined scores can contradict the order.
+The order of two groups just after alpha follows from c alone: the one with the smaller slope is
+above before c, the other one from c on. Nothing else is ever compared, so no rounding of combined
+scores can contradict the order.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from numba import njit
 
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 
-MOST_CROWDED = 8  # mean number of crossings beside one in its bucket, for insertion to be quick
+MOST_CROWDED = 8  # mean number of crossings in the bucket of a crossing, for insertion to be fast
 NO_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
-# Alphas that differ by less than this part of their size are one: crossings that fall together
-# would otherwise be torn apart by the rounding of scores such as 1/3.
+# Alphas whose relative difference is smaller than this are one point: otherwise the rounding of
+# scores such as 1/3 would separate crossings that coincide.
 ONE_POINT, ROUNDING = 2.0**-40, 2.0**-51
 
 
 @njit(cache=True, nogil=True)
 def width_of_point(alpha, convex):
-    """Return how far an alpha can be from another that is the same but for rounding.
+    """Return the largest distance between two alphas that differ by rounding only.
 
     In the convex form both weights count, alpha and 1 - alpha.
     """
@@ -38,19 +38,16 @@ def width_of_point(alpha, convex):
 
 
 @njit(cache=True, nogil=True)
-def sort_documents(s, t, convex, low, key, order, above, taken, other_key, other_index):
-    """Fill `order` with the documents by score at `low`, then t, then s, all descending.
-
-    key, other_key, other_index : scratch of n; above, taken : scratch of MOST_COUNTED
-    """
-    n = s.size
+def sort_documents(s, t, convex, low, order, scratch):
+    """Fill `order` with the documents by score at `low`, then t, then s, all descending."""
+    n, key = s.size, scratch.key
     for i in range(n):
         key[i] = (1.0 - low) * s[i] + low * t[i] if convex else s[i] + low * t[i]
         order[i] = i
     if n <= MOST_COUNTED:
-        count_order(key[:n], 0, above, taken, order)
+        count_order(key[:n], 0, scratch.counted, scratch.taken, order)
     else:
-        sort_descending(key[:n], order, other_key, other_index)
+        sort_descending(key[:n], order, scratch.other_key, scratch.other_index)
         for i in range(n):
             key[i] = (1.0 - low) * s[i] + low * t[i] if convex else s[i] + low * t[i]
     for r in range(1, n):
@@ -90,9 +87,9 @@ def group_documents(s, t, order, gs, gt, size, member):
 def crossings_with(gs, gt, size, n, s, t, convex, low, high, start, end, c):
     """Fill `c` with where the first `n` groups cross the line (s, t), which begins below them.
 
-    Returns how many documents of theirs are above the line from `low` to `high`, how many of the
-    groups are, by rounding of the scores at `low`, not above it just after `low`, and how many
-    cross it between `low` and `high` after `start`, up to `end`.
+    Returns the number of their documents that are above the line from `low` to `high`; the number
+    of groups that, because scores at `low` are rounded, are not above it just after `low`; and the
+    number of groups that cross it between `low` and `high`, after `start`, up to `end`.
     """
     above = 0
     wrong = 0
@@ -138,26 +135,26 @@ def grown(array, least):
 
 
 @njit(cache=True, nogil=True)
-def find_crossings(
-    gs, gt, size, member, step, single, lives, n_groups, convex, low, high, depth, start, end,
-    rank, state, c, bins, keys, codes,
-):  # fmt: skip
+def find_crossings(lines, n_groups, span, depth, c, bins, keys, codes):
     """Find the crossings c of all groups with low < c < high and start < c <= end.
 
-    Those that follow `end` so closely that they are one point with it are listed too, last, but
-    not counted. Groups that have `depth` or more documents above them all the way are dropped:
-    they never reach a rank that counts, and neither does what passes below them.
+    Crossings just after `end` that are one point with it are listed too, last, but not counted.
+    Groups that have `depth` or more documents above them on the whole range are dropped: they never
+    reach a rank that counts, and neither do the groups that pass below them.
 
-    gs .. lives : inout, the groups; those that are kept are moved to the front
-    lives : whether a group's rank matters; where two that do not cross, that is not listed
-    rank, state : out, how many documents are above a group just after `low`, and what they add up
-        to
-    c : scratch; bins : inout, counts of the crossings in equal parts of start .. end; with any
-        bins, crossings are counted and not kept
-    keys, codes : out, grown where needed: -c, and the overtaken group << 32 | the overtaking one
+    lines : inout, `n_groups` groups; those that are kept are moved to the front. A crossing of two
+        groups of which neither `lives` is not listed. out, `rank` and `state` just after `low`
+    c : scratch
+    bins : inout, numbers of crossings in equal parts of start .. end; if there are any bins,
+        crossings are only counted
+    keys, codes : out, grown where needed: see Crossings, not sorted
 
-    Returns the number of groups kept, that of crossings and of those listed, and keys and codes.
+    Returns the number of groups kept, the number of crossings, the number of those listed, and keys
+    and codes.
     """
+    convex, low, high, start, end = span
+    gs, gt, size, member, step = lines.s, lines.t, lines.size, lines.member, lines.step
+    single, lives, rank, state = lines.single, lines.lives, lines.rank, lines.state
     kept = 0
     found = 0
     listed = 0
@@ -202,14 +199,16 @@ def find_crossings(
             listed += np.int64((x > after) & (x <= ahead) & (x < high)) & (lives[a] | live)
         if wrong:
             # Within rounding the line began above some of them.
-            mend_wrong(gs, gt, size, step, kept, convex, low, rank, state, c, codes, listed)
+            mend_wrong(lines, kept, convex, low, c, codes, listed)
         kept += 1
     return kept, found, listed, keys, codes
 
 
 @njit(cache=True, nogil=True)
-def mend_wrong(gs, gt, size, step, b, convex, low, rank, state, c, codes, listed):
-    """Set right the ranks and crossings of group `b` and those before it that are not above it."""
+def mend_wrong(lines, b, convex, low, c, codes, listed):
+    """Correct the ranks and crossings of group `b` and of those before it that are not above it."""
+    gs, gt, size, step = lines.s, lines.t, lines.size, lines.step
+    rank, state = lines.rank, lines.state
     last = listed - 1
     for a in range(b - 1, -1, -1):
         turn = gt[b] - gt[a]
@@ -236,7 +235,7 @@ def bucket_of(key, bits, by_bits, origin, per_unit, n):
 
 @njit(cache=True, nogil=True)
 def spread(keys, codes, n, by_bits, low, high, counts, other_keys, other_codes):
-    """Move crossings to their bucket's place; False, with nothing done, where they crowd."""
+    """Sort crossings by bucket; if buckets are crowded, do nothing and return False."""
     per_unit = n / (high - low)
     bits = keys.view(np.int64)
     counts[: n + 1] = 0
@@ -262,11 +261,11 @@ def spread(keys, codes, n, by_bits, low, high, counts, other_keys, other_codes):
 
 @njit(cache=True, nogil=True)
 def sort_crossings(keys, codes, n, other_keys, other_codes, counts):
-    """Sort the first `n` crossings by ascending alpha (descending key), equal ones as they stand.
+    """Sort the first `n` crossings by ascending alpha (descending key); the sort is stable.
 
-    They are spread over as many equal parts of their range as there are crossings, or where they
-    crowd, of the range of their bits (a logarithm, about); insertion finishes the work. Where
-    they still crowd they are merged.
+    Their range is divided into `n` equal buckets, or, if these are crowded, the range of their bits
+    (roughly a logarithm); insertion sort does the rest. If those are crowded too, merge sort is
+    used.
 
     other_keys, other_codes : scratch of n; counts : scratch of n + 1
     """

@@ -60,18 +60,18 @@ def add_up(
     """Fill where the sum changes, ascending, and its value before each of these points.
 
     keys, changes : in, -alpha and the change there, by ascending alpha
-    tie_keys, tie_changes : in, -alpha and by how much twice the value at the point is above the sum
-        of those before and after it, by ascending alpha
-    low : in, where the range begins: what changes there is no change within it
-    ends, sums : inout, the last point, to which what comes may belong: its first and last alpha;
-        its change, all rises, the change of ties, all rises of those
+    tie_keys, tie_changes : in, -alpha, and twice the value at the point minus the sum of those
+        before and after it, by ascending alpha
+    low : in, where the range begins: changes exactly there are ignored
+    ends, sums : inout, the last point, to which the first changes may belong: its first and last
+        alpha; its change, all rises, the change of ties, all rises of ties
     total : in, the sum before that point
     breaks, totals : out, the changes, without those of the last point
-    tops : out, one row per point that may be better than what is before and after it, without the
-        last point: its first and last alpha, its value, the most that rounding of scores can make
-        of it, and the better of the values beside it
+    tops : out, one row per point that may be better than both neighbouring stretches, without the
+        last point: its first and last alpha, its value, its largest possible value by rounding of
+        scores, and the better value of the neighbouring stretches
 
-    Returns how many changes there are, the sum after them, and how many points.
+    Returns the number of changes, the sum after them, and the number of points.
     """
     n = 0
     n_tops = 0
@@ -120,8 +120,9 @@ def keep_best(left, rights, totals, best_left, best_right, best_total, n_best):
     """Keep the best stretches: those of highest total, of equal ones the widest, then the lowest.
 
     left : in, where the first stretch begins; rights, totals : in, where every one ends, its value
-    best_left, best_right, best_total : inout, best first; n_best : in, how many there are
-    Returns how many there are now.
+    best_left, best_right, best_total : inout, best first; n_best : in, their number
+
+    Returns their new number.
     """
     most = best_total.size
     for i in range(totals.size):
@@ -152,6 +153,6 @@ def keep_best(left, rights, totals, best_left, best_right, best_total, n_best):
 
 @njit(cache=True, nogil=True)
 def fill_means(totals, scale, fixed, n, means):
-    """Fill the means that sums in fixed point stand for; `means` may be the same memory."""
+    """Fill the means that fixed-point sums represent; `means` may be the same memory."""
     for i in range(totals.size):
         means[i] = (totals[i] / scale + fixed) / n

@@ -16,12 +16,86 @@ from rankgrove.sweep._crossing_kernels import find_crossings, group_documents, s
 RECORDED = -1  # the code of rules whose value is found by evaluating every order
 
 
+# Arguments that belong together are one NamedTuple. Python passes those of sweep_queries as plain
+# tuples, to which it gives their names back: Numba takes about 4 microseconds per call longer for
+# NamedTuples, up to 5 % of a sweep. A kernel that uses an array often takes it out of the tuple
+# first: Numba may count a reference every time it is taken out.
+
+
+class Measured(NamedTuple):
+    """A prepared measure: what the values of all queries are computed from.
+
+    rule, ties : the codes of the measure's rule and of its rule for ties
+    gain, weight, ptr, depth : as of the prepared measure
+    skip : the queries whose value is fixed
+    scale : the fixed-point number that represents 1
+    """
+
+    rule: int
+    ties: int
+    gain: np.ndarray
+    weight: np.ndarray
+    ptr: np.ndarray
+    skip: np.ndarray
+    depth: int
+    scale: float
+
+
+class Query(NamedTuple):
+    """What the value of one query is computed from.
+
+    As of :class:`Measured`; depth : the number of ranks that count; unit : the whole number that
+    represents 1 in states.
+    """
+
+    rule: int
+    ties: int
+    gain: np.ndarray
+    weight: np.ndarray
+    depth: int
+    scale: float
+    unit: float
+
+
+class Span(NamedTuple):
+    """The form of the combination, the whole range low .. high, and its part start .. end."""
+
+    convex: bool
+    low: float
+    high: float
+    start: float
+    end: float
+
+
+class Kept(NamedTuple):
+    """The state at the end of one part of the range, where the next part starts.
+
+    rank, state : by row: of every group (of recorded orders: of every slot, its rank and its group)
+    reach : by query: the alpha up to which its last point extends, where the value at that point is
+        not the mean of those on both sides; infinite if single points are not considered
+    """
+
+    rank: np.ndarray
+    state: np.ndarray
+    reach: np.ndarray
+
+
+class Crossings(NamedTuple):
+    """Crossings in ascending order.
+
+    keys : -alpha; codes : the overtaken group << 32 | the overtaking group
+    """
+
+    keys: np.ndarray
+    codes: np.ndarray
+
+
 class Lines(NamedTuple):
     """The groups of one query.
 
-    By group: s, t, size, member (place of its first document in `order`), step, single (see
-    describe_groups), lives (whether its rank matters), rank and state (how many documents are
-    above it, and what they add up to), part (what it contributes), stay (of CASCADE: 2^-state).
+    By group: s, t, size, member (place of its first document in `order`), step and single (see
+    describe_groups), lives (whether its rank matters), rank and state (the number of documents
+    above it, and the sum of their steps), part (its contribution), stay (for CASCADE: 2^-state).
     By document: order, g, coef, share.
     """
 
@@ -52,7 +126,7 @@ def new_lines(n: int) -> Lines:
 
 
 class Scratch(NamedTuple):
-    """Room that queries share: for sorting documents, rows of crossings, tied groups."""
+    """Scratch that queries share: for sorting documents, rows of crossings, tied groups."""
 
     key: np.ndarray
     other_key: np.ndarray
@@ -72,13 +146,23 @@ def new_scratch(n):
 
 @njit(cache=True, nogil=True)
 def counted_depth(rule, depth, weight):
-    """Return how many ranks of a query count."""
+    """Return the number of ranks of a query that count."""
     if rule in (PAIRS, RECORDED):
         return weight.size
     n = min(depth, weight.size)
     while n > 0 and weight[n - 1] == 0.0:
         n -= 1
     return n
+
+
+@njit(cache=True, nogil=True)
+def query_of(measure, q):
+    """Return what the value of query `q` is computed from."""
+    a, b = measure.ptr[q], measure.ptr[q + 1]
+    gain, weight = measure.gain[a:b], measure.weight[a:b]
+    depth = counted_depth(measure.rule, measure.depth, weight)
+    unit = unit_of_state(measure.rule, gain)
+    return Query(measure.rule, measure.ties, gain, weight, depth, measure.scale, unit)
 
 
 @njit(cache=True, nogil=True)
@@ -94,27 +178,16 @@ def mark_living(rule, ties, n_groups, lines):
 
 
 @njit(cache=True, nogil=True)
-def open_query(
-    rule, ties, gain, s, t, convex, low, high, depth, start, end, lines, scratch, bins, keys, codes
-):
+def open_query(query, s, t, span, lines, scratch, bins, keys, codes):
     """Group the documents of a query and find its crossings.
 
-    Returns what find_crossings does, and what the state counts 1 as.
+    s, t : in, the query's two scores; lines : out; bins, keys, codes : see find_crossings
+
+    Returns what find_crossings returns.
     """
     order = lines.order[: s.size]
-    sort_documents(
-        s, t, convex, low, scratch.key, order, scratch.counted, scratch.taken, scratch.other_key,
-        scratch.other_index,
-    )  # fmt: skip
+    sort_documents(s, t, span.convex, span.low, order, scratch)
     n = group_documents(s, t, order, lines.s, lines.t, lines.size, lines.member)
-    unit = unit_of_state(rule, gain)
-    describe_groups(
-        rule, ties, gain, unit, order, lines.size, lines.member, n, lines.g, lines.coef,
-        lines.share, lines.step, lines.single, scratch.E,
-    )  # fmt: skip
-    mark_living(rule, ties, n, lines)
-    groups, found, listed, keys, codes = find_crossings(
-        lines.s, lines.t, lines.size, lines.member, lines.step, lines.single, lines.lives, n,
-        convex, low, high, depth, start, end, lines.rank, lines.state, scratch.c, bins, keys, codes,
-    )  # fmt: skip
-    return groups, found, listed, keys, codes, unit
+    describe_groups(query, lines, n, scratch.E)
+    mark_living(query.rule, query.ties, n, lines)
+    return find_crossings(lines, n, span, query.depth, scratch.c, bins, keys, codes)

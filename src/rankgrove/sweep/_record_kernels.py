@@ -1,8 +1,8 @@
 # mypy: ignore-errors
-"""Writing down every order a query goes through, for rules that must see whole orders.
+"""Recording every order of a query along alpha, for rules that need whole orders.
 
-The groups stand in slots, in the order of their ranks. A crossing changes two ranks; the two groups
-then move slot by slot to where they belong.
+The groups are in slots, ordered by rank. A crossing changes two ranks; the two groups then move
+slot by slot to their new places.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from numba import njit
 
 from rankgrove.measures._value_kernels import EXPECTED
 from rankgrove.sweep._crossing_kernels import packed, sort_crossings, width_of_point
-from rankgrove.sweep._line_kernels import RECORDED, new_scratch, open_query
+from rankgrove.sweep._line_kernels import new_scratch, open_query, query_of
 
-# What an order is: one of a stretch, that at a point where documents are tied, or one of a stretch
-# that begins at (or, by rounding, within) such a point.
+# Kinds of orders: of a stretch; at a point where documents are tied; of a stretch that begins at
+# (or, by rounding, within) such a point.
 PLAIN, AT_POINT, AFTER_POINT = 0, 1, 2
 
 
 class Slots(NamedTuple):
-    """Who stands where: `group`, `rank` by slot; `place`, its slot, by group; `far`, scratch."""
+    """The present order: `group`, `rank` by slot; `place`, its slot, by group; `far`, scratch."""
 
     group: np.ndarray
     rank: np.ndarray
@@ -30,8 +30,22 @@ class Slots(NamedTuple):
     far: np.ndarray
 
 
+class Orders(NamedTuple):
+    """Recorded orders of a query, the first document of which is row `first_row`.
+
+    points, kinds : the key (-alpha) where each order begins, and its kind
+    rows, tied : one order after the other: the rows, and which are tied with the one before
+    """
+
+    first_row: int
+    points: np.ndarray
+    kinds: np.ndarray
+    rows: np.ndarray
+    tied: np.ndarray
+
+
 def new_slots(n: int) -> Slots:
-    """Return room for the groups of a query of `n` documents."""
+    """Return slots for the groups of a query of `n` documents."""
     return Slots(*np.empty((4, n), np.int64))
 
 
@@ -53,24 +67,24 @@ def fill_slots(n, by_group, slots):
 
 
 @njit(cache=True, nogil=True)
-def open_recorded(
-    ties, gain, s, t, convex, low, high, start, end, kept_slots, kept_rank, lines, slots, counts
-):
-    """Find the groups of a query, and their slots; return the crossings in ascending order.
+def open_recorded(measure, q, s, t, span, kept, lines, slots, counts):
+    """Find the groups of query `q` and their slots; return the crossings in ascending order.
 
-    Arguments as of ``sweep_queries``, of one query; kept_slots, kept_rank : in, by slot;
-    lines, slots : out; counts : out, the number of groups, and of crossings. The two rows that are
-    returned (see ``packed``) are keys and codes.
+    measure, s, t, span, kept : in, as of ``sweep_queries``
+    lines, slots : out
+    counts : out, the numbers of groups and of crossings
+
+    The two rows that are returned (see ``packed``) are keys and codes.
     """
-    n = s.size
-    scratch = new_scratch(n)
-    groups, found, listed, keys, codes, _ = open_query(
-        RECORDED, ties, gain, s, t, convex, low, high, n, start, end, lines, scratch,
+    a, b = measure.ptr[q], measure.ptr[q + 1]
+    n = b - a
+    groups, found, listed, keys, codes = open_query(
+        query_of(measure, q), s[a:b], t[a:b], span, lines, new_scratch(n),
         np.empty(0, np.int64), np.empty(4 * n), np.empty(4 * n, np.int64),
     )  # fmt: skip
-    if start > low:
-        slots.rank[:groups] = kept_rank[:groups]
-        slots.group[:groups] = kept_slots[:groups]
+    if span.start > span.low:
+        slots.rank[:groups] = kept.rank[a : a + groups]
+        slots.group[:groups] = kept.state[a : a + groups]
         for k in range(groups):
             slots.place[slots.group[k]] = k
     else:
@@ -86,7 +100,7 @@ def open_recorded(
 
 @njit(cache=True, nogil=True)
 def move(n, slots, size, single, keys, codes, e):
-    """Go through all crossings at the next point; return the one after, and whether any matters."""
+    """Go through all crossings at the next point; return the one after, and if any matters."""
     rank, group, place = slots.rank, slots.group, slots.place
     here = keys[e]
     matters = False
@@ -98,7 +112,7 @@ def move(n, slots, size, single, keys, codes, e):
         p = place[up] - 1
         rises = True
         while True:
-            # First the one that overtakes rises to its rank, then the other sinks to its own.
+            # First the overtaking group rises to its rank, then the other one sinks to its own.
             if rises and (p < 0 or rank[p] <= rank[p + 1]):
                 rises = False
                 p = place[down]
@@ -115,7 +129,7 @@ def move(n, slots, size, single, keys, codes, e):
 
 @njit(cache=True, nogil=True)
 def write_order(lines, slots, groups, first_row, orders, tied):
-    """Write the rows in their present order, and which are tied with the one before."""
+    """Write the rows in their present order, and whether each is tied with the one before."""
     r = 0
     for p in range(groups):
         u = slots.group[p]
@@ -127,7 +141,7 @@ def write_order(lines, slots, groups, first_row, orders, tied):
 
 @njit(cache=True, nogil=True)
 def write_tied(lines, slots, groups, codes, first, last, first_row, orders, tied):
-    """Write the rows as they stand where some lines cross: those that meet there are tied."""
+    """Write the order at a point where lines cross: the documents that meet there are tied."""
     far = slots.far
     for p in range(groups):
         far[p] = p
@@ -140,7 +154,7 @@ def write_tied(lines, slots, groups, codes, first, last, first_row, orders, tied
     end = -1
     for p in range(groups):
         if p > end:
-            orders[begin:r].sort()  # equal scores in the order of the rows, as ranking leaves them
+            orders[begin:r].sort()  # equal scores in the order of the rows, as in a ranking
             begin = r
         else:
             tied[r] = True
@@ -150,20 +164,19 @@ def write_tied(lines, slots, groups, codes, first, last, first_row, orders, tied
 
 
 @njit(cache=True, nogil=True)
-def record(
-    ties, lines, slots, groups, keys, codes, e, end, convex, reach, first_row, points, kinds,
-    orders, tied,
-):  # fmt: skip
-    """Go on from crossing `e`, writing down every new order, until `points` is full.
+def record(ties, lines, slots, groups, crossings, e, span, reach, out):
+    """Continue from crossing `e` and record every new order, until `out` is full.
 
-    Before the first crossing the order as it stands is written down, at NaN.
+    Before the first crossing the present order is recorded, at NaN.
 
-    reach : in, how far the last point with an order of its own reaches; infinite: no such orders
-        are wanted
-    points, kinds : out, the key (-alpha) where each order begins, and what it is
-    orders, tied : out, one order after the other
-    Returns the next crossing, how many orders were written, and `reach`.
+    reach : in, the alpha up to which the last point with an order of its own extends; infinite: no
+        orders at points are recorded
+    out : out, Orders
+
+    Returns the next crossing, the number of orders recorded, and `reach`.
     """
+    keys, codes = crossings.keys, crossings.codes
+    first_row, points, kinds, orders, tied = out
     n = orders.size // points.size
     written = 0
     if e == 0:
@@ -171,10 +184,10 @@ def record(
         kinds[0] = PLAIN
         write_order(lines, slots, groups, first_row, orders[:n], tied[:n])
         written = 1
-    while e < keys.size and -keys[e] <= end and written + 1 < points.size:
+    while e < keys.size and -keys[e] <= span.end and written + 1 < points.size:
         here = keys[e]
         if -here > reach:
-            stop = -here + width_of_point(-here, convex)
+            stop = -here + width_of_point(-here, span.convex)
             last = e + 1
             while last < keys.size and -keys[last] <= stop:
                 last += 1
@@ -193,6 +206,6 @@ def record(
             at = slice(n * written, n * written + n)
             write_order(lines, slots, groups, first_row, orders[at], tied[at])
             written += 1
-    if e < keys.size and -keys[e] > end:
+    if e < keys.size and -keys[e] > span.end:
         e = keys.size
     return e, written, reach

@@ -1,11 +1,11 @@
 # mypy: ignore-errors
-"""What a query's value is exactly where lines meet, by the measure's rule for ties.
+"""The value of a query exactly where lines meet, by the measure's rule for ties.
 
-Where two lone documents meet, the expectation over their two orders is the mean of the values just
-before and just after; it is never above both. Where three or more documents meet (or under another
-rule for ties) the value at the point has to be found by itself: the documents that meet there are
-one tied class. It stands below as many documents as any of its groups does, less those of the class
-that are above the group just before the point.
+Where two single documents meet, the expectation over their two orders is the mean of the values
+just before and just after; it is never above both. Where three or more documents meet (or under
+another rule for ties), the value at the point has to be computed: the documents that meet there are
+one tied class. The number of documents above the class is that above any of its groups, minus those
+of the class that are above the group just before the point.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rankgrove.sweep._contribution_kernels import (
 
 
 class Meeting(NamedTuple):
-    """Room for the groups that meet at one point.
+    """Scratch for the groups that meet at one point.
 
-    groups : those that meet. By group: is_met; above, below, state (documents of its class above
-        and below it just before the point, what those above add up to). By document of a class:
-        rows, g, coef, share, E.
+    groups : those that meet. By group: is_met; above, below, state (the numbers of documents of its
+        class above and below it just before the point, and the sum of the steps of those above).
+        By document of a class: rows, g, coef, share, E.
     """
 
     groups: np.ndarray
@@ -45,14 +45,14 @@ class Meeting(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def new_meeting(n):
-    """Return room for queries of up to `n` documents."""
+    """Return scratch for queries of up to `n` documents."""
     i, f = np.zeros((6, n), np.int64), np.empty((4, n + 1))
     return Meeting(i[0], i[1], i[2], i[3], i[4], i[5], f[0], f[1], f[2], f[3])
 
 
 @njit(cache=True, nogil=True)
 def gather_meeting(lines, codes, first, last, meeting):
-    """Fill in who meets in the crossings from `first` to before `last`; return how many."""
+    """Fill in the groups that meet in the crossings first:last; return their number."""
     n = 0
     is_met, above, below, state = meeting.is_met, meeting.above, meeting.below, meeting.state
     for e in range(first, last):
@@ -70,14 +70,15 @@ def gather_meeting(lines, codes, first, last, meeting):
 
 
 @njit(cache=True, nogil=True)
-def tied_rise(rule, ties, lines, gain, codes, first, last, weight, depth, scale, unit, meeting):
-    """Return by how much the value at a point is above the value just before it.
+def tied_rise(query, lines, codes, first, last, meeting):
+    """Return the value at a point minus the value just before it.
 
-    And by how much it is, were the documents that meet there in their best order: rounding of
-    scores makes any order of them.
+    Also returns this difference for the best order of the documents that meet there: rounding of
+    scores may produce any of their orders.
 
-    codes : in, of which those from `first` to before `last` are the crossings at the point
+    codes : in, codes[first:last] are the crossings at the point
     """
+    rule, ties, gain, weight, depth, scale, unit = query
     n_met = gather_meeting(lines, codes, first, last, meeting)
     groups, is_met, above = meeting.groups, meeting.is_met, meeting.above
     rise = np.int64(0)
@@ -89,7 +90,7 @@ def tied_rise(rule, ties, lines, gain, codes, first, last, weight, depth, scale,
         begin = max(lines.rank[u] - above[u], 0)
         size = min(above[u] + lines.size[u] + meeting.below[u], gain.size)
         state = max(lines.state[u] - meeting.state[u], 0)
-        # The class: all groups that have equally many documents above them but for one another.
+        # The class: all groups with the same number of documents of other classes above them.
         n = 0
         relevant = np.int64(0)
         before = np.int64(0)
@@ -133,7 +134,7 @@ def tied_rise(rule, ties, lines, gain, codes, first, last, weight, depth, scale,
 
 @njit(cache=True, nogil=True)
 def tied_pairs(ties, lines, codes, first, last):
-    """Return by how much the balance of pairs at a point, and at best, is above that before it."""
+    """Return the rise of the balance of pairs at a point, and for the best order there."""
     rise = np.int64(0)
     best = np.int64(0)
     order, g = lines.order, lines.g

@@ -12,6 +12,7 @@ from rankgrove import parallel
 from rankgrove.errors import ParameterError
 from rankgrove.measures._value_kernels import CASCADE, FIRST, PAIRS, PRECISIONS, SUM
 from rankgrove.measures.base import SERIAL_ROWS, TIES, PreparedMeasure
+from rankgrove.sweep._line_kernels import RECORDED, Crossings, Kept, Measured, Span, new_lines
 from rankgrove.sweep.ordering import sort_changes
 
 FAST_RULES = (SUM, CASCADE, PRECISIONS, FIRST, PAIRS)  # the others are evaluated order by order
@@ -63,12 +64,21 @@ class Paths:
         self.is_fast = prepared.measure.rule in FAST_RULES and not prepared.measure.own_kernels
         self.largest = largest
         self.scale = fixed_point(prepared, None if self.is_fast else largest)
-        # The state at the end of a part of the range. By row: the ranks of groups and the state
-        # above them (for recorded orders: slots, and the groups in them). By query: the end of its
-        # last point; infinite without single points.
-        self._rank = np.empty(start.size, np.int64)
-        self._state = np.empty(start.size, np.int64)
-        self._reach = np.full(prepared.query_ptr.size - 1, -np.inf if points else np.inf)
+        self._measure = Measured(
+            rule=prepared.measure.rule if self.is_fast else RECORDED,
+            ties=TIES.index(prepared.measure.ties),
+            gain=prepared.gain,
+            weight=prepared.weight,
+            ptr=prepared.query_ptr,
+            skip=prepared.is_fixed,
+            depth=prepared.measure.depth,
+            scale=self.scale,
+        )
+        self._kept = Kept(
+            rank=np.empty(start.size, np.int64),
+            state=np.empty(start.size, np.int64),
+            reach=np.full(prepared.query_ptr.size - 1, -np.inf if points else np.inf),
+        )
 
     def follow(self, start: float, end: float) -> Changes:
         """Return the changes after `start`, up to `end`; parts must be followed in their order."""
@@ -90,26 +100,19 @@ class Paths:
         """Return the number of crossings in each of `n_bins` equal parts of start .. end."""
         from rankgrove.sweep._path_kernels import count_crossings
 
-        lines = self._lines()
+        measure, span = self._measure, self._span(start, end)
         by_piece: dict[int, np.ndarray] = {}
 
         def work(first: int, last: int) -> None:
             bins = by_piece[first] = np.zeros(n_bins, np.int64)
-            count_crossings(*(*lines, start, end, bins, first, last))
+            count_crossings(measure, self.start, self.other, span, bins, first, last)
 
         self._run(work)
         return np.sum(list(by_piece.values()), axis=0)
 
-    def _lines(self) -> tuple[int | np.ndarray | float, ...]:
-        """Return the first arguments of kernels: the measure, and the lines of all documents."""
-        from rankgrove.sweep._line_kernels import RECORDED
-
-        prepared, measure = self.prepared, self.prepared.measure
-        return (
-            measure.rule if self.is_fast else RECORDED, TIES.index(measure.ties), prepared.gain,
-            prepared.weight, prepared.query_ptr, prepared.is_fixed, measure.depth, self.start,
-            self.other, self.convex, self.low, self.high,
-        )  # fmt: skip
+    def _span(self, start: float, end: float) -> Span:
+        """Return a part of the range as kernels take it."""
+        return Span(self.convex, self.low, self.high, start, end)
 
     def _run(self, work: Callable[[int, int], None]) -> None:
         """Run pieces of queries with about equal numbers of pairs."""
@@ -123,11 +126,12 @@ class Paths:
     ) -> Followed:
         from rankgrove.sweep._path_kernels import sweep_queries
 
-        counts = np.empty(2, np.int64)
-        state = (self._rank, self._state, self._reach)
-        arguments = (*self._lines(), start, end, self.scale, *state, initial, first, last, counts)
-        rows = sweep_queries(*arguments)
-        n, n_crossings = counts.tolist()
+        counts = np.empty(3, np.int64)
+        measure, span, kept = tuple(self._measure), tuple(self._span(start, end)), tuple(self._kept)
+        rows = sweep_queries(
+            measure, self.start, self.other, span, kept, initial, first, last, counts
+        )
+        n, _, n_crossings = counts.tolist()
         keys, changes = rows[0].view(np.float64), rows[1]
         return keys[:n], changes[:n], keys[n:], changes[n:], n_crossings
 
@@ -161,63 +165,37 @@ class Paths:
     def _record(
         self, q: int, start: float, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Return the alphas where orders of a query start, values, kinds, and crossings."""
-        from rankgrove.sweep._line_kernels import new_lines
-        from rankgrove.sweep._record_kernels import new_slots, open_recorded, record
+        """Return the alphas where orders of a query begin, its values, and the crossings."""
+        from rankgrove.sweep._record_kernels import Orders, new_slots, open_recorded, record
 
         prepared = self.prepared
         measure = prepared.measure
         ties = TIES.index(measure.ties)
         rows = slice(prepared.query_ptr[q], prepared.query_ptr[q + 1])
         n = int(rows.stop - rows.start)
-        in_slots, ranks = self._state[rows], self._rank[rows]
+        kept, span = self._kept, self._span(start, end)
         lines, slots, counts = new_lines.py_func(n), new_slots(n), np.empty(2, np.int64)
         crossed = open_recorded(
-            ties,
-            prepared.gain[rows],
-            self.start[rows],
-            self.other[rows],
-            self.convex,
-            self.low,
-            self.high,
-            start,
-            end,
-            in_slots,
-            ranks,
-            lines,
-            slots,
-            counts,
+            self._measure, q, self.start, self.other, span, kept, lines, slots, counts
         )
-        groups, crossings = counts.tolist()
-        keys, codes = crossed[0].view(np.float64), crossed[1]
-        room = max(3, min(2 * keys.size + 2, ORDERS_AT_ONCE // n))
-        at, orders, tied = np.empty(room), np.empty(room * n, np.int64), np.empty(room * n, bool)
-        kind, weight, ptr = (
-            np.empty(room, np.int64),
-            np.tile(prepared.weight[rows], room),
-            np.arange(room + 1) * n,
+        groups, n_crossings = counts.tolist()
+        crossings = Crossings(crossed[0].view(np.float64), crossed[1])
+        room = max(3, min(2 * crossings.keys.size + 2, ORDERS_AT_ONCE // n))
+        orders = Orders(
+            first_row=rows.start,
+            points=np.empty(room),
+            kinds=np.empty(room, np.int64),
+            rows=np.empty(room * n, np.int64),
+            tied=np.empty(room * n, bool),
         )
+        weight, ptr = np.tile(prepared.weight[rows], room), np.arange(room + 1) * n
         points: list[np.ndarray] = []
         values: list[np.ndarray] = []
         kinds: list[np.ndarray] = []
         e = 0
-        while e < keys.size or not points:
-            e, written, self._reach[q] = record(
-                ties,
-                lines,
-                slots,
-                groups,
-                keys,
-                codes,
-                e,
-                end,
-                self.convex,
-                self._reach[q],
-                rows.start,
-                at,
-                kind,
-                orders,
-                tied,
+        while e < crossings.keys.size or not points:
+            e, written, kept.reach[q] = record(
+                ties, lines, slots, groups, crossings, e, span, kept.reach[q], orders
             )
             value = np.empty(written)
             measure.run(
@@ -227,21 +205,21 @@ class Paths:
                 prepared.gain,
                 weight,
                 ptr,
-                orders,
-                tied,
+                orders.rows,
+                orders.tied,
                 np.full(written, n),
                 measure.depth,
                 0,
                 written,
                 value,
             )
-            points.append(at[:written].copy())
-            kinds.append(kind[:written].copy())
+            points.append(orders.points[:written].copy())
+            kinds.append(orders.kinds[:written].copy())
             values.append(value)
-        in_slots[:groups] = slots.group[:groups]
-        ranks[:groups] = slots.rank[:groups]
+        kept.state[rows][:groups] = slots.group[:groups]
+        kept.rank[rows][:groups] = slots.rank[:groups]
         rounded = self._rounded(np.concatenate(values))
-        return np.concatenate(points), rounded, np.concatenate(kinds), crossings
+        return np.concatenate(points), rounded, np.concatenate(kinds), n_crossings
 
     def _rounded(self, values: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():

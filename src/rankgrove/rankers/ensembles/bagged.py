@@ -39,7 +39,7 @@ from rankgrove.rankers.ensembles.bag_folder import BagFolder
 from rankgrove.rankers.ensembles.bag_scores import BagScores
 from rankgrove.rankers.fitting import Training, fingerprint
 from rankgrove.rankers.given import as_dataset
-from rankgrove.rankers.nested import pack_members, unpack_members
+from rankgrove.rankers.inner_rankers import pack_members, unpack_members
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import counted, refuse
 

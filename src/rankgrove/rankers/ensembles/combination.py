@@ -17,7 +17,12 @@ from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import choice, declares_parameters, integer, learned, parameter
 from rankgrove.rankers.fitting import Training
-from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
+from rankgrove.rankers.inner_rankers import (
+    loaded_members,
+    member_scores,
+    pack_members,
+    unpack_members,
+)
 from rankgrove.validation import check_choice, check_integer, refuse
 
 if TYPE_CHECKING:

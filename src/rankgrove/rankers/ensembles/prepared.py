@@ -18,7 +18,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import choice, declares_parameters, learned, optional, parameter
 from rankgrove.rankers.fitting import Training
-from rankgrove.rankers.nested import pack, unpack
+from rankgrove.rankers.inner_rankers import pack, unpack
 from rankgrove.validation import counted, refuse
 
 if TYPE_CHECKING:

@@ -12,12 +12,17 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.measures.base import Measure
-from rankgrove.nets.inputs import Inputs, Task
+from rankgrove.nets.tasks import Inputs, Task
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.declaring import declares_parameters, learned, parameter
 from rankgrove.rankers.fitting import Training
-from rankgrove.rankers.nested import loaded_members, member_scores, pack_members, unpack_members
+from rankgrove.rankers.inner_rankers import (
+    loaded_members,
+    member_scores,
+    pack_members,
+    unpack_members,
+)
 from rankgrove.rankers.nets import parameters as nets
 from rankgrove.rankers.nets.lambda_nets import lambda_rank_task
 from rankgrove.rankers.nets.net import NetRanker

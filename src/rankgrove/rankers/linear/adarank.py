@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.adarank import UPDATES, Callback, Candidates, Progress, adarank
-from rankgrove.data.inputs import has_missing
+from rankgrove.boosting.adarank_loop import UPDATES, Callback, Candidates, Progress, adarank
+from rankgrove.data.dataset_checks import has_missing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.scaling import mean_and_deviation
 from rankgrove.errors import DataError, ModelFileError
@@ -28,8 +28,8 @@ from rankgrove.rankers.declaring import (
 )
 from rankgrove.rankers.fitting import Training, history_lines, watch_of
 from rankgrove.rankers.linear.data import scaled_rows
-from rankgrove.rankers.linear.model import LinearPredictor
-from rankgrove.scoring.linear import score_linear
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
+from rankgrove.scoring.linear_scores import score_linear
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch
 from rankgrove.validation import counted

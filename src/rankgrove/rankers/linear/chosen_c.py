@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankgrove.data.inputs import has_missing
+from rankgrove.data.dataset_checks import has_missing
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure, exact_mean, rank
@@ -20,11 +20,11 @@ from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.fitting import Callback, Training
 from rankgrove.rankers.linear.data import LinearData, linear_data, scaled_rows
 from rankgrove.rankers.linear.parameters import listed_c
-from rankgrove.scoring.linear import score_linear
+from rankgrove.scoring.linear_scores import score_linear
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
-    from rankgrove.rankers.linear.model import LinearPredictor as _Base
+    from rankgrove.rankers.linear.linear_predictor import LinearPredictor as _Base
 else:
     _Base = object
 

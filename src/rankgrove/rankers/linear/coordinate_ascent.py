@@ -16,7 +16,7 @@ from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, integer, parameter, real
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.rankers.linear.rounds import LinearRoundsRanker, Round
-from rankgrove.scoring.linear import score_linear
+from rankgrove.scoring.linear_scores import score_linear
 
 
 @declares_parameters

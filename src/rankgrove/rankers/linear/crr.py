@@ -11,13 +11,13 @@ from rankgrove.compiling import announce
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.model.mlp import matrix_parts
-from rankgrove.objectives.crr import LOSSES, PairIndex
+from rankgrove.objectives.pair_index import LOSSES, PairIndex
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, integer, parameter, real
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.rankers.linear.rounds import LinearRoundsRanker, Round
-from rankgrove.svm.pairs import COUNTED
+from rankgrove.svm.pair_oracle import COUNTED
 
 STEPS_AT_ONCE = 1 << 16  # between two checks for Ctrl-C
 
@@ -95,7 +95,7 @@ class CRR(LinearRoundsRanker):
         return self.n_epochs
 
     def _rounds(self, data: LinearData) -> Iterator[Round]:
-        from rankgrove.objectives._crr_kernels import crr_steps
+        from rankgrove.objectives._crr_kernels import Documents, Rules, crr_steps
 
         announce()
         target = data.labels
@@ -107,17 +107,20 @@ class CRR(LinearRoundsRanker):
         n_steps = data.rows.size
         factor = np.divide(1.0, data.scale, out=np.zeros(data.scale.size), where=data.scale > 0)
         w = np.zeros(data.scale.size + 1)
-        arguments = (
-            matrix_parts(data.features), data.rows, data.shift, factor, target,
-            *index.for_kernels(), LOSSES.index(self.loss), float(self.alpha), float(self.l2),
-            float(self.learning_rate), float(n_steps),
-            np.uint64(derive_seed(self.random_state, "crr")),
-        )  # fmt: skip
+        documents = Documents(matrix_parts(data.features), data.rows, data.shift, factor, target)
+        rules = Rules(
+            loss=LOSSES.index(self.loss),
+            alpha=float(self.alpha),
+            l2=float(self.l2),
+            rate=float(self.learning_rate),
+            per_epoch=float(n_steps),
+            seed=np.uint64(derive_seed(self.random_state, "crr")),
+        )
         for epoch in range(self.n_epochs):
             total, cost = np.zeros(w.size), 0.0
             ends = range(epoch * n_steps, (epoch + 1) * n_steps, STEPS_AT_ONCE)
             for first in ends:
                 last = min(first + STEPS_AT_ONCE, (epoch + 1) * n_steps)
-                cost += crr_steps(*arguments, first, last, w, total)
+                cost += crr_steps(documents, index.for_kernels, rules, first, last, w, total)
             mean = total / n_steps
             yield Round(mean[:-1], cost / n_steps, float(mean[-1]))

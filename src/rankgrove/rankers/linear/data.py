@@ -13,7 +13,7 @@ from rankgrove.data.scaling import mean_and_deviation, scale_by_query
 from rankgrove.data.thresholds import indicators, place_thresholds, step_codes
 from rankgrove.errors import DataError
 from rankgrove.model.linear import BY_QUERY, Linear
-from rankgrove.scoring.linear import filled
+from rankgrove.scoring.linear_scores import filled
 from rankgrove.svm.design import Design, MatrixDesign, StepDesign
 from rankgrove.validation import counted
 

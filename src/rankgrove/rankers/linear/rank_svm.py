@@ -10,10 +10,10 @@ from rankgrove.rankers.declaring import choice, declares_parameters, parameter
 from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
-from rankgrove.rankers.linear.cutting_plane import CuttingPlaneLearner
+from rankgrove.rankers.linear.cutting_plane_learner import CuttingPlaneLearner
 from rankgrove.rankers.linear.data import LinearData
-from rankgrove.rankers.linear.model import LinearPredictor
-from rankgrove.svm.pairs import COUNTED, PairOracle
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
+from rankgrove.svm.pair_oracle import COUNTED, PairOracle
 
 
 @declares_parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from rankgrove.data.inputs import has_missing
+from rankgrove.data.dataset_checks import has_missing
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
@@ -16,8 +16,8 @@ from rankgrove.model.linear import Linear
 from rankgrove.rankers.base import Arrays, Content, Learned
 from rankgrove.rankers.fitting import Training, history_lines, watch_of
 from rankgrove.rankers.linear.data import LinearData, linear_data, scaled_rows
-from rankgrove.rankers.linear.model import LinearPredictor
-from rankgrove.scoring.linear import score_linear
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
+from rankgrove.scoring.linear_scores import score_linear
 from rankgrove.training import progress as training_progress
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch

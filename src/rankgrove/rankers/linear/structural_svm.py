@@ -13,9 +13,9 @@ from rankgrove.rankers.declaring import declares_parameters
 from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
-from rankgrove.rankers.linear.cutting_plane import CuttingPlaneLearner
+from rankgrove.rankers.linear.cutting_plane_learner import CuttingPlaneLearner
 from rankgrove.rankers.linear.data import LinearData
-from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
 from rankgrove.svm.oracles import FinderOracle, LossOracle, RankingOracle
 
 

@@ -23,7 +23,7 @@ from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear import parameters as linear
 from rankgrove.rankers.linear.chosen_c import ChoosesC, Learner
 from rankgrove.rankers.linear.data import LinearData
-from rankgrove.rankers.linear.model import LinearPredictor
+from rankgrove.rankers.linear.linear_predictor import LinearPredictor
 
 
 @declares_parameters

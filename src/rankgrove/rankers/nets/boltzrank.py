@@ -10,7 +10,7 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.nets.boltzmann import AROUND, Boltzmann, BoltzmannTask, Draws
-from rankgrove.nets.inputs import Inputs
+from rankgrove.nets.tasks import Inputs
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import (
     choice,

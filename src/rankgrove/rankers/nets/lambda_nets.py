@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
-from rankgrove.nets.inputs import FORMS, GroupTask, Inputs, Task
+from rankgrove.nets.tasks import FORMS, GroupTask, Inputs, Task
 from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, default_truncation
-from rankgrove.objectives.pairs import MOST_PAIRS, pair_groups
+from rankgrove.objectives.preference_pairs import MOST_PAIRS, pair_groups
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter
 from rankgrove.rankers.fitting import Training

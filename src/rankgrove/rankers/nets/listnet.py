@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.nets.inputs import Inputs, ListTask
+from rankgrove.nets.tasks import Inputs, ListTask
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import declares_parameters
 from rankgrove.rankers.fitting import Training

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankgrove.data.arrays import Rows
-from rankgrove.data.inputs import has_missing
+from rankgrove.data.dataset_checks import has_missing
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.mlp import Network, chosen_rows
-from rankgrove.nets.inputs import FORMS, Inputs, QueryTask, Task, moments
-from rankgrove.nets.train import (
+from rankgrove.nets.tasks import FORMS, Inputs, QueryTask, Task, moments
+from rankgrove.nets.training_loop import (
     Callback,
     NetCheckpoint,
     Optimiser,
@@ -35,7 +35,7 @@ from rankgrove.rankers.fitting import (
     validation_of_run,
     watch_of,
 )
-from rankgrove.rankers.nested import loaded
+from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.rankers.nets.parameters import layer_sizes
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.model.mlp import ACTIVATIONS
-from rankgrove.nets.train import OPTIMISERS, SCHEDULES
+from rankgrove.nets.training_loop import OPTIMISERS, SCHEDULES
 from rankgrove.rankers.declaring import (
     Parameter,
     choice,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.boosting.loop import Callback, Progress, TrainingRows, boost
 from rankgrove.boosting.step import ConstantStep, Step
+from rankgrove.boosting.tree_checkpoint import TreeCheckpoint
 from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset, query_order_rows
@@ -35,8 +35,7 @@ from rankgrove.rankers.fitting import (
     validation_of_run,
     watch_of,
 )
-from rankgrove.rankers.nested import pack, unpack
-from rankgrove.rankers.trees.model import TreeModel
+from rankgrove.rankers.inner_rankers import pack, unpack
 from rankgrove.rankers.trees.recipe import BoostingData, Recipe
 from rankgrove.rankers.trees.starts import (
     BASE_SCORE,
@@ -48,6 +47,7 @@ from rankgrove.rankers.trees.starts import (
     resolve,
     submodel_scores,
 )
+from rankgrove.rankers.trees.tree_model import TreeModel
 from rankgrove.scoring.score import score as score_ensemble
 from rankgrove.training.progress import ProgressBar
 from rankgrove.training.watch import History, Watch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from rankgrove.boosting.forest import Bootstrap, BootstrapLabels, ForestRows
+from rankgrove.boosting.forest_rows import Bootstrap, BootstrapLabels, ForestRows
 from rankgrove.boosting.local_rows import TreeGrower
 from rankgrove.boosting.loop import Progress, TrainingRows
 from rankgrove.data.queries import QueryDataset

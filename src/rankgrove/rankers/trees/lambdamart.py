@@ -21,7 +21,7 @@ from rankgrove.objectives.lambdas import (
     LambdaObjective,
     default_truncation,
 )
-from rankgrove.objectives.pairs import PairObjective
+from rankgrove.objectives.preference_pairs import PairObjective
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import (
     choice,
@@ -38,7 +38,7 @@ from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.preferences import FitsPairs
 from rankgrove.rankers.trees import parameters as trees
 from rankgrove.rankers.trees.boosted import BoostedRanker
-from rankgrove.rankers.trees.files import FitsFiles
+from rankgrove.rankers.trees.fit_files import FitsFiles
 from rankgrove.rankers.trees.recipe import (
     BoostingData,
     Recipe,

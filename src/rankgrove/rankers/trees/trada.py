@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rankgrove.adapt.report import AdaptationReport
+from rankgrove.adapt.adaptation_report import AdaptationReport
+from rankgrove.adapt.adapted_trees import Adapted, adapt_ensemble, trimmed
 from rankgrove.adapt.statistics import source_statistics
 from rankgrove.adapt.target import TargetRows
-from rankgrove.adapt.trada import Adapted, adapt_ensemble, trimmed
 from rankgrove.adapt.walking import Rules, SourceStatistics
 from rankgrove.boosting.local_rows import RowSampler, TreeGrower
 from rankgrove.boosting.loop import Objective, Progress, TrainingRows
@@ -34,7 +34,7 @@ from rankgrove.rankers.declaring import (
     parameter,
     real,
 )
-from rankgrove.rankers.nested import pack, unpack
+from rankgrove.rankers.inner_rankers import pack, unpack
 from rankgrove.rankers.trees import parameters as trees
 from rankgrove.rankers.trees.base_trees import base_trees, fitted_base, objective_for
 from rankgrove.rankers.trees.boosted import BoostedRanker

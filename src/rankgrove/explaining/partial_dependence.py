@@ -11,7 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.explaining.explain import checked_data, checked_model
-from rankgrove.explaining.trees import dense_blocks
+from rankgrove.explaining.tree_shap import dense_blocks
 from rankgrove.rankers.base import Ranker
 from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, refuse

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rankgrove as rg
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.objectives.pairs import (
+from rankgrove.objectives.preference_pairs import (
     PairObjective,
     Preferences,
     check_preferences,

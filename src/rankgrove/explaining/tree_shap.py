@@ -40,6 +40,7 @@ def tree_contributions(
         share of these rows
     """
     from rankgrove.explaining._shap_kernels import (
+        Trees,
         add_tree,
         expected_values,
         fill_tables,
@@ -60,7 +61,12 @@ def tree_contributions(
     )
     n_rows = features.shape[0]
     phi = np.zeros((n_rows, trees.n_features))
-    nodes = trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left
+    for_kernels = tuple(
+        Trees(
+            *(trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left),
+            *(trees.value, above, share),
+        )
+    )
     few = 1 if n_rows * trees.n_trees < SERIAL_STEPS else n_threads
     add: Callable[..., None] = add_tree
     rules = {n: _quadrature(n) for n in np.unique(points).tolist()}
@@ -75,7 +81,7 @@ def tree_contributions(
 
         def work(first: int, last: int, tables: Tables = tables) -> None:
             for place, table in tables.values():
-                add(features, first, last, *place, *nodes, trees.value, above, share, table, phi)
+                add(features, first, last, *place, for_kernels, table, phi)
 
         parallel.run_pieces(work, bounds, few)
     return math.fsum([trees.base, *expected.tolist()]), phi

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 LOSSES = ("squared", "logistic")  # in the order of the kernels' codes
@@ -26,6 +24,8 @@ class PairIndex:
         pairs: str = "all",
         query_weight: np.ndarray | None = None,
     ) -> None:
+        from rankgrove.objectives._crr_kernels import Index
+
         sizes = np.diff(query_ptr)
         query = np.repeat(np.arange(sizes.size), sizes)
         order = np.lexsort((labels, query))
@@ -41,19 +41,21 @@ class PairIndex:
         weight = np.ones(sizes.size) if query_weight is None else query_weight
         counted = n_pairs if pairs == "all" else n_pairs > 0
         self.has_pairs = bool((weight * counted).any())
-        self.queries = (query_ptr, _cumulative(weight * sizes))
-        self.pairs = (_cumulative(weight * counted), order, np.stack([first, last], axis=1), before)
+        self.for_kernels = Index(
+            query_ptr=query_ptr,
+            documents_before=_cumulative(weight * sizes),
+            pairs_before=_cumulative(weight * counted),
+            by_label=order,
+            group_ptr=np.stack([first, last], axis=1),
+            others_before=before,
+        )
 
     def draw(self, a: float, b: float) -> tuple[int, int]:
         """Return the rows of the pair that two numbers in [0, 1) select."""
         from rankgrove.objectives._crr_kernels import drawn_pair
 
-        i, j = drawn_pair(self.queries[0], *self.pairs, a, b)
+        i, j = drawn_pair(self.for_kernels, a, b)
         return int(i), int(j)
-
-    def for_kernels(self) -> tuple[Any, Any]:
-        """Return the arrays for drawing documents, and those for drawing pairs."""
-        return self.queries, self.pairs
 
 
 def _cumulative(weight: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from rankgrove._random_kernels import mix
 
 @njit(cache=True, nogil=True)
 def count_all_signs(values, goal):
-    """Return how many of all sign patterns of `values` sum to at least `goal` in size."""
+    """Return the number of sign patterns of `values` whose sum is at least `goal` in size."""
     hits = 0
     for pattern in range(1 << values.size):
         total = 0.0
@@ -24,7 +24,7 @@ def count_all_signs(values, goal):
 
 @njit(cache=True, nogil=True, parallel=True)
 def count_random_signs(values, goal, n_samples, seed):
-    """Return how many of `n_samples` random sign patterns sum to at least `goal` in size.
+    """Return the number of `n_samples` random sign patterns with a sum of at least `goal`.
 
     The signs of sample s, 64 at a time, are a hash of (seed, s, block): no stream, no order.
     """

@@ -13,7 +13,7 @@ from rankgrove.model.linear import BY_QUERY, Linear
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import as_dataset, check_qid, features_of
 from rankgrove.rankers.linear.data import scaled_rows
-from rankgrove.scoring.linear import score_linear
+from rankgrove.scoring.linear_scores import score_linear
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

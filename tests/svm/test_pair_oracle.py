@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 
 import rankgrove as rg
 from rankgrove.svm.design import MatrixDesign
-from rankgrove.svm.pairs import PairOracle, label_levels
+from rankgrove.svm.pair_oracle import PairOracle, label_levels
 from tests.reference import linear as naive
 
 

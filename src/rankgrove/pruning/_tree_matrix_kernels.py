@@ -33,7 +33,7 @@ def dots(leaf, leaf_ptr, value, trees, first, last, x, out):
 def squared_spread(leaf, leaf_ptr, value, query_ptr, scale, first, last, out):
     """Fill out[t] with the sum over queries of scale^2 times the squares around the query's mean.
 
-    scale : in, one a query
+    scale : in, one per query
     """
     for t in range(first, last):
         start = leaf_ptr[t]

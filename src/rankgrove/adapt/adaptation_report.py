@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rankgrove.adapt.adapted_trees import Adapted
 from rankgrove.adapt.target import TargetRows
-from rankgrove.adapt.trada import Adapted
 from rankgrove.adapt.walking import SourceStatistics
 from rankgrove.errors import ModelFileError
 from rankgrove.files import write_atomically

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankgrove as rg
-from rankgrove.explaining.trees import leaf_cover, tree_contributions
+from rankgrove.explaining.tree_shap import leaf_cover, tree_contributions
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.scoring.score import score

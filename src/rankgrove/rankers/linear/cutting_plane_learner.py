@@ -9,7 +9,7 @@ from rankgrove.rankers.fitting import Callback
 from rankgrove.rankers.linear.chosen_c import Learner
 from rankgrove.rankers.linear.data import LinearData
 from rankgrove.svm.cutting_plane import Oracle, Progress, Solution, solve
-from rankgrove.svm.progress import ProgressLine
+from rankgrove.svm.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from rankgrove.model.linear import Linear

@@ -16,7 +16,7 @@ import numpy as np
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.model import sense
 from rankgrove.model.mlp import ACTIVATIONS, Network, factors, filled_widths, gathered, spread
-from rankgrove.nets.inputs import Inputs, State, Step, Task
+from rankgrove.nets.tasks import Inputs, State, Step, Task
 from rankgrove.random import derive_seed, generator, mix64
 from rankgrove.training import progress as training
 from rankgrove.training.checkpoint import Checkpoint

@@ -14,7 +14,7 @@ import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth import _grower_kernels as kernels
-from rankgrove.growth._grower_kernels import Content, Order
+from rankgrove.growth._grower_kernels import Content, Division, Order
 from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
@@ -135,16 +135,18 @@ class LocalRowSource:
         """Divide the rows ``order[start:end]``; return how many go left. Serial for few rows."""
         order, content, n_threads = self._order, self._content, self.n_threads
         column = self._columns[split.feature]
-        division = (column, split.bin, split.missing_left, order, start, end)
+        division = Division(
+            column, split.bin, split.missing_left, start, end, small_is_left, wanted
+        )
         n_counted = 0
         if wanted:
             n_left = min(split.left_count, end - start)
             n_counted = n_left if small_is_left else end - start - n_left
         work = ROW_NS * (end - start) + self._count_ns(n_counted)
         if not self._worth_a_region(work):
-            kernels.split_serial(*division, small_is_left, wanted, content, *search)
+            kernels.split_serial(division, order, content, *search)
             return int(order.n_left[0])
-        kernels.divide_and_count(*division, small_is_left, wanted, content, n_threads, self._parts)
+        kernels.divide_and_count(division, order, content, n_threads, self._parts)
         n_searched = int(search.scan.sum())
         work = ROW_NS * (end - start) + FEATURE_NS * n_searched * self.binned.n_kept
         run_parts(

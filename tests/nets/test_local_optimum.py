@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.nets.optimality import directions_needed, local_optimum
+from rankgrove.nets.local_optimum import directions_needed, local_optimum
 from rankgrove.random import generator
 
 

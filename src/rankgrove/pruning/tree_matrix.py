@@ -54,7 +54,7 @@ class TreeMatrix:
 
         scale : factor of every query's scores
         """
-        from rankgrove.pruning._tree_kernels import squared_spread
+        from rankgrove.pruning._tree_matrix_kernels import squared_spread
 
         spreads = np.empty(self.leaf.shape[0])
         run_pieces(
@@ -68,7 +68,7 @@ class TreeMatrix:
 
     def sum(self, trees: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the weighted sum of the columns of `trees`."""
-        from rankgrove.pruning._tree_kernels import add_trees
+        from rankgrove.pruning._tree_matrix_kernels import add_trees
 
         total = np.zeros(self.leaf.shape[1])
         add_trees(self.leaf, self._ptr, self._value, trees, weights, total)
@@ -76,7 +76,7 @@ class TreeMatrix:
 
     def dots(self, trees: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return the product of every column of `trees` with `x`."""
-        from rankgrove.pruning._tree_kernels import dots
+        from rankgrove.pruning._tree_matrix_kernels import dots
 
         products = np.empty(trees.size)
         run_pieces(
@@ -93,7 +93,7 @@ class TreeMatrix:
         over d, in units of the current weights, so the change of tree t is d_t w_t. Constants per
         query are ignored: they do not change the ranking.
         """
-        from rankgrove.pruning._tree_kernels import centre
+        from rankgrove.pruning._tree_matrix_kernels import centre
 
         d = np.zeros(trees.size)
         rest = lost.copy()

@@ -54,7 +54,7 @@ def adapt_ensemble(
     base = ensemble.base
     start = getattr(objective, "start", None)
     if start is not None and ensemble.n_trees and n_rows:
-        from rankgrove.adapt._tree_kernels import source_share
+        from rankgrove.adapt._adapt_kernels import source_share
 
         p0 = source_share(source.count[0], n_rows, float(rules.beta))
         base = base if p0 == 1.0 else p0 * base + (1.0 - p0) * start

@@ -90,8 +90,8 @@ def test_two_features(models):
 
 def test_parts_of_the_grid_at_a_time(models, monkeypatch):
     whole = rg.partial_dependence(models["trees"], DATA, 1)
-    monkeypatch.setattr("rankgrove.explaining.dependence.MOST_CELLS", 1000)
-    monkeypatch.setattr("rankgrove.explaining.trees.ROWS_AT_ONCE", 17)
+    monkeypatch.setattr("rankgrove.explaining.partial_dependence.MOST_CELLS", 1000)
+    monkeypatch.setattr("rankgrove.explaining.tree_shap.ROWS_AT_ONCE", 17)
     parts = rg.partial_dependence(models["trees"], DATA, 1)
     np.testing.assert_array_equal(whole.mean, parts.mean)
     np.testing.assert_array_equal(whole.quantiles, parts.quantiles)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.boosting.checkpoint import TreeCheckpoint
 from rankgrove.boosting.loop import Callback, Objective
+from rankgrove.boosting.tree_checkpoint import TreeCheckpoint
 from rankgrove.cluster.client import connected
 from rankgrove.cluster.part import PartTraining, ReadFile
 from rankgrove.cluster.parts import Parts

@@ -1,13 +1,14 @@
-"""Kernels of adaptation: the target's rows go down one tree, its thresholds and values move.
+"""Kernels of adaptation: send the target's rows down one tree, move its thresholds and values.
 
 ``order`` lists the target's rows place by place; a place is a node, or (after all nodes) a leaf.
-Sums are of whole numbers, so that they do not depend on the order of the rows.
+Sums are sums of whole numbers, so they do not depend on the order of the rows.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -15,9 +16,106 @@ from numba import njit
 from rankgrove.data.binning import MISSING
 from rankgrove.growth._kernel_tools import unsigned
 
-# What of a tree is mixed: responses of leaves, or of every node on the way; or nothing, and the
-# target's own responses are found.
+# Which responses of a tree are mixed: those of leaves, or of all nodes on the way down; or none:
+# the target's own responses are computed.
 LEAF, LAYER, OBSERVE = 0, 1, 2
+
+
+class Trees(NamedTuple):
+    """The nodes of all trees, and the source's statistics of all places.
+
+    slot : the target's column that a node tests
+    count, response : source rows of a place, and their response (times the rate of the tree)
+    rate : by tree
+    """
+
+    node_ptr: np.ndarray
+    leaf_ptr: np.ndarray
+    slot: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    count: np.ndarray
+    response: np.ndarray
+    rate: np.ndarray
+
+
+class Nodes(NamedTuple):
+    """The nodes of one tree; count : source rows, of nodes and then of leaves."""
+
+    slot: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    count: np.ndarray
+
+
+class Target(NamedTuple):
+    """Values and bins of the target's rows: see :class:`~rankgrove.adapt.target.TargetRows`."""
+
+    columns: np.ndarray
+    codes: np.ndarray
+    code_of: np.ndarray
+    tables: np.ndarray
+    n_thresholds: np.ndarray
+
+
+class Mixing(NamedTuple):
+    """How trees are adapted: see :class:`~rankgrove.adapt.walking.Rules`.
+
+    tune : whether thresholds are moved
+    level : LEAF, LAYER or OBSERVE
+    """
+
+    tune: bool
+    level: int
+    beta: float
+    l2: float
+    min_leaf: int
+
+
+class Numbers(NamedTuple):
+    """Gradients and hessians of the rows as whole numbers: see :func:`to_whole`.
+
+    unit, unit_h : the values of one unit of `whole` and of `whole_h`
+    """
+
+    whole: np.ndarray
+    packed: np.ndarray
+    whole_h: np.ndarray
+    unit: float
+    unit_h: float
+    shift: int
+
+
+class Work(NamedTuple):
+    """Work arrays.
+
+    order, rights : by row; histogram : by bin
+    places : by place, where its rows begin and end in `order`; sums, change, means : by place
+    """
+
+    order: np.ndarray
+    rights: np.ndarray
+    histogram: np.ndarray
+    places: np.ndarray
+    sums: np.ndarray
+    change: np.ndarray
+    means: np.ndarray
+
+
+class Results(NamedTuple):
+    """The adapted trees.
+
+    threshold : by node; reached, weight, response : by place: target rows, their hessians, response
+    """
+
+    threshold: np.ndarray
+    reached: np.ndarray
+    weight: np.ndarray
+    response: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -31,11 +129,11 @@ def source_share(n_source, n_target, beta):
 
 
 @njit(cache=True, nogil=True)
-def to_whole(gradient, hessian, scale, scale_h, shift, whole, packed, whole_h):
-    """Fill whole numbers of every row: gradient, hessian, and what histograms take.
+def to_whole(gradient, hessian, scale, scale_h, whole, packed, whole_h, shift):
+    """Fill the whole numbers of every row: gradient, hessian, and `packed`, for histograms.
 
-    That is a gradient coarser by `shift` bits, above so many bits for a count, which is 1.
-    `whole_h` is empty where all hessians are the same.
+    `packed` is a gradient in units that are 2**shift times as large, above `shift` bits for a
+    count, which is 1. `whole_h` is empty where all hessians are equal.
     """
     coarse = scale / 2.0**shift
     for i in range(gradient.size):
@@ -70,14 +168,14 @@ def least_and_largest(values):
         return 0.0, 0.0
     least = most = values[0]
     for i in range(values.size):
-        if values[i] != least:  # rarely anything is, or soon
+        if values[i] != least:  # mostly never, or early
             return 0.0, largest(values)
     return least, most
 
 
 @njit(cache=True, nogil=True)
 def divide(column, threshold, missing_left, order, start, end, rights):
-    """Put the rows of ``order[start:end]`` that go left before the others; return the border."""
+    """Move the rows of ``order[start:end]`` that go left to the front; return where they end."""
     k = start
     if missing_left:
         for i in range(start, end):
@@ -97,15 +195,19 @@ def divide(column, threshold, missing_left, order, start, end, rights):
 
 
 @njit(cache=True, nogil=True)
-def best_threshold(
-    codes, thresholds, n_thresholds, missing_left, packed, whole_h, order, start, end,
-    unit, unit_h, shift, l2, min_leaf, near, histogram,
-):  # fmt: skip
-    """Return the threshold of most gain for the rows ``order[start:end]``, NaN where none gains.
+def best_threshold(target, code, missing_left, numbers, rules, work, start, end, near):
+    """Return the threshold of highest gain for the rows ``order[start:end]``, NaN if none gains.
 
-    The gain is that of the sums' squares over the hessians' (of squared error: the square error
-    saved). Of equally good thresholds, which differ in no row, the one nearest to `near` is taken.
+    `code` is the column among those that have bins. The gain is that of squared sums of gradients
+    over sums of hessians (for squared error: the decrease of the error). Of equally good
+    thresholds, which differ in no row, the one nearest to `near` is taken.
     """
+    codes, thresholds, n_thresholds = (
+        target.codes[code], target.tables[code], target.n_thresholds[code]
+    )  # fmt: skip
+    packed, whole_h, shift = numbers.packed, numbers.whole_h, numbers.shift
+    unit, unit_h = numbers.unit * 2.0**shift, numbers.unit_h
+    l2, min_leaf, order, histogram = rules.l2, rules.min_leaf, work.order, work.histogram
     histogram[: n_thresholds + 1] = 0
     histogram[MISSING] = 0
     has_h = whole_h.size > 0
@@ -156,23 +258,15 @@ def _worth(packed, whole_h, unit, unit_h, shift, l2):
 
 
 @njit(cache=True, nogil=True)
-def send_down(
-    tree, target, tune, beta, unit, unit_h, shift, l2, min_leaf, packed, whole_h,
-    order, rights, histogram, places, moved,
-):  # fmt: skip
+def send_down(tree, target, rules, numbers, work, moved):
     """Send all target rows down a tree, moving its thresholds on the way (Algorithm 2).
 
-    Parameters
-    ----------
-    tree : (slot, threshold, left, right, missing_left, count), of one tree; slot: which of the
-        target's columns a node looks at; count: source rows, of nodes and then of leaves
-    target : (columns, codes, code_of, tables, n_thresholds): values and bins column by column
-    tune : whether thresholds are moved
-    places : filled; where the rows of every node and then of every leaf stand in `order`
-    moved : filled; the thresholds as they are now
+    work : out, order and places
+    moved : out, the adapted thresholds
     """
     slot, threshold, left, right, missing_left, count = tree
-    columns, codes, code_of, tables, n_thresholds = target
+    columns, code_of, min_leaf = target.columns, target.code_of, rules.min_leaf
+    order, rights, places = work.order, work.rights, work.places
     n_nodes = slot.size
     for i in range(order.size):
         order[i] = i
@@ -183,15 +277,14 @@ def send_down(
         at = slot[node]
         moved[node] = threshold[node]
         code = code_of[at]
-        if tune and code >= 0 and end - start >= 2 * min_leaf and np.isfinite(threshold[node]):
-            p0 = source_share(count[node], end - start, beta)
+        enough = end - start >= 2 * min_leaf
+        if rules.tune and code >= 0 and enough and np.isfinite(threshold[node]):
+            p0 = source_share(count[node], end - start, rules.beta)
             if p0 < 1.0:
                 v0 = np.float64(threshold[node])
                 v1 = best_threshold(
-                    codes[code], tables[code], n_thresholds[code], missing_left[node],
-                    packed, whole_h, order, start, end, unit, unit_h, shift, l2, min_leaf, v0,
-                    histogram,
-                )  # fmt: skip
+                    target, code, missing_left[node], numbers, rules, work, start, end, v0
+                )
                 if np.isfinite(v1):
                     moved[node] = np.float32(p0 * v0 + (1.0 - p0) * v1)
         k = divide(columns[at], moved[node], missing_left[node], order, start, end, rights)
@@ -238,8 +331,8 @@ def mix_leaves(count, reached, beta, response, target, out):
 def mix_layers(left, right, count, reached, beta, response, target, change, out):
     """Fill `out` with the sum over the way down of p0 r0 + (1 - p0) r1 (equation 4).
 
-    r is the response less the parent's. What the sum adds to R0 is computed, so that nothing is
-    rounded where p0 is 1.
+    r is the response minus the parent's. The difference between the sum and R0 is computed, so that
+    nothing is rounded where p0 is 1.
     """
     n_nodes = left.size
     p0 = source_share(count[0], reached[0], beta)
@@ -268,61 +361,35 @@ def add_to_scores(n_nodes, order, places, values, scores):
 
 
 @njit(cache=True, nogil=True)
-def adapt_tree(
-    t, pointers, trees, source, target, tune, level, beta, units, l2, min_leaf,
-    numbers, work, adapted, scores,
-):  # fmt: skip
+def adapt_tree(t, trees, target, rules, numbers, work, results, scores):
     """Adapt tree `t`, and add its new values to the scores of the target's rows.
 
-    Parameters
-    ----------
-    pointers : (node_ptr, leaf_ptr) of the ensemble
-    trees : (slot, threshold, left, right, missing_left) of all nodes
-    source : (count, response, rate): rows and responses of all places, times the rate of the tree
-    target : see :func:`send_down`
-    units : (unit, unit_h, shift): what whole numbers are worth
-    numbers : (whole, packed, whole_h): see :func:`to_whole`
-    work : (order, rights, histogram, places, sums, change, means)
-    adapted : (threshold, reached, weight, response), filled: of nodes; of places
+    work : scratch; results : out, of this tree; scores : inout
     """
-    node_ptr, leaf_ptr = pointers
-    slot, threshold, left, right, missing_left = trees
-    count, response, rate = source
-    unit, unit_h, shift = units
-    whole, packed, whole_h = numbers
-    order, rights, histogram, all_places, all_sums, all_change, all_means = work
-    moved, reached, weight, out = adapted
-    a, b = node_ptr[t], node_ptr[t + 1]
+    a, b = trees.node_ptr[t], trees.node_ptr[t + 1]
     n_nodes = b - a
-    first, last = a + leaf_ptr[t], b + leaf_ptr[t + 1]
+    first, last = a + trees.leaf_ptr[t], b + trees.leaf_ptr[t + 1]
+    left, right = trees.left[a:b], trees.right[a:b]
+    count, response, rate = trees.count[first:last], trees.response[first:last], trees.rate[t]
+    tree = Nodes(trees.slot[a:b], trees.threshold[a:b], left, right, trees.missing_left[a:b], count)
     n_places = last - first
-    places, sums = all_places[:n_places], all_sums[:n_places]
-    means, change = all_means[:n_places], all_change[:n_places]
-    tree = (
-        slot[a:b], threshold[a:b], left[a:b], right[a:b], missing_left[a:b], count[first:last]
-    )  # fmt: skip
-    send_down(
-        tree, target, tune, beta, unit * 2.0**shift, unit_h, shift, l2, min_leaf, packed, whole_h,
-        order, rights, histogram, places, moved[a:b],
-    )  # fmt: skip
-    add_up(n_nodes, left[a:b], right[a:b], order, places, whole, whole_h, sums)
+    order, places, sums = work.order, work.places[:n_places], work.sums[:n_places]
+    means, change = work.means[:n_places], work.change[:n_places]
+    reached, weight = results.reached[first:last], results.weight[first:last]
+    out = results.response[first:last]
+    send_down(tree, target, rules, numbers, work, results.threshold[a:b])
+    add_up(n_nodes, left, right, order, places, numbers.whole, numbers.whole_h, sums)
     for place in range(n_places):
-        reached[first + place] = places[place, 1] - places[place, 0]
-        weight[first + place] = sums[place, 1] * unit_h
-        h = sums[place, 1] * unit_h + l2
-        means[place] = rate[t] * (sums[place, 0] * unit / h) if h > 0.0 else 0.0
-    if level == OBSERVE:
-        out[first:last] = means
-        add_to_scores(n_nodes, order, places, response[first:last], scores)
+        reached[place] = places[place, 1] - places[place, 0]
+        weight[place] = sums[place, 1] * numbers.unit_h
+        h = sums[place, 1] * numbers.unit_h + rules.l2
+        means[place] = rate * (sums[place, 0] * numbers.unit / h) if h > 0.0 else 0.0
+    if rules.level == OBSERVE:
+        out[:] = means
+        add_to_scores(n_nodes, order, places, response, scores)
         return
-    if level == LEAF:
-        mix_leaves(
-            count[first:last], reached[first:last], beta, response[first:last], means,
-            out[first:last],
-        )  # fmt: skip
+    if rules.level == LEAF:
+        mix_leaves(count, reached, rules.beta, response, means, out)
     else:
-        mix_layers(
-            left[a:b], right[a:b], count[first:last], reached[first:last], beta,
-            response[first:last], means, change, out[first:last],
-        )  # fmt: skip
-    add_to_scores(n_nodes, order, places, out[first:last], scores)
+        mix_layers(left, right, count, reached, rules.beta, response, means, change, out)
+    add_to_scores(n_nodes, order, places, out, scores)

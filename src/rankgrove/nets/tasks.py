@@ -8,7 +8,7 @@ import numpy as np
 
 from rankgrove.model.mlp import matrix_parts, refuse_infinite
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.objectives.pairs import PairGroups
+from rankgrove.objectives.preference_pairs import PairGroups
 
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.adapt.report import AdaptationReport
+from rankgrove.adapt.adaptation_report import AdaptationReport
+from rankgrove.adapt.adapted_trees import adapt_ensemble, trimmed
 from rankgrove.adapt.statistics import source_statistics, statistics_of
 from rankgrove.adapt.target import TargetRows
-from rankgrove.adapt.trada import adapt_ensemble, trimmed
 from rankgrove.adapt.walking import Rules
 from rankgrove.data.binning import Binner
 from rankgrove.model.ensemble import STATISTICS, Ensemble, unknown_statistics
