@@ -149,7 +149,7 @@ def contribution(rule, begin, state, unit, first, n, coef, share, weight, depth,
 
     first, n : the group's places in `coef` and `share`
 
-    Single arguments: with a Query instead, sweeps take up to 10 % longer.
+    Single arguments: with a Query instead, a sweep for ERR took 5 % longer.
     """
     n = min(n, depth - begin)
     if n <= 0 or (rule == FIRST and state > 0):
