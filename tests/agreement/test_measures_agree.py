@@ -110,6 +110,7 @@ def test_ir_measures(judged):
             assert got[value.query_id] == pytest.approx(value.value, abs=tolerance), name
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_ranx(judged):
     import ranx

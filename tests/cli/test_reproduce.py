@@ -46,6 +46,7 @@ def test_a_folder_without_data(tmp_path):
     assert "holds no data set" in refused
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there(mine):
     pytest.importorskip("distributed", reason="dask is not installed")
     gone = "tcp://127.0.0.1:1"

@@ -121,6 +121,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [3.0, 4.1, 5.2, 6.3])
 def test_coordinate_ascent_keeps_its_best_model(folder, seconds):
     words = "train data.txt --ranker coordinate-ascent --set n_restarts=500 --set tolerance=0"
