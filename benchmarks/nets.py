@@ -23,7 +23,7 @@ import rankgrove as rg
 from benchmarks.timing import best_times, print_ratios
 from rankgrove.nets.tasks import Inputs, QueryTask, moments
 from rankgrove.nets.training_loop import Optimiser, drawn_network, epoch_order, train
-from rankgrove.objectives.lambdas import LambdaObjective, default_truncation
+from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, LambdaObjective, default_truncation
 from rankgrove.random import row_keys
 from rankgrove.training.watch import Watch
 
@@ -38,7 +38,11 @@ def our_task(data: rg.QueryDataset, measure: str) -> tuple[Any, Any]:
     mean, scale = moments(data.features, rows)
     keys = row_keys(data.query_keys, data.query_ptr)
     objective = LambdaObjective(
-        target, data.y, data.query_ptr, row_keys=keys, truncation=default_truncation(target)
+        target,
+        data.y,
+        data.query_ptr,
+        row_keys=keys,
+        truncation=default_truncation(target, NETS_BEYOND_CUTOFF),
     )
     task = QueryTask(Inputs(data.features, rows, mean, scale), objective, data.query_keys)
     return task, drawn_network(data.n_features, HIDDEN, "tanh", mean, scale, 0)
@@ -66,7 +70,7 @@ def torch_epoch(
     gains = torch.tensor(data.y if measure == "pairs" else 2.0**data.y - 1, dtype=dtype)
     borders = data.query_ptr.tolist()
     order = epoch_order(data.query_keys, 0, 0).tolist()
-    truncation = default_truncation(rg.measure(measure))
+    truncation = default_truncation(rg.measure(measure), NETS_BEYOND_CUTOFF)
     longest = int(np.diff(data.query_ptr).max())
     discount = 1 / torch.log2(torch.arange(2, longest + 2, dtype=dtype))
     ideal = [

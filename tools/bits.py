@@ -113,7 +113,13 @@ def boosted_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn
         "lambdamart fit_pairs",
         lambda t: rg.LambdaMART("pairs", **few, n_threads=t).fit_pairs(train.X, pairs, 0.8),
     )
-    for loss in ("squared", "logistic", "balanced"):
+    yield (
+        "lambdamart smoothed",
+        lambda t: rg.LambdaMART("map", **few, **drawn, smoothing=1.0, draws=6, n_threads=t).fit(
+            missing, valid=valid
+        ),
+    )
+    for loss in ("squared", "logistic", "balanced", "softmax", "query_squared"):
         yield (
             f"mart {loss}",
             lambda t, name=loss: rg.MART(name, **few, **drawn, n_threads=t).fit(
@@ -228,6 +234,10 @@ def other_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn]]
             lambda t, m=measure: rg.LambdaRank(m, **short, n_threads=t).fit(train, valid=valid),
         )
     net = rg.RankNet(**short).fit(train)
+    yield (
+        "lambdarank smoothed",
+        lambda t: rg.LambdaRank(**short, smoothing=1.0, n_threads=t).fit(train),
+    )
     yield "lambdarank start", lambda t: rg.LambdaRank(**short, n_threads=t).fit(train, start=net)
     yield "listnet", lambda t: rg.ListNet(n_epochs=3, n_threads=t).fit(train, valid=valid)
     yield "boltzrank", lambda t: rg.BoltzRank(**short, n_threads=t).fit(train, valid=valid)

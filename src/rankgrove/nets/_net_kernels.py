@@ -171,38 +171,31 @@ def all_well(scores):
 
 @njit(cache=True, nogil=True)
 def train_queries(
-    order, inputs, objective, widths, activation, optimiser, rate, l2, state, scores, gradient,
-    hessian,
+    order, inputs, objective, seed, widths, activation, optimiser, rate, l2, state,
+    scores, gradient, hessian,
 ):  # fmt: skip
     """One update per query, with the accumulated lambdas of its documents.
 
     order : in, the queries in the order of their turns
     inputs : in, (matrix, its rows in query order, mean, scale)
-    objective : in, what lambdas_in needs beside scores and scratch
+    objective, seed : in, Lambdas, and the seed of their noise
     state : inout, (parameters, which are no biases, mean, square, powers)
     scores, gradient, hessian : scratch, one per row
     Returns the first query whose scores are no sane numbers, or -1.
     """
-    (
-        rule, sigma, truncation, normalise,
-        ptr, shuffle, has_pairs, gain, rank_weight, row_weight, query_weight,
-    ) = objective  # fmt: skip
+    ptr = objective.query_ptr
     parameters, factors, mean, square, powers = state
     longest = longest_of(order, ptr)
     room = lambda_room(longest)
     rows, deltas, turned, change = net_room(longest, widths)
     for k in range(order.size):
         q = order[k]
-        if not has_pairs[q]:
+        if not objective.has_pairs[q]:
             continue
         own = slice(ptr[q], ptr[q + 1])
         if not scores_of(inputs, ptr, q, widths, activation, parameters, rows, scores[own]):
             return q
-        lambdas_in(
-            room, rule, sigma, truncation, normalise, order[k : k + 1],
-            ptr, shuffle, has_pairs, gain, rank_weight, row_weight, query_weight,
-            scores, gradient, hessian,
-        )  # fmt: skip
+        lambdas_in(room, objective, seed, order[k : k + 1], scores, gradient, hessian)
         n = ptr[q + 1] - ptr[q]
         backward(
             n, widths, activation, parameters, rows, gradient[own], deltas, turned, change
@@ -286,13 +279,14 @@ def train_query_pairs(
 
     Within a query the pairs come in the order of `shuffle`: every document with all worse ones.
     """
-    _, sigma, _, _, ptr, shuffle, has_pairs, gain, _, row_weight, query_weight = objective
+    ptr, shuffle, gain = objective.query_ptr, objective.shuffle, objective.gain
+    row_weight, query_weight = objective.row_weight, objective.query_weight
     width = widths[0]
     block = np.empty(filled_up(longest_of(order, ptr)) * width)
     room = pair_room(widths)
     for k in range(order.size):
         q = order[k]
-        if not has_pairs[q]:
+        if not objective.has_pairs[q]:
             continue
         load_query(inputs, ptr, q, width, block)
         of_query = query_weight[q] if query_weight.size > 0 else 1.0
@@ -305,7 +299,7 @@ def train_query_pairs(
                 if row_weight.size > 0:
                     weight *= row_weight[i] * row_weight[j]
                 if not pair_update(
-                    i - ptr[q], j - ptr[q], 1.0, weight, sigma, block,
+                    i - ptr[q], j - ptr[q], 1.0, weight, objective.sigma, block,
                     widths, activation, optimiser, rate, l2, state, room,
                 ):  # fmt: skip
                     return q

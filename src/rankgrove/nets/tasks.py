@@ -97,6 +97,11 @@ class QueryTask(Task):
         self._objective = objective
         self._form = form
         self._scratch = np.zeros((3, inputs.rows.size))
+        self._seed = objective.seed_of(0)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Draw the noise of the epoch."""
+        self._seed = self._objective.seed_of(epoch)
 
     def run(self, order: np.ndarray, step: Step, state: State) -> int:
         """Make the updates of the queries in `order`."""
@@ -108,7 +113,8 @@ class QueryTask(Task):
         measure, kernel = self._objective.measure, train_queries
         if measure.own_swaps:
             kernel = train_queries_for(measure.kernels.swap_row)
-        return int(measure.run(kernel, order, self._inputs, lambdas, *step, state, *self._scratch))
+        noisy = (lambdas, self._seed)
+        return int(measure.run(kernel, order, self._inputs, *noisy, *step, state, *self._scratch))
 
 
 class ListTask(Task):

@@ -18,10 +18,12 @@ from __future__ import annotations
 import functools
 import math
 import types
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from rankgrove._random_kernels import mix
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 from rankgrove.measures._swap_kernels import swap_row, swap_setup
 from rankgrove.measures._value_kernels import SUM
@@ -30,6 +32,11 @@ from rankgrove.objectives._pair_vectors import LANES, given_row, one_row, sum_ro
 ONES = -2  # the rule of RankNet: every pair of unequal labels counts 1
 # exp(sigma s) of a query whose scores span more than this is not kept as one number.
 WIDEST = 600.0
+# Noise takes one of this many values; a hash of 64 bits has enough bits for some draws.
+QUANTILE_BITS = 12
+N_QUANTILES = 1 << QUANTILE_BITS
+DRAWS_PER_HASH = 64 // QUANTILE_BITS
+NEXT_HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(cache=True, nogil=True)
@@ -175,128 +182,118 @@ def lambda_room(longest):
     room = longest + LANES
     key, other, s, g = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
     w, v, e, pair = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
-    lambdas, weights = np.empty(room), np.empty(room)
+    lambdas, weights, drawn = np.empty(room), np.empty(room), np.empty(room)
     state = np.zeros((3, longest + 2))
     order = np.empty(longest, np.int64)
     other_order = np.empty(longest, np.int64)
     above = np.empty(MOST_COUNTED, np.int32)
     taken = np.empty(MOST_COUNTED, np.int32)
-    numbers = (key, other, s, g, w, v, e, pair, lambdas, weights)
+    numbers = (key, other, s, g, w, v, e, pair, lambdas, weights, drawn)
     return numbers, state, order, other_order, above, taken
 
 
+class Noise(NamedTuple):
+    """How the order of a query is drawn: stochastic lambdas.
+
+    scale : factor of the noise; 0: the order is that of the scores
+    draws : number of orders per query and round; lambdas are their mean
+    keys : one number per row, from which its noise is drawn
+    quantiles : of the distribution of the noise, equally likely
+    """
+
+    scale: float
+    draws: int
+    keys: np.ndarray
+    quantiles: np.ndarray
+
+
+class Lambdas(NamedTuple):
+    """What the lambdas of a data set depend on, apart from scores.
+
+    shuffle : the rows of every query in a random order that ties keep
+    has_pairs : whether a query has a pair to order
+    row_weight, query_weight : empty if all are 1
+    """
+
+    rule: int
+    sigma: float
+    truncation: int
+    normalise: bool
+    query_ptr: np.ndarray
+    shuffle: np.ndarray
+    has_pairs: np.ndarray
+    gain: np.ndarray
+    rank_weight: np.ndarray
+    row_weight: np.ndarray
+    query_weight: np.ndarray
+    noise: Noise
+
+
 @njit(cache=True, nogil=True)
-def lambdas_in(
-    room,
-    rule,
-    sigma,
-    truncation,
-    normalise,
-    queries,
-    query_ptr,
-    shuffle,
-    has_pairs,
-    gain,
-    rank_weight,
-    row_weight,
-    query_weight,
-    scores,
-    gradient,
-    hessian,
-):
+def noise_at(noise, row, draw, seed):
+    """Return the noise of a row in a draw: one hash serves five draws, with 12 bits each."""
+    bits = mix(noise.keys[row] ^ (seed + np.uint64(draw // DRAWS_PER_HASH) * NEXT_HASH))
+    place = bits >> np.uint64(QUANTILE_BITS * (draw % DRAWS_PER_HASH))
+    return noise.scale * noise.quantiles[place & np.uint64(N_QUANTILES - 1)]
+
+
+@njit(cache=True, nogil=True)
+def lambdas_in(room, objective, seed, queries, scores, gradient, hessian):
     """Fill gradient and hessian of the rows of `queries`.
 
     room : scratch, of lambda_room
-    shuffle : in, the rows of every query in a random order that ties keep
-    has_pairs : in, whether a query has a pair to order
-    row_weight, query_weight : in, or empty where all are 1
+    objective : in, Lambdas
+    seed : in, of the noise of this round
     """
     numbers, state, order, other_order, above, taken = room
-    key, other, s, g, w, v, e, pair, lambdas, weights = numbers
-    weighted = row_weight.size > 0
+    key, other, s, g, w, v, e, pair, lambdas, weights, drawn = numbers
+    sigma, noise, shuffle = objective.sigma, objective.noise, objective.shuffle
+    weighted = objective.row_weight.size > 0
+    has_noise = noise.scale > 0.0
+    draws = noise.draws if has_noise else 1
     for k in range(queries.size):
         q = queries[k]
-        start = query_ptr[q]
-        n = query_ptr[q + 1] - start
-        if not has_pairs[q]:
-            for i in range(start, start + n):
-                gradient[i] = 0.0
-                hessian[i] = 0.0
+        start = objective.query_ptr[q]
+        n = objective.query_ptr[q + 1] - start
+        for i in range(start, start + n):
+            gradient[i] = 0.0
+            hessian[i] = 0.0
+        if not objective.has_pairs[q]:
             continue
-        for i in range(n):
-            key[i] = scores[shuffle[start + i]]
-        sort_query(key[:n], order[:n], above, taken, other, other_order)
-        for r in range(n):
-            at = shuffle[start + order[r]]
-            order[r] = at
-            s[r] = scores[at]
-            g[r] = gain[at]
-            w[r] = rank_weight[start + r]
-            if weighted:
-                v[r] = row_weight[at]
-        ranked_lambdas(
-            n,
-            rule,
-            g,
-            w,
-            v,
-            weighted,
-            s,
-            sigma,
-            truncation,
-            normalise,
-            state,
-            pair,
-            e,
-            lambdas,
-            weights,
-        )
-        scale = query_weight[q] if query_weight.size > 0 else 1.0
-        for r in range(n):
-            gradient[order[r]] = sigma * scale * lambdas[r]
-            hessian[order[r]] = sigma * sigma * scale * weights[r]
+        share = (objective.query_weight[q] if objective.query_weight.size > 0 else 1.0) / draws
+        for draw in range(draws):
+            for i in range(n):
+                row = shuffle[start + i]
+                drawn[i] = scores[row]
+                if has_noise:
+                    drawn[i] += noise_at(noise, row, draw, seed)
+                key[i] = drawn[i]
+            sort_query(key[:n], order[:n], above, taken, other, other_order)
+            for r in range(n):
+                row = shuffle[start + order[r]]
+                s[r] = drawn[order[r]]
+                g[r] = objective.gain[row]
+                w[r] = objective.rank_weight[start + r]
+                if weighted:
+                    v[r] = objective.row_weight[row]
+                order[r] = row
+            ranked_lambdas(
+                n, objective.rule, g, w, v, weighted, s, sigma, objective.truncation,
+                objective.normalise, state, pair, e, lambdas, weights,
+            )  # fmt: skip
+            for r in range(n):
+                gradient[order[r]] += sigma * share * lambdas[r]
+                hessian[order[r]] += sigma * sigma * share * weights[r]
 
 
 @njit(cache=True, nogil=True)
-def lambda_queries(
-    rule,
-    sigma,
-    truncation,
-    normalise,
-    queries,
-    query_ptr,
-    shuffle,
-    has_pairs,
-    gain,
-    rank_weight,
-    row_weight,
-    query_weight,
-    scores,
-    gradient,
-    hessian,
-):
-    """Do as lambdas_in, with scratch arrays of its own."""
+def lambda_queries(objective, seed, queries, scores, gradient, hessian):
+    """Like lambdas_in, with scratch arrays of its own."""
     longest = 1
     for k in range(queries.size):
-        longest = max(longest, query_ptr[queries[k] + 1] - query_ptr[queries[k]])
-    lambdas_in(
-        lambda_room(longest),
-        rule,
-        sigma,
-        truncation,
-        normalise,
-        queries,
-        query_ptr,
-        shuffle,
-        has_pairs,
-        gain,
-        rank_weight,
-        row_weight,
-        query_weight,
-        scores,
-        gradient,
-        hessian,
-    )
+        q = queries[k]
+        longest = max(longest, objective.query_ptr[q + 1] - objective.query_ptr[q])
+    lambdas_in(lambda_room(longest), objective, seed, queries, scores, gradient, hessian)
 
 
 @njit(nogil=True)

@@ -11,13 +11,13 @@ import numpy as np
 
 from rankgrove import parallel
 from rankgrove.errors import DataError
-from rankgrove.objectives.over_queries import RowObjective
+from rankgrove.objectives.over_queries import WeightedObjective
 
 MOST_CLASSES = 32
 SERIAL_SCORES = 1 << 14  # fewer are not worth a second thread
 
 
-class SoftmaxObjective(RowObjective):
+class SoftmaxObjective(WeightedObjective):
     """The cross entropy of K classes: -log p_y, p the softmax of the K scores of a row.
 
     Every round has one tree per class, all on the probabilities before the round (Friedman's
@@ -46,7 +46,12 @@ class SoftmaxObjective(RowObjective):
         self.codes = np.searchsorted(classes, labels).astype(np.uint8)
 
     def _fill(
-        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
+        self,
+        queries: np.ndarray,
+        round: int,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
     ) -> None:
         from rankgrove.objectives._pointwise_kernels import softmax_queries
 
@@ -69,7 +74,7 @@ class SoftmaxObjective(RowObjective):
         return np.ascontiguousarray(softmax(scores, axis=0).T)
 
 
-class OrdinalObjective(RowObjective):
+class OrdinalObjective(WeightedObjective):
     """K - 1 two-class losses, one for each threshold between K ordered classes.
 
     Score k is the log odds of y > classes[k]: 1 / (1 + exp(-F_k)) = 1 - P(y <= classes[k]). The
@@ -91,7 +96,12 @@ class OrdinalObjective(RowObjective):
         self.signs = np.where(labels > classes[:-1, None], 1, -1).astype(np.int8)
 
     def _fill(
-        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
+        self,
+        queries: np.ndarray,
+        round: int,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
     ) -> None:
         from rankgrove.objectives._pointwise_kernels import logistic_queries
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.errors import DataError
 from rankgrove.measures.base import FULL_DEPTH, Measure
 from rankgrove.objectives.over_queries import over_queries
+from rankgrove.random import derive_seed
+
+if TYPE_CHECKING:
+    from rankgrove.objectives._lambda_kernels import Lambdas
 
 # By default, pairs count whose better-ranked document is at most this many ranks below the
 # measure's cutoff. The value for trees is from benchmarks/defaults.py, which did not include nets.
@@ -54,7 +58,13 @@ class LambdaObjective:
         is not in the papers; it learns faster
     row_weight, query_weight : a pair's weight is the product of its documents' weights and its
         query's weight
-    row_keys : one number per row; rows of equal scores are ordered by these
+    row_keys : one number per row; rows of equal scores are ordered by these, and noise is drawn
+        from them
+    smoothing : above 0, lambdas are stochastic: in every round, `smoothing` (over sigma) times a
+        Gumbel variable is added to every score, and lambdas are computed from the noisy scores. So
+        a document counts at all ranks that it might have. 0: as in the papers
+    draws : number of draws of the noise per query and round, whose lambdas are averaged
+    seed : seed of the noise, which also depends on the round and on the row's key
     may_be_empty : allow labels without any pair to order; all lambdas are then 0
     """
 
@@ -75,8 +85,11 @@ class LambdaObjective:
         query_weight: np.ndarray | None = None,
         n_threads: int | None = None,
         may_be_empty: bool = False,
+        smoothing: float = 0.0,
+        draws: int = 1,
+        seed: int = 0,
     ) -> None:
-        from rankgrove.objectives._lambda_kernels import ONES
+        from rankgrove.objectives._lambda_kernels import N_QUANTILES, ONES, Noise
 
         self.measure = measure
         self.sigma = float(sigma)
@@ -95,6 +108,12 @@ class LambdaObjective:
         self.row_weight = np.empty(0) if row_weight is None else row_weight
         self.query_weight = np.empty(0) if query_weight is None else query_weight
         self.shuffle = _shuffled_rows(row_keys, self.query_ptr)
+        self.seed = int(seed)
+        self.varies_by_round = smoothing > 0.0
+        places = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+        gumbel = -np.log(-np.log(places))
+        keys = np.ascontiguousarray(row_keys, np.uint64)
+        self.noise = Noise(float(smoothing) / self.sigma, int(draws), keys, gumbel)
 
     def gradients(
         self,
@@ -110,31 +129,23 @@ class LambdaObjective:
         The gradient points up: adding a small multiple of it to the scores raises the measure.
         """
         kernel = self._kernel()
+        objective = self.for_kernels()
+        seed = self.seed_of(round)
 
         def work(piece: np.ndarray) -> None:
-            kernel(
-                self.rule,
-                self.sigma,
-                self.truncation,
-                self.normalise,
-                piece,
-                self.query_ptr,
-                self.shuffle,
-                self.has_pairs,
-                self.gain,
-                self.rank_weight,
-                self.row_weight,
-                self.query_weight,
-                scores,
-                gradient,
-                hessian,
-            )
+            kernel(objective, seed, piece, scores, gradient, hessian)
 
         over_queries(work, self.query_ptr, queries, n_threads)
 
-    def for_kernels(self) -> tuple[Any, ...]:
-        """Return the arguments of the kernels that train nets."""
-        return (
+    def seed_of(self, round: int) -> np.uint64:
+        """Return the seed of the noise of a round."""
+        return np.uint64(derive_seed(self.seed, "smoothing", round) if self.varies_by_round else 0)
+
+    def for_kernels(self) -> Lambdas:
+        """Return the objective as kernels take it."""
+        from rankgrove.objectives._lambda_kernels import Lambdas
+
+        return Lambdas(
             self.rule,
             self.sigma,
             self.truncation,
@@ -146,6 +157,7 @@ class LambdaObjective:
             self.rank_weight,
             self.row_weight,
             self.query_weight,
+            self.noise,
         )
 
     def _kernel(self) -> Callable[..., None]:

@@ -1,7 +1,4 @@
-"""Running a gradient kernel over all queries or some, in pieces on several threads.
-
-Also the base of objectives whose derivatives of a row depend on that row only.
-"""
+"""Running a gradient kernel over queries, in pieces on several threads; a base of objectives."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ def over_queries(
     QueryPieces(ends, n_threads).run(lambda first, last: work(chosen[first:last]))
 
 
-class RowObjective:
-    """Base of objectives whose derivatives of a row depend on that row only.
+class WeightedObjective:
+    """Base of objectives of weighted rows, whose kernels fill the derivatives query by query.
 
     Parameters
     ----------
@@ -55,13 +52,18 @@ class RowObjective:
     ) -> None:
         """Fill `gradient` and `hessian`, (columns, rows), of all rows or those of some queries."""
 
-        def work(some: np.ndarray) -> None:
-            self._fill(some, scores, gradient, hessian)
+        def work(piece: np.ndarray) -> None:
+            self._fill(piece, round, scores, gradient, hessian)
 
         over_queries(work, self.query_ptr, queries, n_threads)
 
     def _fill(
-        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
+        self,
+        queries: np.ndarray,
+        round: int,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
     ) -> None:
-        """Fill the derivatives of the rows of some queries."""
+        """Fill the derivatives of the rows of the given queries."""
         raise NotImplementedError

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from rankgrove.errors import DataError
-from rankgrove.objectives.over_queries import RowObjective
+from rankgrove.objectives.over_queries import WeightedObjective
 
 
-class SquaredError(RowObjective):
+class SquaredError(WeightedObjective):
     """Half the squared difference of label and score (overview paper, section 5).
 
     The gradient is the residual and the second derivative is 1, both times the row's weight, so a
@@ -43,7 +43,12 @@ class SquaredError(RowObjective):
             self.start = _sum(weight * self.labels) / _sum(weight)
 
     def _fill(
-        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
+        self,
+        queries: np.ndarray,
+        round: int,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
     ) -> None:
         from rankgrove.objectives._pointwise_kernels import squared_queries
 
@@ -52,7 +57,7 @@ class SquaredError(RowObjective):
         )
 
 
-class Logistic(RowObjective):
+class Logistic(WeightedObjective):
     """The cross entropy of two classes (overview paper, section 6).
 
     With P+ = 1 / (1 + exp(-2 sigma F)) the loss is log(1 + exp(-2 y sigma F)) (equation 14). The
@@ -85,7 +90,12 @@ class Logistic(RowObjective):
         self.start = math.log(positive / negative) / (2.0 * self.sigma)
 
     def _fill(
-        self, queries: np.ndarray, scores: np.ndarray, gradient: np.ndarray, hessian: np.ndarray
+        self,
+        queries: np.ndarray,
+        round: int,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
     ) -> None:
         from rankgrove.objectives._pointwise_kernels import logistic_queries
 

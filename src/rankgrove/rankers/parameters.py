@@ -6,7 +6,7 @@ from typing import Any
 
 from rankgrove.model.linear import SCALINGS
 from rankgrove.parallel import thread_count
-from rankgrove.rankers.declaring import Parameter, choice, integer, optional, output_file
+from rankgrove.rankers.declaring import Parameter, choice, integer, optional, output_file, real
 
 
 def _threads(name: str, owner: str, value: Any) -> None:
@@ -25,6 +25,18 @@ SCALING: Any = Parameter(
     'sparse features are only divided), ``"query"`` (to [0, 1] within every query), '
     '``"percentile"`` (the share of the query\'s documents with a lower value), or None',
     optional(choice(SCALINGS)),
+)
+SMOOTHING: Any = Parameter(
+    0.0,
+    "scale of the noise of stochastic lambdas: every round, lambdas are computed from the scores "
+    "plus `smoothing` (over sigma) times a Gumbel variable, so that a document counts at all ranks "
+    "that it might have; 1 suits most data, 0 is the papers' own",
+    real(low=0.0),
+)
+DRAWS: Any = Parameter(
+    2,
+    "number of draws of that noise per query and round, whose lambdas are averaged",
+    integer(low=1),
 )
 CHECKPOINT: Any = Parameter(
     None,

@@ -138,12 +138,16 @@ class LambdaRank(NetRanker):
     random_state: int = nets.RANDOM_STATE
     n_threads: int | None = shared.N_SCORING_THREADS
     progress: bool = shared.PROGRESS
+    smoothing: float = shared.SMOOTHING
+    draws: int = shared.DRAWS
 
     def _task(self, training: Training, inputs: Inputs) -> Task:
-        return lambda_rank_task(self, training, inputs)
+        return lambda_rank_task(self, training, inputs, self.smoothing, self.draws)
 
 
-def lambda_rank_task(ranker: Any, training: Training, inputs: Inputs) -> Task:
+def lambda_rank_task(
+    ranker: Any, training: Training, inputs: Inputs, smoothing: float = 0.0, draws: int = 1
+) -> Task:
     """Return the lambdas of a ranker with LambdaRank's parameters."""
     truncation = ranker.truncation
     if truncation == "auto":
@@ -156,4 +160,6 @@ def lambda_rank_task(ranker: Any, training: Training, inputs: Inputs) -> Task:
         truncation=None if truncation is None else int(truncation),
         beyond_cutoff=ranker.beyond_cutoff,
         normalise=ranker.normalise,
+        smoothing=smoothing,
+        draws=draws,
     )

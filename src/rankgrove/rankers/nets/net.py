@@ -264,6 +264,8 @@ def lambda_task(
     truncation: int | None = None,
     beyond_cutoff: bool = True,
     normalise: bool = False,
+    smoothing: float = 0.0,
+    draws: int = 1,
 ) -> Task:
     """Return the lambdas of a ranker's measure on the training queries."""
     data = training.train
@@ -279,6 +281,9 @@ def lambda_task(
         row_weight=None if data.weight is None else data.grouped(data.weight),
         query_weight=data.query_weight,
         n_threads=ranker.n_threads,
+        smoothing=smoothing,
+        draws=draws,
+        seed=ranker.random_state,
     )
     return QueryTask(inputs, objective, data.query_keys, form)
 

@@ -189,6 +189,8 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
+    smoothing: float = shared.SMOOTHING
+    draws: int = shared.DRAWS
 
     @classmethod
     def papers(cls, measure: str | Measure = "ndcg", **parameters: Any) -> Self:
@@ -270,6 +272,9 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             query_weight=train.query_weight,
             may_be_empty=in_parts,
             n_threads=self.n_threads,
+            smoothing=self.smoothing,
+            draws=self.draws,
+            seed=self.random_state,
         )
 
     def _followed(self) -> Measure:

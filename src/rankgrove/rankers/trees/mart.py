@@ -1,4 +1,4 @@
-"""MART: boosted regression trees on losses of single rows."""
+"""MART: boosted regression trees on losses of single rows, or of whole queries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
+from rankgrove.objectives.list_losses import QuerySquaredError, SoftmaxCrossEntropy
 from rankgrove.objectives.pointwise import Balanced, Logistic, SquaredError
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter, real
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.given import Documents
 
 _TWO_CLASSES = {"logistic": Logistic, "balanced": Balanced}
+_OF_QUERIES = ("softmax", "query_squared")
 
 
 def _has_two_classes(ranker: MART) -> bool:
@@ -43,9 +45,9 @@ def _has_two_classes(ranker: MART) -> bool:
 class MART(BoostedRanker):
     """Boosted regression trees (Friedman's; overview paper, sections 5 and 6).
 
-    A tree follows the gradients of a loss of every row's label and score, and every leaf takes the
-    Newton step, sum of gradients over sum of second derivatives. The order within a query only
-    matters for validation.
+    A tree follows the gradients of a loss of labels and scores, and every leaf takes the Newton
+    step, sum of gradients over sum of second derivatives. By default every row counts by itself;
+    two of the losses compare the documents of a query.
 
     Attributes
     ----------
@@ -75,8 +77,11 @@ class MART(BoostedRanker):
         "squared",
         '``"squared"``: the score is a regression of the label; ``"logistic"``: half the log odds '
         'that the document is relevant (over sigma); ``"balanced"``: the same, but relevant and '
-        "other documents have equal total weight (equation 15), for data where one kind is rare",
-        choice(["squared", *_TWO_CLASSES]),
+        "other documents have equal total weight (equation 15), for data where one kind is rare; "
+        '``"softmax"``: the cross entropy of a query\'s labels and the softmax of its scores '
+        '(XE-NDCG, Bruch 2021); ``"query_squared"``: the squared error after the mean error of '
+        "each query has been taken out (QueryRMSE)",
+        choice(["squared", *_TWO_CLASSES, *_OF_QUERIES]),
     )
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES
@@ -126,7 +131,7 @@ class MART(BoostedRanker):
     def _recipe(self, data: BoostingData) -> TreeRecipe:
         objective = self.objective_on(data.train, data.keys)
         # second derivatives of the two-class losses scale with sigma squared
-        l2 = self.l2 if self.loss == "squared" else self.l2 * self.sigma**2
+        l2 = self.l2 * self.sigma**2 if self.loss in _TWO_CLASSES else self.l2
         return TreeRecipe(
             objective,
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=l2),
@@ -134,9 +139,22 @@ class MART(BoostedRanker):
             ConstantStart(objective.start),
         )
 
-    def objective_on(self, train: QueryDataset, keys: np.ndarray) -> SquaredError | Logistic:
+    def objective_on(
+        self, train: QueryDataset, keys: np.ndarray
+    ) -> SquaredError | Logistic | SoftmaxCrossEntropy | QuerySquaredError:
         """Return the objective of the trees on rows in query order."""
         labels, weight = train.grouped(train.y), row_weights(train)
+        if self.loss == "softmax":
+            return SoftmaxCrossEntropy(
+                labels,
+                train.query_ptr,
+                row_keys=keys,
+                seed=self.random_state,
+                weight=None if train.weight is None else train.grouped(train.weight),
+                query_weight=train.query_weight,
+            )
+        if self.loss == "query_squared":
+            return QuerySquaredError(labels, train.query_ptr, weight)
         if self.loss == "squared":
             return SquaredError(labels, train.query_ptr, weight)
         signs = np.where(labels >= self.relevant, 1, -1)
