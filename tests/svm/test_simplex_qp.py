@@ -66,6 +66,15 @@ def test_any_start_leads_to_the_same_value(seed, size):
     np.testing.assert_allclose(again.a, cold.a, rtol=1e-14)
 
 
+@pytest.mark.parametrize("seed", [519829, 25061, 13835, 7434])
+def test_badly_conditioned_problems_are_solved_too(seed):
+    """Steps along pairs alone leave a gap of .04 to 3 after a million of them."""
+    H, D, bound, group = random_problem(seed)
+    solution = solve_qp(H, D, bound, group=group, tolerance=1e-9)
+    assert solution.gap <= 1e-8 * (1.0 + abs(solution.value))
+    assert solution.steps < 200_000
+
+
 def test_known_answers():
     # inside the simplex, on its face, in its corner, at 0
     eye = np.eye(2)
