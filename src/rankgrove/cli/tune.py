@@ -339,7 +339,7 @@ def _tuned(
             raise ParameterError(f"--set {name}: --space {space} tries {name}; leave one out.")
     if lists is not None:
         return base, lists
-    if not hasattr(base, "n_leaves"):
+    if "n_leaves" not in base.get_params(deep=False):
         raise ParameterError(
             f"--space {space} is for boosted trees, and {ranker} is not one. "
             "Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."
