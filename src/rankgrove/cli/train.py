@@ -26,7 +26,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
-        help="Validation data; the model keeps the best round there, or the best C. Repeat for "
+        help="Validation data; the round (or C) with the best value on it is kept. Repeat for "
         "several sets, which are named after their files; the first decides. A set of several "
         "LETOR files is written A,B,C.",
         metavar="FILE",
@@ -104,9 +104,9 @@ BagSize = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="Train on the workers of a Dask cluster, each of which reads its own files (or "
-        "trains models of a bag): local (processes of this machine), or a scheduler's "
-        "address. The model is the same.",
+        help="Train on a Dask cluster: 'local' (processes on this machine) or the address of a "
+        "scheduler. Each worker reads its own files, or trains models of a bag. The result is the "
+        "same as without a cluster.",
         metavar="tcp://HOST:PORT",
     ),
 ]
@@ -166,8 +166,8 @@ def train(
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
     --set overfitting_tolerance=0.02 --out bag.rg
 
-    Ctrl-C keeps the best model so far; for a bag, the models in --checkpoint. `rankgrove params
-    mart` lists the parameters of a ranker.
+    `rankgrove params mart` lists the parameters of a ranker. After Ctrl-C the best model so far is
+    written; of a bag, the finished models stay in the --checkpoint folder.
     """
     from rankgrove.cli.inputs import check_exists, named_sets
     from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept

@@ -70,8 +70,8 @@ Space = Annotated[
 SearchUsed = Annotated[
     Search,
     typer.Option(
-        help="auto: all combinations if there are at most --trials, else that number at random; "
-        "grid: all; random; optuna."
+        help="auto: all combinations if there are at most --trials, otherwise --trials random "
+        "ones; grid: all; random: --trials random ones; optuna: Optuna's sampler."
     ),
 ]
 Trials = Annotated[
@@ -95,8 +95,8 @@ Patience = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With --second: show where tuning should have ended, because this number of trials "
-        "did not improve the measure there.",
+        help="Show after which trial to stop: the one followed by this many trials without "
+        "improvement on the --second queries.",
         show_default=False,
     ),
 ]

@@ -430,7 +430,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return data
 
     def with_inside(self, ranker: Ranker) -> Ranker:
-        """Return this ranker with another one that sees the prepared features."""
+        """Return a copy whose inner ranker is `ranker`."""
         return ranker
 
     # -- the objective of its trees ---------------------------------------------------------------
