@@ -100,7 +100,7 @@ def test_the_picture_of_the_layers_is_the_contract():
 def test_the_tree_of_files_is_there():
     text = (ROOT / "docs" / "design.md").read_text().split("## Layers")[1]
     tree = re.findall(r"^```\n(.*?)^```", text, re.S | re.M)[1]
-    folder, named = ROOT / "src" / "rankgrove", []
+    folder, named, files = ROOT / "src" / "rankgrove", [], set()
     for line in tree.splitlines()[1:]:
         start = re.match(r"( *)([\w./]+)", line)
         if len(start[1]) == 2 and start[2].endswith("/"):
@@ -113,6 +113,9 @@ def test_the_tree_of_files_is_there():
         assert folder.is_dir()
         for pattern in re.findall(r"[\w*]+\.py", line):
             assert any(folder.glob(pattern)), f"{folder.name}/{pattern}"
+            files |= set(folder.glob(pattern))
+    modules = {path for path in (ROOT / "src" / "rankgrove").rglob("*.py") if path.name[0] != "_"}
+    assert modules <= files, f"not in the tree: {sorted(map(str, modules - files))}"
     packages = {path.parent.name for path in (ROOT / "src" / "rankgrove").glob("*/__init__.py")}
     assert packages <= set(named)
 

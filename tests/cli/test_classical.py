@@ -61,7 +61,7 @@ def test_help_names_every_ranker():
         ("--ranker rankboost --set n_leaves=3", "RankBoost has no parameter 'n_leaves'"),
         ("--ranker rankboost --set spacing=log", "'spacing' parameter of RankBoost"),
         ("--ranker adarank -m dcg", "a measure with values between -1 and 1"),
-        ("--ranker randomforest --submodel x.rg", "RandomForest has no parameter 'submodel'"),
+        ("--ranker randomforest --submodel x.rg", "randomforest cannot start from another model"),
     ],
 )
 def test_mistakes_are_named(folder, words, complaint):

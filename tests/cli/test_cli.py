@@ -283,6 +283,18 @@ def test_params():
         ("train test.txt --out m.rg --ranker bl-mart", "--ranker lambdamart --models 45"),
         ("train test.txt --out m.rg --ranker trada", "by 'rankgrove adapt'"),
         ("params BaggedRanker", "--models 45"),
+        (
+            "train test.txt --out m.rg --ranker mart --base-score x.txt",
+            "--base-score x.txt: mart cannot start from another ranker's scores. Leave it out.",
+        ),
+        (
+            "train test.txt --out m.rg --ranker mcrank --submodel x.rg",
+            "--submodel x.rg: mcrank cannot start from another model. Leave it out.",
+        ),
+        (
+            "train test.txt --out m.rg --ranker ranksvm --checkpoint c",
+            "--checkpoint c: ranksvm cannot continue a killed run. Leave it out.",
+        ),
         ("train test.txt --out m.rg --measure ndgc", "did you mean 'ndcg'"),
         ("train test.txt --out m.rg --ranker mart --set loss=log", "'loss' parameter of MART"),
         ("train test.txt --out m.rg --ranker mart --set form=classes", "MART has no parameter"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import lightgbm as lgb
 import numpy as np
@@ -10,8 +11,12 @@ import pytest
 import xgboost as xgb
 
 import rankgrove as rg
+from rankgrove.cli.convert import To
+from rankgrove.formats.endings import ENDING_OF, FORMAT_OF
+from rankgrove.formats.write import FORMATS
 from tests.command import run as run_apart
 from tests.command import run_here as run
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +38,17 @@ def folder(tmp_path_factory):
     (path / "names.txt").write_text("title\nbody\nage\nclicks\nlinks\n")
     run("convert", "lgb.txt", "rank.xml", "--missing", "zero", cwd=path)
     return path
+
+
+def test_every_place_names_all_formats():
+    assert list(ENDING_OF) == [*FORMATS, "rankgrove"] == [to.value for to in To]
+    described = rg.convert.__doc__.split("to : ")[1].split("features :")[0]
+    assert all(f'``"{name}"``' in described for name in ENDING_OF)
+    listed = ", ".join(FORMAT_OF)
+    assert listed in " ".join(described.split())
+    assert f"by the ending: {listed.replace(',', '')}\n" in (ROOT / "docs/formats.md").read_text()
+    help_text, _ = run("convert", "--help")
+    assert all(re.search(rf" {re.escape(ending)}\b", help_text) for ending in FORMAT_OF)
 
 
 MODELS = ["lgb.txt", "xgb.json", "xgb.ubj", "rank.xml"]

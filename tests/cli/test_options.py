@@ -121,6 +121,7 @@ def test_none_true_and_false_in_any_case(tmp_path):
 def test_params_is_a_file_that_train_takes(folder):
     out, _ = run("params")
     written = tomllib.loads(out)
+    assert written["max_depth"] == "none"  # as --set and --best write it
     assert set(written) == set(rg.LambdaMART().get_params())
     (folder / "all.toml").write_text(out)
     assert parameters(folder / "all.toml", []) == rg.LambdaMART().get_params()

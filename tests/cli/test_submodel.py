@@ -117,5 +117,5 @@ def test_a_model_that_needs_scores_asks_for_them(folder):
 
 def test_params_are_a_toml_file(folder):
     out, _ = run("params", cwd=folder)
-    assert tomllib.loads(out)["submodel"] == "None"
+    assert tomllib.loads(out)["submodel"] == "none"
     assert tomllib.loads(out)["row_fraction"] == 1.0

@@ -73,7 +73,10 @@ def test_params_is_a_file_that_train_takes(folder, ranker):
         ("--ranker svm-map --set C=-1", "'C' parameter of SVMMap must be a finite number above 0"),
         ("--ranker svm-map --measure ndcg@10", "--valid-measure sets the measure"),
         ("--ranker svm-map --set n_trees=5", "SVMMap has no parameter 'n_trees'"),
-        ("--ranker svm-map --checkpoint x", "SVMMap has no parameter 'checkpoint'"),
+        (
+            "--ranker svm-map --checkpoint x",
+            "--checkpoint x: svm-map cannot continue a killed run. Leave it out.",
+        ),
         ("--ranker svm-map --set relevant=9", "label is at least 9"),
         ("--ranker svm-acc --set scaling=z", "'scaling' parameter of SVMAcc must be one of"),
     ],

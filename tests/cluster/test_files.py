@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rankgrove as rg
 from rankgrove.cluster.parts import Parts, share_out
@@ -78,6 +79,16 @@ def test_same_bytes_as_in_one_process(client, tmp_path, parts, name):
     there = rg.LambdaMART(**parameters).fit_files(files, cluster=client, **READ)
     assert there.ensemble_.n_leaves > 12
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
+
+
+def test_lambdas_that_differ_by_round_go_on_after_trees_without_a_split(client, tmp_path):
+    files = write(tmp_path, DATA, PARTS["two"])
+    for smoothing, n_trees in ((0.0, 1), (1.0, 3)):
+        ranker = rg.LambdaMART(n_trees=3, min_leaf=DATA.n_rows, smoothing=smoothing)
+        here = clone(ranker).fit(rg.read_letor(files, **READ))
+        there = clone(ranker).fit_files(files, cluster=client, **READ)
+        assert there.ensemble_.n_trees == n_trees
+        assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
 def test_many_lots_that_begin_alike(client, tmp_path, monkeypatch):

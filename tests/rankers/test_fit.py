@@ -10,13 +10,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import rankgrove as rg
-from rankgrove.growth.grower import Grower
 from rankgrove.objectives.pointwise import SquaredError
 from rankgrove.rankers.base import KINDS
 from rankgrove.rankers.declaring import declares_parameters, parameter, real
+from rankgrove.rankers.fitting import row_weights
 from rankgrove.rankers.trees import parameters as trees
 from rankgrove.rankers.trees.boosted import BoostedRanker
-from rankgrove.rankers.trees.recipe import TreeRecipe, drawn_rows
+from rankgrove.rankers.trees.recipe import TreeRecipe, drawn_rows, histogram_trees
 from tests.rankers.interrupting import interrupted_fit
 
 FEW = {"n_trees": 6, "n_leaves": 4, "min_leaf": 3}
@@ -146,8 +146,9 @@ def shortest():
 
         def _recipe(self, data):
             labels = data.train.grouped(data.train.y) + self.width * (data.keys / 2.0**64)
-            grower = Grower(data.binned, n_leaves=4, row_keys=data.keys)
-            objective = SquaredError(labels, data.train.query_ptr)
+            # which takes the sizes of trees from BoostedRanker, as none are declared here
+            grower = histogram_trees(self, data, split="newton", min_gain=0.0, l2=0.0)
+            objective = SquaredError(labels, data.train.query_ptr, row_weights(data.train))
             return TreeRecipe(objective, grower, drawn_rows(data), self._start())
 
     yield Shortest
@@ -155,9 +156,14 @@ def shortest():
 
 
 def test_a_recipe_is_all_that_a_boosted_ranker_needs(shortest, train, valid, tmp_path):
+    rows = train.X, train.y, train.qid
     model = shortest(width=0.25).fit(train, valid=valid)
     assert list(model.history_["valid"]) == ["ndcg@10"]
-    assert model.summary().startswith("Shortest for ndcg@10: ")
+    assert model.summary().startswith("Shortest: 3 trees, ")  # no measure is declared
+    assert not np.array_equal(
+        shortest().fit(*rows, weight=np.arange(train.n_rows)).predict(valid),
+        shortest().fit(*rows).predict(valid),
+    )
     model.save(tmp_path / "m.rg")
     again = rg.load(tmp_path / "m.rg")
     assert clone(again).get_params() == {"n_trees": 4, "width": 0.25}
@@ -166,3 +172,5 @@ def test_a_recipe_is_all_that_a_boosted_ranker_needs(shortest, train, valid, tmp
         shortest(width=-1.0).fit(train)
     with pytest.raises(rg.ParameterError, match="not known what the base model, a Shortest, was"):
         rg.Trada(model).fit(valid)
+    with pytest.raises(rg.ParameterError, match="this ranker does not start from base scores"):
+        shortest().fit(*rows, base_score=train.y)

@@ -51,6 +51,7 @@ class BootstrapLabels:
     """
 
     n_columns = 1
+    varies_by_round = True
 
     def __init__(self, squared: SquaredError, bootstrap: Bootstrap) -> None:
         self.labels = squared.labels

@@ -59,7 +59,7 @@ class LocalRows:
     ) -> None:
         self.n_columns = objective.n_columns
         draws = sampler.is_random or grower.rules.feature_fraction < 1.0
-        self.grows_alike = not (draws or getattr(objective, "varies_by_round", False))
+        self.grows_alike = not (draws or objective.varies_by_round)
         self._objective = objective
         self._grower = grower
         self._scores = scores

@@ -24,13 +24,15 @@ from rankgrove.training.watch import Watch
 class Objective(Protocol):
     """The interface of an objective.
 
-    ``n_columns`` is the number of scores per row: 1, or one per class. The arrays of a single
-    column have the shape (rows,), those of several (columns, rows). An objective whose gradients
-    differ between rounds at the same scores sets ``varies_by_round = True``: then a tree without a
-    split does not end training.
+    Attributes
+    ----------
+    n_columns : number of scores per row: 1, or one per class
+    varies_by_round : whether gradients differ between rounds at the same scores. If they do, a
+        round whose trees have no split does not end training
     """
 
     n_columns: int
+    varies_by_round: bool
 
     def gradients(
         self,
@@ -43,7 +45,17 @@ class Objective(Protocol):
     ) -> None:
         """Fill the direction in which every score should go, and the curvature there.
 
-        An objective that draws random numbers derives them from its seed and the `round`.
+        Parameters
+        ----------
+        scores : the current scores, rows in query order; of shape (rows,), or (columns, rows) if
+            there are several columns
+        gradient : filled with the negative gradient of the loss; same shape as `scores`
+        hessian : filled with the second derivative, which must not be negative; 1 in all rows where
+            the loss has none. Same shape as `scores`
+        queries : the numbers of the queries to compute, ascending; None: all. The rows of other
+            queries are not read afterwards, so they may be left as they are
+        round : number of the round; an objective that draws random numbers derives them from its
+            seed and this number
         """
 
 

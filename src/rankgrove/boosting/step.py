@@ -123,7 +123,7 @@ class OptimalStep:
     def _best(self, start: np.ndarray, other: np.ndarray, usual: float) -> tuple[float, bool]:
         """Return the best weight of `other`, and whether all weights are equally good.
 
-        It is `usual` if that is among the best.
+        If `usual` is among the best weights, it is returned.
         """
         from rankgrove.sweep.sweep import sweep
 

@@ -87,7 +87,7 @@ Bounds = Annotated[
 PointsUsed = Annotated[
     Points,
     typer.Option(
-        help="exact: whether a single alpha, at which documents are tied, may be the best "
+        help="exact: whether isolated values of alpha, where documents tie, may be chosen "
         "(include), or only intervals of alpha and the ends (exclude)."
     ),
 ]

@@ -9,6 +9,11 @@ from typing import Annotated
 import typer
 
 from rankgrove.errors import ParameterError
+from rankgrove.formats.endings import FORMAT_OF
+
+_BY_ENDING = [
+    ending if name == ending[1:] else f"{ending} {name}" for ending, name in FORMAT_OF.items()
+]
 
 
 class To(StrEnum):
@@ -57,7 +62,7 @@ def convert(
         To | None,
         typer.Option(
             help="Format to write.",
-            show_default="by the ending: .txt lightgbm, .xml ranklib, .onnx, .py, .c, .rg",
+            show_default=f"by the ending: {', '.join(_BY_ENDING)}",
         ),
     ] = None,
     features: Annotated[

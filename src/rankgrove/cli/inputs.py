@@ -58,7 +58,9 @@ def load_dataset(
         from rankgrove.data.tabular import read_table
 
         if len(paths) > 1:
-            raise ParameterError("Give one CSV or parquet file; several must be LETOR files.")
+            raise ParameterError(
+                "Give one CSV or parquet file; only LETOR data may be in several files."
+            )
         for option, value in (("--zero-based", zero_based), ("--absent", absent)):
             if value:
                 raise ParameterError(

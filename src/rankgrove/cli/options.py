@@ -55,7 +55,7 @@ FeatureColumns = Annotated[
     typer.Option(
         "--features",
         help=_FEATURES,
-        show_default="all columns without another role",
+        show_default="all columns not used otherwise",
     ),
 ]
 ChosenFeatures = Annotated[
@@ -64,7 +64,7 @@ ChosenFeatures = Annotated[
         "--features",
         help=_FEATURES + " Or a file with the number or name of one feature per line, for data of "
         "any format: the model then selects these features whenever it scores.",
-        show_default="all columns without another role",
+        show_default="all columns not used otherwise",
     ),
 ]
 WeightColumn = Annotated[
@@ -80,7 +80,10 @@ BaseScore = Annotated[
     ),
 ]
 Cache = Annotated[
-    bool, typer.Option("--cache", help="Keep a binary copy of LETOR files, to read it next time.")
+    bool,
+    typer.Option(
+        "--cache", help="Keep a binary copy of LETOR files, for faster reading next time."
+    ),
 ]
 ZeroBased = Annotated[
     bool,

@@ -47,7 +47,7 @@ def params(
     default_ranker = new_ranker(ranker, "params")
     for name, parameter in default_ranker.parameters.items():
         typer.echo(f"# {parameter.meaning}")
-        typer.echo(f"{name} = {_toml(parameter.default)}")
+        typer.echo(f"{name} = {_as_toml(parameter.default)}")
 
 
 def new_ranker(name: str, command: str = "train") -> Ranker:
@@ -99,11 +99,14 @@ def write_toml(path: Path, params: Mapping[str, Any]) -> None:
 
 
 def _as_toml(value: object) -> str:
+    """Return a parameter's value as TOML, which ``--config`` and ``--set`` read."""
     if value is None:
         return '"none"'
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_as_toml, value))}]"
-    return json.dumps(value)  # numbers, strings and booleans are written as in JSON
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else json.dumps(str(value))
 
 
 def _plain(value: Any) -> Any:
@@ -115,15 +118,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     return words.get(value.lower(), value) if isinstance(value, str) else value
-
-
-def _toml(value: object) -> str:
-    """Return a parameter's value as TOML, which --config can read."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return json.dumps(list(value))
-    return str(value) if isinstance(value, int | float) else json.dumps(str(value))
 
 
 def prepared(

@@ -26,7 +26,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Valid = Annotated[
     list[str] | None,
     typer.Option(
-        help="Validation data; the model keeps the best round there, or the best C. Repeat for "
+        help="Validation data; the round (or C) with the best value on it is kept. Repeat for "
         "several sets, which are named after their files; the first decides. A set of several "
         "LETOR files is written A,B,C.",
         metavar="FILE",
@@ -104,9 +104,9 @@ BagSize = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="Train on the workers of a Dask cluster, each of which reads its own files (or "
-        "trains models of a bag): local (processes of this machine), or a scheduler's "
-        "address. The model is the same.",
+        help="Train on a Dask cluster: 'local' (processes on this machine) or the address of a "
+        "scheduler. Each worker reads its own files, or trains models of a bag. The result is the "
+        "same as without a cluster.",
         metavar="tcp://HOST:PORT",
     ),
 ]
@@ -166,8 +166,8 @@ def train(
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
     --set overfitting_tolerance=0.02 --out bag.rg
 
-    Ctrl-C keeps the best model so far; for a bag, the models in --checkpoint. `rankgrove params
-    mart` lists the parameters of a ranker.
+    `rankgrove params mart` lists the parameters of a ranker. After Ctrl-C the best model so far is
+    written; of a bag, the finished models stay in the --checkpoint folder.
     """
     from rankgrove.cli.inputs import check_exists, named_sets
     from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept
@@ -176,9 +176,9 @@ def train(
     if start is not None:
         check_exists(start)
     base = new_ranker(ranker)
-    _check_takes(base, ranker, measure, start, models)
     kept = None if checkpoint is None or models else str(checkpoint)
     options = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
+    _check_takes(base, ranker, options | {"base_score": reading.base_score}, start, models)
     shown = {"progress": not quiet} if "progress" in base.get_params(deep=False) else {}
     chosen = {name: value for name, value in options.items() if value is not None}
     base.set_params(**(shown | parameters(config, settings or []) | chosen))
@@ -223,20 +223,38 @@ def train(
 # -- the ranker ---------------------------------------------------------------------------------
 
 
+# option -> the parameter that the ranker needs for it, and why one without it cannot use the option
+_NEEDED = {
+    "measure": (
+        "measure",
+        "{} has its own loss. --valid-measure sets the measure on validation data.",
+    ),
+    "submodel": ("submodel", "{} cannot start from another model. Leave it out."),
+    "base_score": ("submodel", "{} cannot start from another ranker's scores. Leave it out."),
+    "checkpoint": ("checkpoint", "{} cannot continue a killed run. Leave it out."),
+    "n_threads": ("n_threads", "{} runs on one thread. Leave it out."),
+}
+
+
 def _check_takes(
-    base: Ranker, ranker: str, measure: str | None, start: Path | None, models: int | None
+    base: Ranker,
+    ranker: str,
+    options: Mapping[str, object],
+    start: Path | None,
+    models: int | None,
 ) -> None:
-    """Refuse options that a ranker cannot use."""
+    """Refuse options that a ranker cannot use; the message names the option."""
     if start is not None and ("start" not in base.fit_takes or models):
         learner = "a bag" if models else ranker
         raise ParameterError(
             f"--start begins with a net's weights, which {learner} cannot do. Leave it out."
         )
-    if measure is not None and "measure" not in base.get_params(deep=False):
-        raise ParameterError(
-            f"--measure {measure}: {ranker} has its own loss. --valid-measure sets the measure "
-            "on validation data."
-        )
+    known = base.get_params(deep=False)
+    for name, value in options.items():
+        parameter, reason = _NEEDED[name]
+        if value is not None and parameter not in known:
+            option = "--threads" if name == "n_threads" else f"--{name.replace('_', '-')}"
+            raise ParameterError(f"{option} {value}: {reason.format(ranker)}")
 
 
 def _check_share(

@@ -70,8 +70,8 @@ Space = Annotated[
 SearchUsed = Annotated[
     Search,
     typer.Option(
-        help="auto: all combinations if there are at most --trials, else that number at random; "
-        "grid: all; random; optuna."
+        help="auto: all combinations if there are at most --trials, otherwise --trials random "
+        "ones; grid: all; random: --trials random ones; optuna: Optuna's sampler."
     ),
 ]
 Trials = Annotated[
@@ -95,8 +95,8 @@ Patience = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With --second: show where tuning should have ended, because this number of trials "
-        "did not improve the measure there.",
+        help="Show after which trial to stop: the one followed by this many trials without "
+        "improvement on the --second queries.",
         show_default=False,
     ),
 ]
@@ -339,7 +339,7 @@ def _tuned(
             raise ParameterError(f"--set {name}: --space {space} tries {name}; leave one out.")
     if lists is not None:
         return base, lists
-    if not hasattr(base, "n_leaves"):
+    if "n_leaves" not in base.get_params(deep=False):
         raise ParameterError(
             f"--space {space} is for boosted trees, and {ranker} is not one. "
             "Give a TOML file with lists of values, as in learning_rate = [0.001, 0.01]."

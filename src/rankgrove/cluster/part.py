@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,23 @@ class PartTraining:
     make_objective: Callable[[QueryDataset, np.ndarray], Objective]
     seed: int
     wants_digest: bool = False
+
+
+class PartFacts(NamedTuple):
+    """The facts about a part that is ready for training.
+
+    Attributes
+    ----------
+    has_pairs : whether there are pairs to learn from
+    digest : a hash of the data, if it is wanted
+    has_missing : whether values are missing
+    varies_by_round : as of the part's objective
+    """
+
+    has_pairs: bool
+    digest: str
+    has_missing: bool
+    varies_by_round: bool
 
 
 def used_bins(binner: Binner) -> np.ndarray:
@@ -123,12 +140,8 @@ class Part:
         rows = query_order_rows(data)
         return count_columns(data.features, first, last, rows, self._n_threads)
 
-    def _train(self, training: PartTraining) -> tuple[bool, str, bool]:
-        """Prepare for the first tree.
-
-        Return whether the part has pairs to learn from, a hash of the data if it is wanted, and
-        whether values are missing.
-        """
+    def _train(self, training: PartTraining) -> PartFacts:
+        """Prepare for the first tree."""
         (data,) = self._data
         keys = data.row_keys
         binned = training.binner.transform(data.features, query_order_rows(data), self._n_threads)
@@ -143,7 +156,12 @@ class Part:
         digest = _digest(data, binned.codes) if training.wants_digest else "0"
         self._data = []  # the features are no longer needed
         has_pairs: np.ndarray = getattr(self._objective, "has_pairs", np.ones(1, np.bool_))
-        return bool(has_pairs.any()), digest, bool(binned.has_missing)
+        return PartFacts(
+            bool(has_pairs.any()),
+            digest,
+            bool(binned.has_missing),
+            bool(self._objective.varies_by_round),
+        )
 
     # -- a round ----------------------------------------------------------------------------------
 

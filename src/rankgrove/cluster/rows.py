@@ -43,6 +43,7 @@ class ClusterRows:
     n_queries, n_rows : of all parts together
     query_fraction, row_fraction : shares of the queries and rows that a round uses
     n_leaves, rules : of trees
+    varies_by_round : whether the parts' objectives differ between rounds at the same scores
     """
 
     n_columns = 1
@@ -58,6 +59,7 @@ class ClusterRows:
         row_fraction: float,
         n_leaves: int,
         rules: SplitRules,
+        varies_by_round: bool,
         n_threads: int | None = None,
     ) -> None:
         self._parts = parts
@@ -68,7 +70,8 @@ class ClusterRows:
         self._row_fraction = row_fraction
         self._n_threads = n_threads
         draws_all = self._query_share == n_queries and row_fraction == 1.0
-        self.grows_alike = draws_all and rules.feature_fraction == 1.0
+        draws = not draws_all or rules.feature_fraction < 1.0
+        self.grows_alike = not (draws or varies_by_round)
         layout, seed = training.layout, training.seed
         self._frontier = frontier_of(self, training.binner, layout, n_leaves, rules, seed)
         self._used = used_bins(training.binner)

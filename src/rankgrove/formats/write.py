@@ -38,7 +38,6 @@ class Format:
     Attributes
     ----------
     program : the program that reads it
-    ending : the ending of its files; "" if other formats have the same
     trees, linear, net : the functions that write such models; None: they cannot be written
     columns : whether trees may give several scores per row
     zero : whether the program treats a missing value as 0
@@ -46,7 +45,6 @@ class Format:
     """
 
     program: str
-    ending: str
     trees: Callable[[Ensemble, Labels], Written]
     linear: Callable[[Linear, Labels], Written] | None = None
     net: Callable[[Network, Labels], Written] | None = None
@@ -55,23 +53,20 @@ class Format:
     positive: bool = False
 
 
-FORMATS = {
+FORMATS = {  # their endings are in endings.py
     "lightgbm": Format(
         "LightGBM",
-        ".txt",
         lambda m, of: lightgbm.write_text(m, of.features if of.given else None, of.absent),
         columns=True,
     ),
     "xgboost": Format(
         "XGBoost",
-        "",
         lambda m, of: xgboost.write_json(m, of.features if of.given else None, of.absent),
         columns=True,
     ),
-    "ranklib": Format("RankLib", ".xml", lambda m, of: ranklib.write_text(m), zero=True),
+    "ranklib": Format("RankLib", lambda m, of: ranklib.write_text(m), zero=True),
     "solr": Format(
         "Solr",
-        "",
         lambda m, of: solr.write_trees(m, of.features, of.name),
         lambda m, of: solr.write_linear(m, of.features, of.name),
         lambda m, of: solr.write_net(m, of.features, of.name),
@@ -79,7 +74,6 @@ FORMATS = {
     ),
     "elasticsearch": Format(
         "Elasticsearch LTR",
-        "",
         lambda m, of: elasticsearch.write_trees(m, of.features, of.name),
         lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
         zero=True,
@@ -87,14 +81,13 @@ FORMATS = {
     ),
     "onnx": Format(
         "ONNX",
-        ".onnx",
         lambda m, of: onnx.write_trees(m, of.name),
         lambda m, of: onnx.write_linear(m, of.name),
         lambda m, of: onnx.write_net(m, of.name),
         columns=True,
     ),
-    "python": Format("Python source", ".py", lambda m, of: source.write_python(m, of.name)),
-    "c": Format("C source", ".c", lambda m, of: source.write_c(m, of.name)),
+    "python": Format("Python source", lambda m, of: source.write_python(m, of.name)),
+    "c": Format("C source", lambda m, of: source.write_c(m, of.name)),
 }
 
 

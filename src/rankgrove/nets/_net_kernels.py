@@ -20,7 +20,6 @@ from rankgrove.objectives._lambda_kernels import lambda_room, lambdas_in, lambda
 from rankgrove.objectives._preference_kernels import preference
 
 SGD = 0
-ADAM = 1
 MEAN_DECAY = 0.9  # Adam's usual constants
 SQUARE_DECAY = 0.999
 ADAM_EPSILON = 1e-8

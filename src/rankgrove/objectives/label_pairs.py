@@ -82,6 +82,7 @@ class ExponentialPairs:
     """
 
     n_columns = 1
+    varies_by_round = False
 
     def __init__(self, pairs: LabelPairs) -> None:
         self.pairs = pairs
@@ -133,6 +134,7 @@ class MarginPairs:
     """
 
     n_columns = 1
+    varies_by_round = False
 
     def __init__(self, pairs: LabelPairs, tau: float, first_round: int = 0) -> None:
         self.pairs = pairs

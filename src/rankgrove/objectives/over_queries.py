@@ -36,6 +36,7 @@ class WeightedObjective:
     """
 
     n_columns: int = 1
+    varies_by_round: bool = False
 
     def __init__(self, query_ptr: np.ndarray, weight: np.ndarray | None) -> None:
         self.query_ptr = query_ptr

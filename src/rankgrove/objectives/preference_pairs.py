@@ -136,6 +136,7 @@ class PairObjective:
     """
 
     n_columns = 1
+    varies_by_round = False
 
     def __init__(
         self, preferences: Preferences, query_ptr: np.ndarray, *, sigma: float = 1.0

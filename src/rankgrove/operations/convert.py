@@ -13,6 +13,7 @@ import numpy as np
 
 from rankgrove.errors import ParameterError
 from rankgrove.files import atomic_output
+from rankgrove.formats.endings import FORMAT_OF
 from rankgrove.formats.read import DUMP, kind_of
 from rankgrove.formats.write import FORMATS, Labels, Model, encode
 from rankgrove.model.ensemble import Ensemble
@@ -31,7 +32,6 @@ from rankgrove.validation import check_choice, check_output_file, counted, refus
 
 OURS = "rankgrove"
 MISSING = ("refuse", "zero")
-ENDINGS = {form.ending: name for name, form in FORMATS.items() if form.ending} | {".rg": OURS}
 _log = logging.getLogger("rankgrove")
 
 
@@ -133,9 +133,9 @@ def _format(path: Path, to: str | None) -> str:
                 "ending: use the ending .json."
             )
         return to
-    if path.suffix.lower() in ENDINGS:
-        return ENDINGS[path.suffix.lower()]
-    known = ", ".join(f"{ending} ({name})" for ending, name in ENDINGS.items())
+    if path.suffix.lower() in FORMAT_OF:
+        return FORMAT_OF[path.suffix.lower()]
+    known = ", ".join(f"{ending} ({name})" for ending, name in FORMAT_OF.items())
     raise ParameterError(
         f"The ending of {path} does not say which format is meant: give to= (--to), one of "
         f"{', '.join([*FORMATS, OURS])}; or one of these endings: {known}."

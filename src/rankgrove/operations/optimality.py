@@ -146,6 +146,7 @@ def _as_function(
             lambda weights: score_linear(replace(kept, weights=weights), scaled, places, 1),
             kept.weights,
         )
+    # the class is asked for only to word the message: an untrained ranker has no weights to look at
     could_be_trained = isinstance(model, NetRanker | LinearPredictor)
     raise DataError(
         f"{OWNER} needs a trained net (RankNet, LambdaRank, ListNet, BoltzRank, StackedRanker) "

@@ -103,7 +103,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     kind: ClassVar[str]
     parameters: ClassVar[Mapping[str, Parameter]] = {}
-    # those of EXTRAS that the ranker's `fit` can use
+    # Those of EXTRAS that the ranker's `fit` can use; the others are refused. A ranker that does
+    # not use weights must leave "weight" out, or it ignores them silently.
     fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight", "callbacks"})
     bins_depend_on: ClassVar[frozenset[str]] = frozenset()  # parameters; see `shared_bins`
     _saved: ClassVar[dict[str, str]] = {}  # words of a model file -> attributes
@@ -429,7 +430,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return data
 
     def with_inside(self, ranker: Ranker) -> Ranker:
-        """Return this ranker with another one that sees the prepared features."""
+        """Return a copy whose inner ranker is `ranker`."""
         return ranker
 
     # -- the objective of its trees ---------------------------------------------------------------
@@ -554,6 +555,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         After Ctrl-C the ranker holds the best model so far, and the interrupt is raised: neither a
         loop over fits nor a search should take such a model for a trained one.
         """
+        train = training.train
+        if "weight" not in self.fit_takes and not (train.weight is train.query_weight is None):
+            raise ParameterError(
+                f"{training.owner} cannot use {EXTRAS['weight']}: give it data without them."
+            )
         self._keep(self._fit(training), training.train)
         if getattr(self, "interrupted_", False):
             raise KeyboardInterrupt(

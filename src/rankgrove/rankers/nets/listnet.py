@@ -73,7 +73,7 @@ class ListNet(NetRanker):
         )
         if task.is_empty:
             raise DataError(
-                f"{owner}: no query has documents of different labels: there is nothing to learn "
-                "an order from. Check the labels."
+                f"{owner}: in every query all labels are equal, so no order can be learned. Check "
+                "the labels."
             )
         return task

@@ -78,6 +78,11 @@ class BoostedRanker(TreeModel):
     measure: str | Measure = "ndcg@10"
     n_trees: int
     learning_rate: float = 1.0
+    n_leaves: int = 31
+    min_leaf: int | float = 20
+    max_depth: int | None = None
+    feature_fraction: float = 1.0
+    random_state: int = 0
     early_stopping: int | None = None
     overfitting_tolerance: float = 0.0
     max_bins: int = 255
@@ -149,6 +154,8 @@ class BoostedRanker(TreeModel):
         return super()._needs_valid
 
     def _check_takes_base_score(self, owner: str) -> None:
+        if "submodel" not in self._get_param_names():
+            super()._check_takes_base_score(owner)
         check_takes_base_score(resolve(self.submodel, type(self).__name__), owner)
 
     def _fit(self, training: Training) -> Learned:
@@ -285,8 +292,9 @@ class BoostedRanker(TreeModel):
         if done.trees and all(tree.n_nodes == 0 for tree in done.trees):
             reason = "No threshold of a feature helps: check features and labels."
             if "min_leaf" in self.get_params(deep=False):
-                least: Any = getattr(self, "min_leaf", None)
-                reason = f"A leaf has at least min_leaf={least} rows: lower it for few rows."
+                reason = (
+                    f"A leaf has at least min_leaf={self.min_leaf} rows: lower it for few rows."
+                )
             _log.warning(
                 "%s: no tree could be grown, so all documents get the same score from the trees. "
                 "%s",
@@ -412,7 +420,8 @@ class BoostedRanker(TreeModel):
         """Return a text about the model: its size, its validation, its most important features."""
         self._check_is_fitted()
         trees = self.ensemble_
-        lines = [f"{type(self).__name__} for {self.measure}: {self._sizes()}", *self._about()]
+        aim = f" for {self.measure}" if "measure" in self._get_param_names() else ""
+        lines = [f"{type(self).__name__}{aim}: {self._sizes()}", *self._about()]
         for name, measures in self.history_.items():
             for measure_name, values in measures.items():
                 n = max(0, trees.n_rounds - self._n_before)

@@ -14,7 +14,7 @@ import numpy as np
 from rankgrove.boosting.loop import Callback, Objective
 from rankgrove.boosting.tree_checkpoint import TreeCheckpoint
 from rankgrove.cluster.client import connected
-from rankgrove.cluster.part import PartTraining, ReadFile
+from rankgrove.cluster.part import PartFacts, PartTraining, ReadFile
 from rankgrove.cluster.parts import Parts
 from rankgrove.cluster.rows import ClusterRows
 from rankgrove.compiling import announce
@@ -200,13 +200,16 @@ class FitsFiles(_Base):
             self.random_state,
             wants_digest=self.checkpoint is not None,
         )
-        answers = parts.tell(("train", for_parts))
-        check_pairs(any(learnable for learnable, *_ in answers), target)
-        saver = self._files_saver(answers, binner, training)
-        has_missing = any(missing for *_, missing in answers)
-        return self._cluster_rows(parts, for_parts, whole), saver, has_missing
+        facts: list[PartFacts] = parts.tell(("train", for_parts))
+        check_pairs(any(part.has_pairs for part in facts), target)
+        saver = self._files_saver(facts, binner, training)
+        varies = any(part.varies_by_round for part in facts)
+        rows = self._cluster_rows(parts, for_parts, whole, varies)
+        return rows, saver, any(part.has_missing for part in facts)
 
-    def _cluster_rows(self, parts: Parts, training: PartTraining, whole: _Whole) -> ClusterRows:
+    def _cluster_rows(
+        self, parts: Parts, training: PartTraining, whole: _Whole, varies_by_round: bool
+    ) -> ClusterRows:
         rules = SplitRules(
             split=self.split,
             min_leaf=rows_of_leaf(self.min_leaf, whole.n_rows),
@@ -224,19 +227,17 @@ class FitsFiles(_Base):
             row_fraction=self.row_fraction,
             n_leaves=self.n_leaves,
             rules=rules,
+            varies_by_round=varies_by_round,
             n_threads=self.n_threads,
         )
 
     def _files_saver(
-        self,
-        answers: list[tuple[bool, str, bool]],
-        binner: Binner,
-        training: Training,
+        self, facts: list[PartFacts], binner: Binner, training: Training
     ) -> TreeCheckpoint | None:
         if self.checkpoint is None:
             return None
         run = self._run_of(training)
-        total = sum(int(digest, 16) for _, digest, _ in answers)  # the same for any order of parts
+        total = sum(int(part.digest, 16) for part in facts)  # the same for any order of parts
         bins = digest_of([binner.columns, *binner.thresholds])
         run["training data"] = f"{bins} {total % (1 << 128):032x}"
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, binner.n_features)
