@@ -57,9 +57,6 @@ def auto(
             show_default=False,
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="HTML page to write: leaderboard, choice, search over time.")
-    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder that keeps every fit; a search that was ended resumes from it."),
@@ -90,7 +87,7 @@ def auto(
 
     rankgrove auto train.txt --minutes 10 --out best.rg
 
-    rankgrove auto train.txt -m map --minutes 10 --out best.rg --report auto.html
+    rankgrove auto train.txt -m map --minutes 10 --cluster local --out best.rg
 
     rankgrove auto train.txt --exportable --max-trees 500 --out best.rg
     """
@@ -100,7 +97,7 @@ def auto(
 
     for path in [*data, *([] if group is None else [group])]:
         check_exists(path)
-    check_writable("auto", {"--out": out, "--report": report}, data)
+    check_writable("auto", {"--out": out}, data)
     check_measures([measure], "papers")
     if minutes is not None and fits is not None:
         raise ParameterError("--minutes and --fits are both limits: give one of them.")
@@ -127,14 +124,12 @@ def auto(
             raise
         interrupted = True
     ranker.save(out)
-    if report is not None:
-        rg.report_search(ranker, report)
     if not quiet:
         typer.echo(str(ranker.leaderboard_))
         typer.echo(ranker.explain_choice())
     if interrupted:
         typer.echo("The search was interrupted: this is the best model so far.", err=True)
-    say_written(out, report)
+    say_written(out)
 
 
 def _lines(path: Path, n_queries: int) -> list[str]:

@@ -207,7 +207,13 @@ class AutoRanker(Ranker):
 
     def _all_data(self, training: Training) -> QueryDataset:
         """Return training and validation data as one: all queries are validated by folds."""
-        return concatenate([training.train, *training.valid.values()])
+        parts, known = [training.train], set(map(str, training.train.query_ids))
+        for name, data in training.valid.items():
+            # The same id in two data sets is not the same query.
+            shared_ids = not known.isdisjoint(map(str, data.query_ids))
+            parts.append(_renamed(name, data) if shared_ids else data)
+            known.update(map(str, parts[-1].query_ids))
+        return concatenate(parts)
 
     def _groups(self, training: Training, data: QueryDataset) -> np.ndarray:
         """Return one key per query: queries of equal keys stay together."""
@@ -364,13 +370,16 @@ class AutoRanker(Ranker):
 
     def _state(self) -> tuple[Content, Arrays]:
         packed, arrays = pack(self.model_, "model")
+        board, steps = self.leaderboard_.to_list(), [asdict(step) for step in self.search_]
+        if self.minutes is None:  # the same search gives the same file, however long it took
+            board, steps = ([{**item, "seconds": 0.0} for item in part] for part in (board, steps))
         return {
             "model": packed,
             "value": self.value_,
             "interval": list(self.interval_),
             "optimism": self.optimism_,
-            "leaderboard": self.leaderboard_.to_list(),
-            "search": [asdict(step) for step in self.search_],
+            "leaderboard": board,
+            "search": steps,
             "strategy": self.strategy_,
             "compared": self.compared_,
             "failed": self.failed_,
@@ -392,6 +401,19 @@ class AutoRanker(Ranker):
         self.compared_ = {str(k): float(v) for k, v in content["compared"].items()}
         self.failed_ = {str(k): str(v) for k, v in content["failed"].items()}
         self.interrupted_ = bool(content["interrupted"])
+
+
+def _renamed(name: str, data: QueryDataset) -> QueryDataset:
+    """Return a data set with its name before the ids of its queries."""
+    return QueryDataset(
+        data.features if data.rows is None else data.X,
+        data.y,
+        qid=[f"{name} {query}" for query in data.qid],
+        weight=data.weight,
+        query_weight=data.query_weight,
+        feature_names=data.given_names,
+        absent=data.absent_given,
+    )
 
 
 def _n_folds(n_groups: int) -> int:

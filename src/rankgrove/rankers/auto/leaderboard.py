@@ -19,7 +19,8 @@ class Entry:
     value : the mean of the measure by out-of-fold scores
     low, high : its 95 % confidence interval (Student's t over queries)
     weight : its share in the final model
-    fits, seconds : number of fits and their time
+    fits, seconds : number of fits and their time; 0: not known, as of a file of a search that was
+        limited by a number of fits
     trees : number of trees per model; None: no trees
     """
 
@@ -63,9 +64,10 @@ class Leaderboard(Sequence[Entry]):
         for e in shown:
             weight = f"{e.weight:6.1%}" if e.weight > 0.0 else " " * 6
             trees = "" if e.trees is None else f"{e.trees:,}"
+            seconds = f"{e.seconds:5.1f} s" if e.seconds > 0.0 else " " * 7
             lines.append(
                 f"{e.name:<{width}}  {e.value:9.4f}  {e.low:.4f} - {e.high:.4f}  {weight}  "
-                f"{e.fits:4}  {e.seconds:5.1f} s  {trees:>5}"
+                f"{e.fits:4}  {seconds}  {trees:>5}"
             )
         hidden = len(self) - len(shown)
         return "\n".join(lines + ([f"... and {hidden:,} more"] if hidden else []))

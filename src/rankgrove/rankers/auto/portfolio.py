@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,11 +93,9 @@ def presets(measure: str, data: QueryDataset, *, trees_only: bool) -> list[Candi
         (f"LambdaMART {measure}", lambda: lambdas(measure, 0.0)),
         ("QueryRMSE", lambda: MART("query_squared", **trees)),
     ]
-    listed += [
-        (f"LambdaMART {other}, smoothed", lambda other=other: lambdas(other, 1.0))
-        for other in ("ndcg", "map", "pairs")
-        if other != measure
-    ]
+    for other in ("ndcg", "map", "pairs"):
+        if other != measure:
+            listed.append((f"LambdaMART {other}, smoothed", partial(lambdas, other, 1.0)))
     small = data.n_rows <= SMALL
     if not trees_only and data.n_rows <= LARGE:
         nets: dict[str, Any] = {

@@ -109,12 +109,8 @@ class Search:
     def _fit(self, candidate: Candidate) -> bool:
         """Cross-fit a candidate; return whether there was room for it within the limit."""
         self._known.add(candidate.key)
-        estimate = 0.0
-        if self.fitted:
-            alike = [f.seconds / len(f.repeats) for f in self.fitted if _alike(f, candidate)]
-            estimate = np.median(alike) if alike else UNKNOWN * self.fitted[0].seconds
-            if not self.budget.allows(self.shared.n_folds, float(estimate)):
-                return False
+        if not self.budget.allows(self.shared.n_folds, self._estimate(candidate)):
+            return False
         try:
             fits = self._fold_fits(candidate, 0)
         except RankgroveError as error:
@@ -127,6 +123,17 @@ class Search:
         self.fitted.append(crossfit)
         self._record(crossfit)
         return True
+
+    def _estimate(self, candidate: Candidate) -> float:
+        """Return about how many seconds a candidate takes; 0 for the first one."""
+        if not self.fitted:
+            return 0.0
+        alike = [
+            fit.seconds / len(fit.repeats)
+            for fit in self.fitted
+            if fit.candidate.ranker.kind == candidate.ranker.kind
+        ]
+        return float(np.median(alike)) if alike else UNKNOWN * self.fitted[0].seconds
 
     def _fit_again(self, crossfit: CrossFit) -> bool:
         estimate = crossfit.seconds / len(crossfit.repeats)
@@ -218,7 +225,3 @@ class Search:
         self.steps.append(step)
         if self._on_step is not None:
             self._on_step(step)
-
-
-def _alike(crossfit: CrossFit, candidate: Candidate) -> bool:
-    return crossfit.candidate.ranker.kind == candidate.ranker.kind
