@@ -112,7 +112,7 @@ def presets(measure: str, data: QueryDataset, *, trees_only: bool) -> list[Candi
             ("RankSVM", lambda: RankSVM(scaling="query")),
             ("RankSVM, percentiles", lambda: RankSVM(scaling="percentile")),
             ("SVM-map", lambda: SVMMap(scaling="query")),
-            ("Coordinate ascent", lambda: CoordinateAscent(measure)),
+            ("Coordinate ascent", lambda: CoordinateAscent(measure, n_restarts=1)),
             ("Random forest", lambda: RandomForest(n_trees=200)),
             ("McRank", lambda: McRank(**trees)),
         ]

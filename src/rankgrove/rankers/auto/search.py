@@ -14,13 +14,13 @@ from rankgrove.errors import RankgroveError
 from rankgrove.random import generator
 from rankgrove.rankers.auto.budget import Budget
 from rankgrove.rankers.auto.crossfit import CrossFit, FoldFit, Shared, Task, divided, fit_fold
-from rankgrove.rankers.auto.portfolio import Candidate, variation
+from rankgrove.rankers.auto.portfolio import SMALL, Candidate, variation
 from rankgrove.rankers.auto.selection import Choice, choose, few_strategies, spread_of
 
 TUNED_UNTIL = 0.6  # share of the limit after which no more variations are tried
 REPEATED = 6  # of the best candidates, this many are fitted on more divisions
 VARIED = 6  # of the best boosted candidates, this many are varied
-UNKNOWN = 3.0  # a candidate of another kind may take this many times as long as the first one
+UNKNOWN = 3.0  # a candidate of a new kind may take this many times as long as the quickest one
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,9 @@ class Search:
         self.steps: list[Step] = []
         self.interrupted = False
         self._cluster, self._n_threads = cluster, n_threads
+        # Threads do not make trees on few rows faster, and cost much on a busy machine.
+        small = n_threads is None and shared.data.n_rows <= SMALL
+        self._threads_of_fit = 1 if small else n_threads
         self._stored, self._on_step = stored, on_step
         self._known: set[str] = set()
         data = shared.data
@@ -128,12 +131,15 @@ class Search:
         """Return about how many seconds a candidate takes; 0 for the first one."""
         if not self.fitted:
             return 0.0
+        kind, is_boosted = candidate.ranker.kind, candidate.is_boosted
         alike = [
             fit.seconds / len(fit.repeats)
             for fit in self.fitted
-            if fit.candidate.ranker.kind == candidate.ranker.kind
+            if fit.candidate.ranker.kind == kind or (is_boosted and fit.candidate.is_boosted)
         ]
-        return float(np.median(alike)) if alike else UNKNOWN * self.fitted[0].seconds
+        if alike:
+            return float(np.median(alike))
+        return UNKNOWN * min(fit.seconds / len(fit.repeats) for fit in self.fitted)
 
     def _fit_again(self, crossfit: CrossFit) -> bool:
         estimate = crossfit.seconds / len(crossfit.repeats)
@@ -166,7 +172,7 @@ class Search:
             shared,
             missing,
             cluster=self._cluster,
-            n_threads=self._n_threads,
+            n_threads=self._threads_of_fit,
             on_done=on_done,
         )
         self.budget.fits += len(tasks)
