@@ -11,8 +11,9 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-AdaRank AdaptationReport BaggedRanker BoltzRank CRR ClusterError CombinedRanker Comparison
-Comparisons CoordinateAscent CrossValidation DataError DataWarning Evaluation Explanation FRank
+AdaRank AdaptationReport AutoRanker BaggedRanker BoltzRank CRR ClusterError CombinedRanker
+Comparison Comparisons CoordinateAscent CrossValidation DataError DataWarning Evaluation
+Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
 MissingExtraError MissingFileError ModelFileError OptimalCombination ParameterError ParseError
 PartialDependence PreparedRanker PrunedRanker Qrels QueryDataset QueryKFold RandomForest RankBoost

@@ -211,6 +211,10 @@ def derived_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn
             valid
         ),
     )
+    yield (
+        "auto",
+        lambda t: rg.AutoRanker(minutes=None, n_fits=20, n_threads=t).fit(train),
+    )
     yield "pruned", lambda t: rg.prune(lambdamart, valid, tolerance=0.05, n_threads=t).ranker
     yield (
         "prepared",

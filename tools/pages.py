@@ -23,6 +23,7 @@ OUTSIDE = {
 NAVIGATION = {
     "Begin": ["index", "tutorial"],
     "How-tos": [
+        "howto/best-ranker",
         "howto/little-data",
         "howto/ranklib",
         "howto/ndcg-differs",

@@ -54,6 +54,7 @@ _HOME = {
     "QueryKFold": "operations.query_k_fold",
     "LambdaMART": "rankers.trees.lambdamart",
     "MART": "rankers.trees.mart",
+    "AutoRanker": "rankers.auto.auto",
     "BaggedRanker": "rankers.ensembles.bagged",
     "McRank": "rankers.trees.mcrank",
     "AdaRank": "rankers.linear.adarank",
@@ -182,6 +183,7 @@ if TYPE_CHECKING:
     from rankgrove.operations.refining import RefinedWeights as RefinedWeights
     from rankgrove.operations.refining import refine_weights as refine_weights
     from rankgrove.operations.threshold_features import ThresholdFeatures as ThresholdFeatures
+    from rankgrove.rankers.auto.auto import AutoRanker as AutoRanker
     from rankgrove.rankers.ensembles.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.ensembles.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.ensembles.prepared import PreparedRanker as PreparedRanker

@@ -10,6 +10,7 @@ import typer
 
 from rankgrove._version import __version__
 from rankgrove.cli.adapt import adapt
+from rankgrove.cli.auto import auto
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.convert import convert
@@ -41,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
+    *(auto, train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
     *(convert, serve, report, info, params, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)

@@ -13,6 +13,7 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.explaining.tree_shap import dense, leaf_cover, tree_contributions
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
+from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
@@ -175,6 +176,11 @@ def _stacked(model: StackedRanker, at: Context) -> Sum:
         _refuse("StackedRanker with hidden units", "their outputs are not sums over rankers")
     total = _weighted([taken_apart(ranker, at) for ranker in model.rankers_], model.weights_)
     return Sum(total.base - float(model.weights_ @ net.mean), total.parts)
+
+
+@taken_apart.register(AutoRanker)
+def _searched(model: AutoRanker, at: Context) -> Sum:
+    return taken_apart(model.model_, at)
 
 
 @taken_apart.register(BaggedRanker)

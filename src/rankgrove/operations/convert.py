@@ -19,6 +19,7 @@ from rankgrove.formats.write import FORMATS, Labels, Model, encode
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY, Linear
 from rankgrove.model.tree import Tree
+from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
@@ -228,6 +229,11 @@ def _of_bag(bag: BaggedRanker, weight: float) -> list[tuple[float, Model]]:
         )
     shares = weight * bag.weights_ / bag.weights_.sum()
     return [p for model, w in zip(bag.models_, shares, strict=True) for p in _parts(model, w)]
+
+
+@_parts.register(AutoRanker)
+def _of_search(ranker: AutoRanker, weight: float) -> list[tuple[float, Model]]:
+    return _parts(ranker.model_, weight)
 
 
 @_parts.register(CombinedRanker)

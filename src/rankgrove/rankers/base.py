@@ -519,13 +519,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         *,
         valid: Mapping[str, QueryDataset] | None = None,
         valid_measures: Iterable[str | Measure] | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train as ``fit`` does on data whose bins were made before (see `shared_bins`).
 
         The caller has checked the parameters, once for all of its fits.
         """
         owner = f"{type(self).__name__}.fit"
-        training = self._training(train, valid or {}, valid_measures, (), owner)
+        training = self._training(train, valid or {}, valid_measures, callbacks, owner)
         return self.learn(replace(training, bins=bins))
 
     def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:

@@ -12,6 +12,7 @@ from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.formats.read import DUMP, kind_of, read_foreign
 from rankgrove.model.store import read_model
 from rankgrove.rankers import foreign_models
+from rankgrove.rankers.auto import auto  # noqa: F401
 from rankgrove.rankers.base import KINDS, Ranker
 from rankgrove.rankers.ensembles import bagged, combination, prepared, stacking  # noqa: F401
 from rankgrove.rankers.linear import (  # noqa: F401  (importing registers rankers in KINDS)

@@ -115,6 +115,33 @@ def _submodel(value: object, word: str) -> None:
         sense.table(value, word)
 
 
+def _leaderboard(value: object, word: str) -> None:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{word} must be a list of candidates.")
+    for entry in value:
+        sense.table(entry["parameters"], "the parameters of a candidate")
+        sense.texts([entry["name"], entry["kind"]], "the name of a candidate")
+        sense.numbers([entry[key] for key in _OF_CANDIDATES], word)
+        _round_or_none(entry["trees"], "the trees of a candidate")
+
+
+def _search(value: object, word: str) -> None:
+    if not isinstance(value, list):
+        raise ValueError(f"{word} must be a list of steps.")
+    for step in value:
+        sense.texts([step["name"]], "the name of a candidate")
+        sense.numbers([step[key] for key in ("seconds", "fits", "value", "best")], word)
+
+
+def _numbers_by_name(value: object, word: str) -> None:
+    sense.numbers(list(sense.table(value, word).values()), word)
+
+
+def _texts_by_name(value: object, word: str) -> None:
+    sense.texts(list(sense.table(value, word).values()), word)
+
+
+_OF_CANDIDATES = ("value", "low", "high", "weight", "fits", "seconds")
 # Keys that mean the same in every kind of ranker.
 _WORDS: dict[str, Callable[[Any, str], object]] = {
     "history": sense.history,
@@ -138,6 +165,12 @@ _WORDS: dict[str, Callable[[Any, str], object]] = {
     "solutions": _solutions,
     "skipped": _skipped,
     "pruning": _pruning,
+    "interval": sense.numbers,
+    "optimism": sense.number,
+    "leaderboard": _leaderboard,
+    "search": _search,
+    "compared": _numbers_by_name,
+    "failed": _texts_by_name,
 }
 
 

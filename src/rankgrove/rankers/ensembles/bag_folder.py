@@ -23,26 +23,7 @@ class BagFolder:
     """
 
     def __init__(self, path: str | Path, run: Mapping[str, Any]) -> None:
-        self.path = Path(path)
-        if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"'checkpoint' must be a folder for a bag's models. {path} is a file.")
-        with told_errors(path, "made"):
-            self.path.mkdir(parents=True, exist_ok=True)
-        about, values = self.path / "bag.json", json.loads(json.dumps(dict(run)))
-        check_output_file("checkpoint", "BaggedRanker", about)
-        if not about.exists():
-            if any(self.path.iterdir()):
-                raise DataError(f"{path} holds other files: give 'checkpoint' an empty folder.")
-            write_atomically(about, json.dumps(values, indent=1))
-            return
-        before = _read(about)
-        for name in sorted({*values, *before}):
-            if before.get(name) != values.get(name):
-                raise DataError(
-                    f"{path} belongs to another bag: there {name} was {before.get(name)!r}, here "
-                    f"it is {values.get(name)!r}. Train with the same data and parameters, remove "
-                    "the folder, or give another one."
-                )
+        self.path = open_folder(path, run, "bag.json", "BaggedRanker", "bag")
 
     def read(self, n_models: int) -> dict[int, Ranker]:
         """Return the models in the folder, by number."""
@@ -63,6 +44,41 @@ class BagFolder:
 
     def _file(self, model: int) -> Path:
         return self.path / f"model-{model:04d}.rg"
+
+
+def open_folder(path: str | Path, run: Mapping[str, Any], name: str, owner: str, what: str) -> Path:
+    """Open a folder of trained models, or make it; the folder of another run is refused.
+
+    Parameters
+    ----------
+    path : the folder
+    run : what the models depend on, plain values by name
+    name : the file in the folder that keeps `run`
+    owner, what : the ranker and what it trains ("bag"), for error messages
+    """
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise DataError(
+            f"'checkpoint' must be a folder for the models of a {what}. {path} is a file."
+        )
+    with told_errors(path, "made"):
+        folder.mkdir(parents=True, exist_ok=True)
+    about, told = folder / name, json.loads(json.dumps(dict(run)))
+    check_output_file("checkpoint", owner, about)
+    if not about.exists():
+        if any(folder.iterdir()):
+            raise DataError(f"{path} holds other files: give 'checkpoint' an empty folder.")
+        write_atomically(about, json.dumps(told, indent=1))
+        return folder
+    before = _read(about)
+    for key in sorted({*told, *before}):
+        if before.get(key) != told.get(key):
+            raise DataError(
+                f"{path} belongs to another {what}: there {key} was {before.get(key)!r}, here "
+                f"it is {told.get(key)!r}. Train with the same data and parameters, remove "
+                "the folder, or give another one."
+            )
+    return folder
 
 
 def _read(about: Path) -> dict[str, Any]:

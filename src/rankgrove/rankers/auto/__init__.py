@@ -1,0 +1,1 @@
+"""AutoRanker: many rankers cross-fitted, and the best combination of them."""
