@@ -22,12 +22,12 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import string_keys
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.auto.budget import Budget
-from rankgrove.rankers.auto.crossfit import CrossFit, Shared, divided, shortened
+from rankgrove.rankers.auto.crossfit import CrossFit, Shared, shortened
 from rankgrove.rankers.auto.fit_folder import FitFolder
 from rankgrove.rankers.auto.leaderboard import Entry, Leaderboard
 from rankgrove.rankers.auto.portfolio import presets, settings
 from rankgrove.rankers.auto.search import Search, Step
-from rankgrove.rankers.auto.selection import Choice, choose, mean_of_best, spread_of
+from rankgrove.rankers.auto.selection import Choice, mean_of_best, spread_of
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import (
     declares_parameters,
@@ -72,7 +72,7 @@ class AutoRanker(Ranker):
     optimism_ : by how much the mean on the data of the choice is higher than that
     leaderboard_ : every candidate: value, interval, weight, time, size
     search_ : the search over time, step by step
-    strategy_ : how members and weights were found
+    strategies_ : how members and weights were found; the mean of several ways
     failed_ : candidates that could not be trained on this data, with the error message
     interrupted_ : whether Ctrl-C ended the search
     n_features_in_, feature_names_ : of the training data
@@ -94,7 +94,7 @@ class AutoRanker(Ranker):
     optimism_: float = learned()
     leaderboard_: Leaderboard = learned()
     search_: list[Step] = learned()
-    strategy_: str = learned()
+    strategies_: tuple[str, ...] = learned()
     compared_: dict[str, float] = learned()
     failed_: dict[str, str] = learned()
     interrupted_: bool = learned()
@@ -199,7 +199,7 @@ class AutoRanker(Ranker):
             "optimism_": choice.optimism,
             "leaderboard_": self._leaderboard(search, weights),
             "search_": search.steps,
-            "strategy_": choice.strategy,
+            "strategies_": choice.strategies,
             "compared_": choice.compared,
             "failed_": search.failed,
             "interrupted_": search.interrupted,
@@ -281,15 +281,14 @@ class AutoRanker(Ranker):
     def _of_trees(self, search: Search, limit: int) -> tuple[BaggedRanker, Choice, np.ndarray]:
         """Return the best model of at most so many trees."""
         data, ptr = search.shared.data, search.shared.data.query_ptr
-        fold = divided(search.shared.groups, search.shared.n_folds, self.random_state, 0)
         best: tuple[Choice, int] | None = None
         for n in range(1, min(MOST_PARTS, limit, len(search.fitted)) + 1):
-            scores = [fit.scores_within(limit // n, search.shared, self.n_threads)
-                      for fit in search.fitted]  # fmt: skip
-            columns = np.array([column / spread_of(column, ptr) for column in scores])
             name = f"the mean of {counted(n, 'candidate')} of at most {limit // n:,} trees"
-            strategy = {name: mean_of_best(n)}
-            choice = choose(columns, search.prepare, ptr, fold, strategy, self.n_threads)
+            scores = [
+                fit.scores_within(limit // n, search.shared, self.n_threads)
+                for fit in search.fitted
+            ]
+            choice = search.choose(scores, {name: mean_of_best(n)})
             if best is None or choice.value > best[0].value:
                 best = (choice, n)
         assert best is not None
@@ -342,13 +341,13 @@ class AutoRanker(Ranker):
             f"{counted(len(board), 'candidate')} were cross-fitted, {counted(n_fits, 'fit')} in "
             "all: every query was scored by models that were not trained on it.",
             f"The best candidate alone is {best.name}: {self.measure} {best.value:.4f}.",
-            f"Of {counted(len(self.compared_), 'way')} to combine them, {self.strategy_} is the "
-            "best on queries that had no part in finding its weights:",
+            "Ways to combine them, by their value on queries that had no part in finding weights "
+            "(*: within one standard error of the best; the mean of these is taken):",
             *(
-                f"  {value:.4f}  {name}"
+                f"  {value:.4f} {'*' if name in self.strategies_ else ' '} {name}"
                 for name, value in sorted(self.compared_.items(), key=lambda item: -item[1])
             ),
-            "It takes:",
+            "The model takes:",
             *(f"  {entry.weight:6.1%}  {entry.name}" for entry in used),
             f"Honest estimate for new queries: {self.measure} {self.value_:.4f} (95 % interval "
             f"{low:.4f} to {high:.4f}). On the queries that the choice was made on it is "
@@ -380,7 +379,7 @@ class AutoRanker(Ranker):
             "optimism": self.optimism_,
             "leaderboard": board,
             "search": steps,
-            "strategy": self.strategy_,
+            "strategies": list(self.strategies_),
             "compared": self.compared_,
             "failed": self.failed_,
             "interrupted": self.interrupted_,
@@ -397,7 +396,7 @@ class AutoRanker(Ranker):
         entries = [Entry(**entry) for entry in content["leaderboard"]]
         self.leaderboard_ = Leaderboard(entries, str(self.measure))
         self.search_ = [Step(**step) for step in content["search"]]
-        self.strategy_ = str(content["strategy"])
+        self.strategies_ = tuple(map(str, content["strategies"]))
         self.compared_ = {str(k): float(v) for k, v in content["compared"].items()}
         self.failed_ = {str(k): str(v) for k, v in content["failed"].items()}
         self.interrupted_ = bool(content["interrupted"])

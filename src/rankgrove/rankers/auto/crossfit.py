@@ -16,6 +16,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.auto.portfolio import Candidate
 from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.trees.lambdamart import LambdaMART
 
 SMOOTHED_OVER = 11  # rounds: width of the moving average of a learning curve
 
@@ -81,7 +82,7 @@ def fit_fold(shared: Shared, task: Task, n_threads: int | None) -> FoldFit:
     seen = fold != task.fold
     valid = {"held out": shared.data.select(~seen)} if task.candidate.is_boosted else {}
     train, bins = shared.data.select(seen), None
-    if shared.bins is not None and task.candidate.is_boosted:
+    if shared.bins is not None and ranker.bins_depend_on == LambdaMART.bins_depend_on:
         slim, whole = shared.bins
         train = slim.select(seen)
         bins = whole.some(np.repeat(seen, np.diff(shared.data.query_ptr)))

@@ -22,6 +22,7 @@ from rankgrove.rankers.trees.forest import RandomForest
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.rankers.trees.mart import MART
 from rankgrove.rankers.trees.mcrank import McRank
+from rankgrove.rankers.trees.rankboost import RankBoost
 
 SMALL = 50_000  # rows: below, trees are small and many other rankers are quick enough to try
 LARGE = 1_000_000
@@ -50,6 +51,19 @@ class Candidate:
 
     name: str
     ranker: Ranker
+
+    @property
+    def family(self) -> str:
+        """The preset that it is, or is a variation of."""
+        return self.name.partition(" (")[0]
+
+    @property
+    def group(self) -> str:
+        """What kind of model it is: trees, a linear function, stumps on pairs, or a net."""
+        kind = self.ranker.kind
+        if kind in ("rankboost", "prepared"):
+            return kind
+        return "trees" if hasattr(self.ranker, "truncated") else "linear"
 
     @property
     def key(self) -> str:
@@ -108,10 +122,12 @@ def presets(measure: str, data: QueryDataset, *, trees_only: bool) -> list[Candi
             ("RankNet", lambda: standardised(RankNet(**nets))),
         ]
     if not trees_only and small:
+        stopping: dict[str, Any] = {"early_stopping": 60, "overfitting_tolerance": 1.0}
         listed += [
             ("RankSVM", lambda: RankSVM(scaling="query")),
             ("RankSVM, percentiles", lambda: RankSVM(scaling="percentile")),
             ("SVM-map", lambda: SVMMap(scaling="query")),
+            ("RankBoost", lambda: RankBoost(n_trees=300, **stopping)),
             ("Coordinate ascent", lambda: CoordinateAscent(measure, n_restarts=1)),
             ("Random forest", lambda: RandomForest(n_trees=200)),
             ("McRank", lambda: McRank(**trees)),
@@ -173,5 +189,5 @@ def _neighbour(values: list[Any], value: Any, draw: np.random.Generator) -> Any:
 
 def _varied(name: str, values: dict[str, Any]) -> str:
     """Return the name of a variation: the preset's, and the last values changed."""
-    preset, _, _ = name.partition(" (")
-    return f"{preset} ({', '.join(f'{key}={value:g}' for key, value in values.items())})"
+    family, _, _ = name.partition(" (")
+    return f"{family} ({', '.join(f'{key}={value:g}' for key, value in values.items())})"

@@ -15,7 +15,14 @@ from rankgrove.random import generator
 from rankgrove.rankers.auto.budget import Budget
 from rankgrove.rankers.auto.crossfit import CrossFit, FoldFit, Shared, Task, divided, fit_fold
 from rankgrove.rankers.auto.portfolio import SMALL, Candidate, variation
-from rankgrove.rankers.auto.selection import Choice, choose, few_strategies, spread_of
+from rankgrove.rankers.auto.selection import (
+    Choice,
+    Columns,
+    Strategy,
+    choose,
+    few_strategies,
+    spread_of,
+)
 
 TUNED_UNTIL = 0.6  # share of the limit after which no more variations are tried
 REPEATED = 6  # of the best candidates, this many are fitted on more divisions
@@ -211,11 +218,26 @@ class Search:
 
     def choice(self) -> Choice:
         """Choose among the candidates so far."""
+        scores = [fit.scores for fit in self.fitted]
+        return self.choose(scores, few_strategies(len(scores)))
+
+    def choose(self, scores: Sequence[np.ndarray], strategies: dict[str, Strategy]) -> Choice:
+        """Choose among the candidates by some out-of-fold scores of theirs."""
         ptr = self.shared.data.query_ptr
-        columns = np.array([fit.scores / spread_of(fit.scores, ptr) for fit in self.fitted])
+        scaled = np.array([column / spread_of(column, ptr) for column in scores])
+        candidates = [fit.candidate for fit in self.fitted]
+
+        def columns_of(queries: np.ndarray) -> Columns:
+            return Columns(
+                scaled[:, np.repeat(queries, np.diff(ptr))],
+                self.prepare(queries),
+                [candidate.family for candidate in candidates],
+                [candidate.group for candidate in candidates],
+                self._n_threads,
+            )
+
         fold = divided(self.shared.groups, self.shared.n_folds, self.shared.seed, 0)
-        strategies = few_strategies(len(columns))
-        return choose(columns, self.prepare, ptr, fold, strategies, self._n_threads)
+        return choose(columns_of, fold, strategies)
 
     def _time_choice(self) -> None:
         """Keep time for the last choice, which has more candidates than this one."""

@@ -1,9 +1,9 @@
 """Choosing members and weights by out-of-fold scores, and what the choice is worth.
 
-A strategy turns the columns of out-of-fold scores into weights. Which strategy is best is decided
-by nesting: its weights are found on all folds but one, and valued on that one. The winner's value
-is nested once more, with the choice of the strategy inside, so that no query has a part in choosing
-what it is used to value.
+A strategy turns the columns of out-of-fold scores into weights. Strategies are compared by nesting:
+their weights are found on all folds but one, and valued on that one. The final weights are the
+mean of those of all strategies within one standard error of the best. Their value is nested once
+more, with this choice inside, so that no query has a part in choosing what it is used to value.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from rankgrove.sweep.sweep import sweep
 MOST_MEMBERS = 8
 LEAST_GAIN = 1e-5  # by which another member must raise the measure
 MOST_TRIED = 12  # columns, the best ones, that a greedy step looks at
+FAR_BEHIND = 0.02  # of the measure: candidates below the best by more are not averaged with it
+BEST_OF_GROUP = 3
 
 Strategy = Callable[["Columns"], np.ndarray]
 
@@ -31,10 +33,13 @@ class Columns:
     ----------
     scores : of shape (candidates, rows), rows in query order, scaled to a spread of 1
     prepared : the measure on the labels of these rows
+    families, groups : of every candidate: the preset it comes from, and the kind of model
     """
 
     scores: np.ndarray
     prepared: PreparedMeasure
+    families: Sequence[str]
+    groups: Sequence[str]
     n_threads: int | None
 
     def values(self, scores: np.ndarray) -> np.ndarray:
@@ -77,6 +82,32 @@ def mean_of_best(n: int) -> Strategy:
         weights[chosen] = 1.0 / chosen.size
         return weights
 
+    return weights
+
+
+def best_of_families(columns: Columns) -> np.ndarray:
+    """Give the best candidate of every family that is not far behind the same weight."""
+    values = np.array([columns.mean(column) for column in columns.scores])
+    best: dict[str, int] = {}
+    for j in np.argsort(-values, kind="stable"):
+        best.setdefault(columns.families[j], int(j))
+    chosen = [j for j in best.values() if values[j] >= values.max() - FAR_BEHIND]
+    weights = np.zeros(len(values))
+    weights[chosen] = 1.0 / len(chosen)
+    return weights
+
+
+def balanced_groups(columns: Columns) -> np.ndarray:
+    """Give every kind of model that is not far behind the same weight: its best candidates."""
+    values = np.array([columns.mean(column) for column in columns.scores])
+    members: dict[str, list[int]] = {}
+    for j in np.argsort(-values, kind="stable"):
+        members.setdefault(columns.groups[j], []).append(int(j))
+    kept = [best for best in members.values() if values[best[0]] >= values.max() - FAR_BEHIND]
+    weights = np.zeros(len(values))
+    for best in kept:
+        best = best[:BEST_OF_GROUP]
+        weights[best] = 1.0 / (len(kept) * len(best))
     return weights
 
 
@@ -135,6 +166,8 @@ STRATEGIES: dict[str, Strategy] = {
     "the mean of the 3 best": mean_of_best(3),
     "the mean of the 5 best": mean_of_best(5),
     "the mean of the 10 best": mean_of_best(10),
+    "the best of every family": best_of_families,
+    "the same weight for every kind of model": balanced_groups,
     "greedy selection with equal steps": counted_greedy,
     "greedy selection with exact weights": exact_greedy,
 }
@@ -149,14 +182,14 @@ class Choice:
 
     Attributes
     ----------
-    strategy : the name of the strategy
+    strategies : the names of the strategies whose weights were averaged, the best first
     weights : one per candidate, of scores with a spread of 1; they add up to 1
     values : the nested measure of every query: neither weights nor strategy saw it
     in_sample : the mean of the measure at the weights on the data that they were chosen on
     compared : the nested mean of every strategy
     """
 
-    strategy: str
+    strategies: tuple[str, ...]
     weights: np.ndarray
     values: np.ndarray
     in_sample: float
@@ -174,53 +207,57 @@ class Choice:
 
 
 def choose(
-    scores: np.ndarray,
-    prepare: Callable[[np.ndarray], PreparedMeasure],
-    query_ptr: np.ndarray,
+    columns_of: Callable[[np.ndarray], Columns],
     fold: np.ndarray,
     strategies: dict[str, Strategy],
-    n_threads: int | None,
 ) -> Choice:
-    """Choose strategy and weights by nested cross-validation of out-of-fold scores.
+    """Choose weights by nested cross-validation of out-of-fold scores.
 
     Parameters
     ----------
-    scores : of shape (candidates, rows), rows in query order
-    prepare : the measure on the labels of some queries, given as a mask
+    columns_of : the out-of-fold scores of some queries, given as a mask
     fold : the fold of every query
     """
-    folds = np.unique(fold)
-    everything = np.ones(fold.size, np.bool_)
-
-    def columns_of(queries: np.ndarray) -> Columns:
-        rows = np.repeat(queries, np.diff(query_ptr))
-        return Columns(scores[:, rows], prepare(queries), n_threads)
-
-    # nested[name][q]: the measure of query q, by weights of the strategy on the other folds
+    # by strategy: the measure of every query, by weights that were found on the other folds
     nested = {name: np.full(fold.size, np.nan) for name in strategies}
-    for k in folds:
-        learned, valued = columns_of(fold != k), columns_of(fold == k)
-        for name, strategy in strategies.items():
-            weights = strategy(learned)
-            nested[name][fold == k] = valued.values(weights @ valued.scores)
-
-    def best(queries: np.ndarray) -> str:
-        return max(strategies, key=lambda name: mean_of(nested[name][queries]))
-
-    # The strategy that values fold k is the best one on the other folds.
+    found: dict[int, dict[str, np.ndarray]] = {}  # weights by fold that was left out and strategy
+    held_out = {int(k): columns_of(fold == k) for k in np.unique(fold)}
+    for k, columns in held_out.items():
+        learned = columns_of(fold != k)
+        found[k] = {name: strategy(learned) for name, strategy in strategies.items()}
+        for name, weights in found[k].items():
+            nested[name][fold == k] = columns.values(weights @ columns.scores)
     values = np.full(fold.size, np.nan)
-    for k in folds:
-        values[fold == k] = nested[best(fold != k)][fold == k]
-    chosen = best(everything)
+    for k, columns in held_out.items():
+        names = _about_best(nested, fold != k)
+        weights = np.mean([found[k][name] for name in names], axis=0)
+        values[fold == k] = columns.values(weights @ columns.scores)
+    everything = np.ones(fold.size, np.bool_)
+    chosen = _about_best(nested, everything)
     columns = columns_of(everything)
-    weights = strategies[chosen](columns)
+    weights = np.mean([strategies[name](columns) for name in chosen], axis=0)
     return Choice(
-        chosen,
+        tuple(chosen),
         weights,
         values,
         columns.mean(weights @ columns.scores),
         {name: mean_of(nested[name]) for name in strategies},
     )
+
+
+def _about_best(nested: dict[str, np.ndarray], queries: np.ndarray) -> list[str]:
+    """Return the strategies within one standard error of the best on some queries, best first."""
+    means = {name: mean_of(values[queries]) for name, values in nested.items()}
+    order = sorted(means, key=lambda name: -means[name])
+    best = nested[order[0]][queries]
+    chosen = []
+    for name in order:
+        behind = best - nested[name][queries]
+        behind = behind[~np.isnan(behind)]
+        error = float(np.std(behind)) / max(1.0, float(behind.size)) ** 0.5
+        if means[order[0]] - means[name] <= error:
+            chosen.append(name)
+    return chosen
 
 
 def few_strategies(n_candidates: int) -> dict[str, Strategy]:
@@ -232,5 +269,5 @@ def few_strategies(n_candidates: int) -> dict[str, Strategy]:
     )
     dropped = {name for name, least in sizes if n_candidates < least}
     if n_candidates == 1:
-        dropped |= {name for name in STRATEGIES if name.startswith("greedy")}
+        dropped = set(STRATEGIES) - {"the best candidate alone"}
     return {name: strategy for name, strategy in STRATEGIES.items() if name not in dropped}
