@@ -91,9 +91,9 @@ def data_sets(folder: Path | None) -> dict[str, tuple[Any, dict[str, Any]]]:
     for name in ("mq2008", "ohsumed"):
         if folder is not None and (folder / name).is_dir():
             sets[name] = (collection(folder / name), SMALL)
-    sets["web 1000"] = (generated(rg.make_web, 1000), LARGE)
+    sets["web"] = (generated(rg.make_web, 1000), LARGE)
     sets["artificial"] = (generated(rg.make_artificial, 2000), LARGE)
-    sets["web 10000"] = (generated(rg.make_web, 10_000), LARGE)
+    sets["large web"] = (generated(rg.make_web, 10_000), LARGE)
     return sets
 
 
@@ -285,8 +285,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--only", help="data sets, comma-separated parts of their names")
-    parser.add_argument("--learners", help="learners, comma-separated parts of their names")
+    parser.add_argument("--only", help="names of data sets, comma-separated")
+    parser.add_argument("--learners", help="names of learners, comma-separated")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -294,8 +294,7 @@ def main() -> None:
     store = ResultStore(args.out / "learners.jsonl", {"study": "learners"})
 
     def chosen(names: Any, wanted: str | None) -> list[str]:
-        parts = [""] if wanted is None else wanted.split(",")
-        return [name for name in names if any(part in name for part in parts)]
+        return list(names) if wanted is None else [n for n in names if n in wanted.split(",")]
 
     sets = data_sets(args.data)
     names = chosen(sets, args.only)

@@ -30,7 +30,7 @@ SMOOTHING: Any = Parameter(
     0.0,
     "scale of the noise of stochastic lambdas: every round, lambdas are computed from the scores "
     "plus `smoothing` (over sigma) times a Gumbel variable, so that a document counts at all ranks "
-    "that it might have; 1 suits most data, 0 is the papers' own",
+    "that it might have; 1 helps where judgements are noisy, 0 is the papers' own",
     real(low=0.0),
 )
 DRAWS: Any = Parameter(
