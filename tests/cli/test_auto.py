@@ -19,7 +19,7 @@ def test_a_model_and_the_evidence(folder):
     model = folder / "best.rg"
     out, _ = run_here("auto", folder / "train.txt", "--fits", 10, "--out", model, "--threads", 1)
     assert "candidate" in out
-    assert "Honest estimate for new queries: ndcg@10" in out
+    assert "Nested estimate for new queries: ndcg@10" in out
     assert f"written to {model}" in out
     loaded = rg.load(model)
     assert loaded.kind == "auto"

@@ -50,27 +50,31 @@ def best(data):
 def test_folds_cover_all_queries_and_keep_groups_together():
     rng = np.random.default_rng(1)
     groups = rng.integers(0, 40, 200).astype(np.uint64)
-    fold = divided(groups, 5, 3, 0)
+    usable = rng.random(200) < 0.3
+    fold = divided(groups, usable, 5, 3, 0)
     assert sorted(set(fold)) == [0, 1, 2, 3, 4]
     for group in np.unique(groups):
         assert len(set(fold[groups == group])) == 1
     assert np.bincount(fold).min() >= 25
-    assert not np.array_equal(fold, divided(groups, 5, 3, 1))
-    turned = divided(groups[::-1], 5, 3, 0)
+    assert np.bincount(fold, usable).min() >= 8
+    assert not np.array_equal(fold, divided(groups, usable, 5, 3, 1))
+    turned = divided(groups[::-1], usable[::-1], 5, 3, 0)
     np.testing.assert_array_equal(turned[::-1], fold)
 
 
 def test_a_fold_plays_no_part_in_its_own_models(data):
     """Changing the labels of a fold changes neither its model nor its out-of-fold scores."""
     candidate = Candidate("trees", rg.LambdaMART(**FOUR))
-    fold = divided(data.query_keys, 5, 0, 0)
+    usable = np.ones(data.n_queries, bool)
+    fold = divided(data.query_keys, usable, 5, 0, 0)
     rows = np.repeat(fold == 2, np.diff(data.query_ptr))
     labels = data.y.copy()
     labels[rows] = labels[rows][::-1]
     changed = rg.QueryDataset(data.X, labels, qid=data.qid)
     scores = []
     for part in (data, changed):
-        shared = Shared(part, None, part.query_keys, 5, target_measure("ndcg@10"), 0, None)
+        target = target_measure("ndcg@10")
+        shared = Shared(part, None, part.query_keys, usable, 5, target, 0, None)
         scores.append(fit_fold(shared, Task(candidate, 0, 2), 1).model.predict(part))
     np.testing.assert_array_equal(*scores)
 
@@ -277,6 +281,14 @@ def test_it_can_be_exported_and_explained(data, test_data, tmp_path):
     assert model.scorer().predict(test_data.X).shape == (test_data.n_rows,)
 
 
+def test_pruning_keeps_all_models(data, test_data):
+    model = rg.AutoRanker("ndcg@10", exportable=True, **FEW).fit(data)
+    pruned = rg.prune(model, test_data, "ndcg@10", tolerance=0.01)
+    value = rg.evaluate(pruned.ranker, test_data, "ndcg@10").mean["ndcg@10"]
+    assert value == pytest.approx(pruned.values[1]["ndcg@10"])
+    assert pruned.ranker.tree_count() == pruned.n_trees[1]
+
+
 # -- odd data --------------------------------------------------------------------------------------
 
 
@@ -319,5 +331,14 @@ def test_mistakes_are_refused(data):
     with pytest.raises(DataError, match="too low"):
         rg.AutoRanker(minutes=None, n_fits=3).fit(data)
     equal = rg.QueryDataset(data.X, np.zeros(data.n_rows), qid=data.qid)
-    with pytest.raises(DataError, match="no candidate could be trained"):
+    with pytest.raises(DataError, match="differ in relevance"):
         rg.AutoRanker(**FEW).fit(equal)
+
+
+def test_queries_that_count_are_spread_over_the_folds(data):
+    labels = data.y.copy()
+    labels[data.query_ptr[7] :] = 0  # seven queries with different labels
+    few = rg.QueryDataset(data.X, labels, qid=data.qid)
+    model = rg.AutoRanker("ndcg@10", exportable=True, minutes=None, n_fits=7, n_threads=1).fit(few)
+    assert model.leaderboard_[0].fits == 7
+    assert not model.failed_

@@ -79,9 +79,8 @@ def auto(
 ) -> None:
     """Find the best ranker for your data within a time limit.
 
-    Many rankers are cross-fitted, tuned and combined. Everything is chosen on queries that a model
-    was not trained on, and the value that is printed is one that new queries can be expected to
-    have.
+    Many rankers are cross-fitted, tuned and combined. Everything is chosen by scores of queries
+    that a model was not trained on. An estimate for new queries is printed at the end.
 
     Examples:
 

@@ -21,6 +21,7 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.pruning.prune import Part, Pass, Pruner
 from rankgrove.pruning.tree_matrix import TreeMatrix
+from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.inner_rankers import loaded
@@ -142,6 +143,8 @@ def prune(
         options |= {"n_threads": n_threads, "callback": callback}
         inner = prune(model.inside(), model.prepared(data), listed, **options)
         return replace(inner, ranker=model.with_inside(inner.ranker))
+    if isinstance(model, AutoRanker):
+        model = model.model_
     model = model.widened(data)
     models, shares = model.averaged()
     scale = None

@@ -19,6 +19,7 @@ MOST_STEPS = 1_000_000
 PATIENCE = 20_000
 ROUNDING = 1e-9  # a gap of this share of the value is not worth such a move
 MOST_ENDS = 5
+MOST_MOVES = 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,11 @@ def solve_qp(
         closed = gap <= tolerance + ROUNDING * (1.0 + abs(value))
         if closed or steps >= most_steps or ends > MOST_ENDS:
             return QPSolution(a, float(value), float(gap), steps)
-        _move_on_face(hessian, linear, groups, bound, a)
+        moved = a.copy()
+        _move_on_face(hessian, linear, groups, bound, moved)
+        _into_bounds(moved, groups, bound)
+        if certificate(hessian, linear, groups, bound, moved)[0] > value:
+            a = moved
 
 
 def _move_on_face(
@@ -96,7 +101,7 @@ def _move_on_face(
     the face, and the move is repeated.
     """
     n = linear.size
-    for _ in range(n):
+    for _ in range(min(n, MOST_MOVES)):
         free = np.flatnonzero(a > 0.0)
         if free.size == 0:
             return

@@ -60,14 +60,15 @@ class AutoRanker(Ranker):
     Every candidate is trained without each of some folds of the queries in turn, so that it has a
     score for every query from models that did not see it. Robust presets come first; then
     variations of the best ones; then the chosen ones once more, on other divisions. Members and
-    weights are chosen by the out-of-fold scores, and the value of the choice is nested: a query
-    has no part in choosing what it is used to value. The final model is the weighted mean of the
+    weights are chosen by the out-of-fold scores, and the value of the choice is nested: weights
+    are found without the fold that they are valued on. The final model is the weighted mean of the
     members' models.
 
     Attributes
     ----------
     model_ : the final model, a bag
-    value_ : the nested mean of the measure: an honest estimate for new queries
+    value_ : the nested mean of the measure: an estimate for new queries, a little too high where
+        features hardly tell documents apart
     interval_ : its 95 % confidence interval
     optimism_ : by how much the mean on the data of the choice is higher than that
     leaderboard_ : every candidate: value, interval, weight, time, size
@@ -164,12 +165,14 @@ class AutoRanker(Ranker):
         data = self._all_data(training)
         measure = target_measure(self.measure)
         groups = self._groups(training, data)
-        n_folds = _n_folds(np.unique(groups).size)
+        prepared = measure.prepare(data.grouped(data.y), data.query_ptr, self.n_threads)
+        usable = ~prepared.is_fixed
+        n_folds = _n_folds(np.unique(groups[usable]).size)
         budget = Budget(self.minutes, self.n_fits)
         listed = presets(str(self.measure), data, trees_only=self._trees_only)
         first = next(candidate for candidate in listed if candidate.is_boosted)
         bins = first.ranker.shared_bins(data)
-        common = Shared(data, bins, groups, n_folds, measure, self.random_state, None)
+        common = Shared(data, bins, groups, usable, n_folds, measure, self.random_state, None)
         bar = _Bar(budget, str(self.measure)) if self.progress else None
         search = Search(
             common,
@@ -349,7 +352,7 @@ class AutoRanker(Ranker):
             ),
             "The model takes:",
             *(f"  {entry.weight:6.1%}  {entry.name}" for entry in used),
-            f"Honest estimate for new queries: {self.measure} {self.value_:.4f} (95 % interval "
+            f"Nested estimate for new queries: {self.measure} {self.value_:.4f} (95 % interval "
             f"{low:.4f} to {high:.4f}). On the queries that the choice was made on it is "
             f"{self.optimism_:+.4f} higher: that much is the luck of the winner.",
         ]
@@ -364,7 +367,7 @@ class AutoRanker(Ranker):
         return (
             f"AutoRanker for {self.measure}: {counted(n_models, 'model')} of "
             f"{counted(sum(entry.weight > 0 for entry in self.leaderboard_), 'candidate')}; "
-            f"honest estimate {self.value_:.4f}\n{self.leaderboard_}"
+            f"nested estimate {self.value_:.4f}\n{self.leaderboard_}"
         )
 
     def _state(self) -> tuple[Content, Arrays]:
@@ -418,8 +421,8 @@ def _renamed(name: str, data: QueryDataset) -> QueryDataset:
 def _n_folds(n_groups: int) -> int:
     if n_groups < 2:
         raise DataError(
-            "AutoRanker needs at least 2 queries (or groups of them), so that models can be valued "
-            "on queries that they were not trained on."
+            "AutoRanker needs at least 2 queries (or groups of them) whose documents differ in "
+            "relevance, so that models can be valued on queries that they were not trained on."
         )
     return min(n_groups, 2 * FOLDS if n_groups < FEW_QUERIES else FOLDS)
 

@@ -40,30 +40,48 @@ class FoldFit(NamedTuple):
 class Shared(NamedTuple):
     """What all fits need.
 
+    groups : one key per query; queries of one group are in one fold
+    usable : whether the measure tells orders of a query apart
     deadline : time (of ``time.monotonic``) after which training stops; None: no limit
     """
 
     data: QueryDataset
     bins: tuple[QueryDataset, BinnedMatrix] | None
     groups: np.ndarray
+    usable: np.ndarray
     n_folds: int
     measure: Measure
     seed: int
     deadline: float | None
 
+    def folds(self, repeat: int) -> np.ndarray:
+        """Return the fold of every query in one of the divisions."""
+        return divided(self.groups, self.usable, self.n_folds, self.seed, repeat)
 
-def divided(groups: np.ndarray, n_folds: int, seed: int, repeat: int) -> np.ndarray:
-    """Return the fold of every query; queries of one group are in one fold.
 
-    groups : one key per query
+def divided(
+    groups: np.ndarray, usable: np.ndarray, n_folds: int, seed: int, repeat: int
+) -> np.ndarray:
+    """Return the fold of every query; folds have about equal numbers of usable queries.
+
+    Parameters
+    ----------
+    groups : one key per query; queries of one group are in one fold
+    usable : whether a query can be valued
     """
     keys, group_of = np.unique(groups, return_inverse=True)
     order = np.argsort(mix64(keys ^ np.uint64(derive_seed(seed, "folds", repeat))), kind="stable")
-    sizes = np.bincount(group_of)[order]
-    # Folds of about equal numbers of queries: a group belongs where its middle is.
-    middle = np.cumsum(sizes) - 0.5 * sizes
+    n_usable = np.bincount(group_of, usable, minlength=keys.size)
+    n_queries = np.bincount(group_of, minlength=keys.size)
+    order = order[np.argsort(n_usable[order] == 0, kind="stable")]  # those that count first
+    filled = np.zeros((n_folds, 2))
     fold_of_group = np.empty(keys.size, np.int64)
-    fold_of_group[order] = np.minimum(n_folds - 1, (middle * n_folds / sizes.sum()).astype(int))
+    for group in order.tolist():
+        fold = min(range(n_folds), key=lambda k: (filled[k, 0], filled[k, 1], k))
+        if n_usable[group] == 0:
+            fold = int(np.argmin(filled[:, 1]))
+        filled[fold] += n_usable[group], n_queries[group]
+        fold_of_group[group] = fold
     return fold_of_group[group_of]
 
 
@@ -78,7 +96,7 @@ def fit_fold(shared: Shared, task: Task, n_threads: int | None) -> FoldFit:
             ranker.set_params(**{name: seed})
         elif name.rpartition("__")[2] == "n_threads" and n_threads is not None:
             ranker.set_params(**{name: n_threads})
-    fold = divided(shared.groups, shared.n_folds, shared.seed, task.repeat)
+    fold = shared.folds(task.repeat)
     seen = fold != task.fold
     valid = {"held out": shared.data.select(~seen)} if task.candidate.is_boosted else {}
     train, bins = shared.data.select(seen), None
@@ -159,7 +177,7 @@ class CrossFit:
     ) -> np.ndarray:
         """Return one score per row in query order, by the model of a division without its query."""
         data, fits = shared.data, self.repeats[repeat]
-        fold = divided(shared.groups, shared.n_folds, shared.seed, repeat)
+        fold = shared.folds(repeat)
         scores = np.empty(data.n_rows)
         for k, fit in enumerate(fits):
             held_out = fold == k

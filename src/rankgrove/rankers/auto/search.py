@@ -13,7 +13,7 @@ from rankgrove.cluster.engine import run_tasks
 from rankgrove.errors import RankgroveError
 from rankgrove.random import generator
 from rankgrove.rankers.auto.budget import Budget
-from rankgrove.rankers.auto.crossfit import CrossFit, FoldFit, Shared, Task, divided, fit_fold
+from rankgrove.rankers.auto.crossfit import CrossFit, FoldFit, Shared, Task, fit_fold
 from rankgrove.rankers.auto.portfolio import SMALL, Candidate, variation
 from rankgrove.rankers.auto.selection import (
     Choice,
@@ -236,8 +236,7 @@ class Search:
                 self._n_threads,
             )
 
-        fold = divided(self.shared.groups, self.shared.n_folds, self.shared.seed, 0)
-        return choose(columns_of, fold, strategies)
+        return choose(columns_of, self.shared.folds(0), strategies)
 
     def _time_choice(self) -> None:
         """Keep time for the last choice, which has more candidates than this one."""
