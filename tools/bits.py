@@ -20,6 +20,8 @@ from typing import Any
 import llvmlite.binding
 import numba
 import numpy as np
+import scipy.linalg  # noqa: F401  (its BLAS is loaded then)
+from threadpoolctl import threadpool_info
 
 import rankgrove as rg
 
@@ -28,9 +30,11 @@ Learn = Callable[[int], Any]  # number of threads -> a trained ranker
 
 
 def platform() -> str:
-    """Return the platform, on which the bits of elementary functions may depend."""
+    """Return what the bits of elementary functions and of matrix products may depend on."""
     cpu = llvmlite.binding.get_host_cpu_name()
-    return f"{cpu}, numpy {np.__version__}, numba {numba.__version__}"
+    libraries = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    blas = "/".join(sorted({str(info.get("architecture")) for info in libraries}))
+    return f"{cpu}, numpy {np.__version__}, numba {numba.__version__}, BLAS {blas}"
 
 
 def digest(*arrays: Any) -> str:
