@@ -6,8 +6,8 @@ import runpy
 import sys
 
 SCRIPTS = (
-    *("reading", "measuring", "combining", "growth", "training", "scoring", "nets", "svm"),
-    *("linear", "classical", "trada", "explaining", "serving"),
+    *("reading", "measuring", "combining", "growth", "training", "scoring", "categories_scoring"),
+    *("nets", "svm", "linear", "classical", "trada", "explaining", "serving"),
 )
 
 for name in SCRIPTS:

@@ -14,6 +14,13 @@ after a first look at smaller runs on the same collections, in which 1 was best)
 NDCG@10 and MAP, averaged over data sets with equal weights, are both higher than without, and
 neither is significantly lower (p < .05) on any data set; else it stays 0.
 
+Symmetric trees (``growth="symmetric"``) have as many leaves as the nearest power of two above, as
+CatBoost's have, and each learner is compared with its twin, which has leafwise trees. The rule for
+keeping them, written before any figure of this script was seen: they stay if, for LambdaMART or for
+MART with query_squared, NDCG@10 or MAP is significantly higher (p < .05) than with leafwise trees
+on at least one data set, and the means over the data sets of NDCG@10 and of MAP are not lower by
+more than .001.
+
 Every result is kept in FOLDER/learners.jsonl as soon as it is there; a second start continues.
 """
 
@@ -100,11 +107,18 @@ def data_sets(folder: Path | None) -> dict[str, tuple[Any, dict[str, Any]]]:
 # -- learners --------------------------------------------------------------------------------------
 
 
+def full_depth(leaves: int) -> int:
+    """Return the depth of a full tree with at least this many leaves."""
+    return int(np.ceil(np.log2(leaves)))
+
+
 def ours(ranker: Callable[..., Any], **options: Any) -> Learner:
+    symmetric = options.get("growth") == "symmetric"
+
     def fit(split: Split, trial: Trial, threads: int) -> Predict:
         model = ranker(
             n_trees=trial.trees,
-            n_leaves=trial.leaves,
+            n_leaves=2 ** full_depth(trial.leaves) if symmetric else trial.leaves,
             learning_rate=trial.rate,
             query_fraction=trial.queries,
             feature_fraction=trial.features,
@@ -191,7 +205,7 @@ def catboost(loss: str) -> Learner:
                 "eval_metric": "NDCG:top=10;type=Exp",
                 "iterations": trial.trees,
                 # symmetric trees: as many leaves as the nearest power of two above
-                "depth": int(np.ceil(np.log2(trial.leaves))),
+                "depth": full_depth(trial.leaves),
                 "learning_rate": trial.rate,
                 "rsm": trial.features,
                 "early_stopping_rounds": PATIENCE,
@@ -215,6 +229,11 @@ LEARNERS: dict[str, Learner] = {
     },
     "MART softmax": ours(rg.MART, loss="softmax"),
     "MART query_squared": ours(rg.MART, loss="query_squared"),
+    "LambdaMART symmetric": ours(rg.LambdaMART, growth="symmetric"),
+    "LambdaMART symmetric smoothing 1 draws 2": ours(
+        rg.LambdaMART, smoothing=1.0, draws=2, growth="symmetric"
+    ),
+    "MART query_squared symmetric": ours(rg.MART, loss="query_squared", growth="symmetric"),
     "LightGBM lambdarank": lightgbm("lambdarank"),
     "LightGBM rank_xendcg": lightgbm("rank_xendcg"),
     "XGBoost rank:ndcg": xgboost,
@@ -245,11 +264,13 @@ def _plain(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def differences(store: ResultStore, name: str, learner: str, draws: int, m: str) -> np.ndarray:
-    """Return one difference to the base per query: the mean over the draws that have the query."""
+def differences(
+    store: ResultStore, name: str, learner: str, draws: int, m: str, other: str = BASE
+) -> np.ndarray:
+    """Return one difference to another learner per query: the mean over draws with the query."""
     sums: dict[str, list[float]] = {}
     for draw in range(draws):
-        ours_, base = (store[_key(name, draw, who)]["parts"] for who in (learner, BASE))
+        ours_, base = (store[_key(name, draw, who)]["parts"] for who in (learner, other))
         for a, b in zip(ours_, base, strict=True):
             shared = name in ("mq2008", "ohsumed")
             for query, x, y in zip(a["queries"], a[m], b[m], strict=True):
@@ -277,7 +298,25 @@ def table(store: ResultStore, names: list[str], learners: list[str], draws: int)
                 test = "" if learner == BASE else f" ({change.mean():+.4f}, {paired_t(change):.3f})"
                 cells.append(f"{m} {mean:.4f}{test}")
             seconds = np.mean([r["seconds"] for r in records])
-            print(f"  {learner:<32} {'  '.join(cells)}  {seconds:.1f} s", flush=True)
+            print(f"  {learner:<40} {'  '.join(cells)}  {seconds:.1f} s", flush=True)
+
+
+def twins(store: ResultStore, names: list[str], learners: list[str], draws: int) -> None:
+    """Print the differences of symmetric to leafwise trees, and their means over data sets."""
+    for learner in learners:
+        twin = learner.replace(" symmetric", "")
+        keys = [_key(n, d, w) for n in names for d in range(draws) for w in (learner, twin)]
+        if twin == learner or any(key not in store for key in keys):
+            continue
+        print(f"\n{learner}: difference to {twin} (p)")
+        for m in MEASURES:
+            changes = [differences(store, name, learner, draws, m, twin) for name in names]
+            cells = [
+                f"{name} {change.mean():+.4f} ({paired_t(change):.3f})"
+                for name, change in zip(names, changes, strict=True)
+            ]
+            mean = np.mean([change.mean() for change in changes])
+            print(f"  {m:<9} mean {mean:+.4f}  {'  '.join(cells)}")
 
 
 def main() -> None:
@@ -317,6 +356,7 @@ def main() -> None:
                 seconds = (time.perf_counter() - began) / n_fits
                 store.put(_key(name, draw, who), {"parts": values, "seconds": seconds})
     table(store, names, learners, args.draws)
+    twins(store, names, learners, args.draws)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ SMALLER = {
 # Arguments for what takes long at its defaults.
 ADDED = {
     r'rg\.AdaRank\(("\w+")\)': r"rg.AdaRank(\1, n_rounds=8)",
-    r"minutes=10": "minutes=None, n_fits=10",
+    r"minutes=10": "n_fits=10",
     r"--minutes 10": "--fits 10",
 }
 

@@ -84,10 +84,17 @@ def make_models(folder: Path) -> dict[str, Path]:
         "ranknet": rg.RankNet(hidden=(3, 2), n_epochs=1, n_threads=1).fit(data),
         "listnet": rg.ListNet(n_threads=1).fit(data),
         "boltzrank": rg.BoltzRank(n_epochs=1, n_threads=1).fit(data),
-        "auto": rg.AutoRanker(minutes=None, n_fits=10, exportable=True, n_threads=1).fit(data),
+        "auto": rg.AutoRanker(n_fits=10, exportable=True, n_threads=1).fit(data),
         "bag": bag,
         "bag-borda": rg.BaggedRanker(
             rg.LambdaMART(n_trees=2, **trees), n_models=2, combine="borda", n_threads=1
+        ).fit(data),
+        "bag-prepared": rg.BaggedRanker(
+            rg.PreparedRanker(
+                rg.RankNet(hidden=2, n_epochs=1), normalise="zscore", transform="log1p"
+            ),
+            n_models=2,
+            n_threads=1,
         ).fit(data),
         "bag-pruned": rg.prune(bag, data, tolerance=0.5).ranker,
         "combination": both,

@@ -35,6 +35,7 @@ NAVIGATION = {
     ],
     "Rankers": [
         "lambdamart",
+        "smoothing",
         "mart",
         "nets",
         "svm",

@@ -10,9 +10,10 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -63,11 +64,24 @@ def check_real(
     return float(value)
 
 
-def check_choice(name: str, owner: str, value: object, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`; otherwise refuse it, with the nearest name."""
+def check_choice(
+    name: str,
+    owner: str,
+    value: object,
+    choices: Iterable[str],
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return `value` if it is one of `choices`; otherwise refuse it, with the nearest name.
+
+    `elsewhere` has other names of the choices, in lower case, as other libraries use them.
+    """
     names = list(choices)
     if not isinstance(value, str) or value not in names:
-        rule = "one of " + ", ".join(repr(name) for name in names) + nearest(value, names)
+        rule = repr(names[0])
+        if len(names) > 1:
+            meant = elsewhere.get(str(value).lower())
+            hint = nearest(value, names) if meant is None else f" (did you mean {meant!r}?)"
+            rule = "one of " + ", ".join(repr(name) for name in names) + hint
         refuse(name, owner, rule, value)
     return value
 

@@ -15,6 +15,7 @@ from rankgrove.adapt.statistics import source_statistics, statistics_of
 from rankgrove.adapt.target import TargetRows
 from rankgrove.adapt.walking import Rules
 from rankgrove.data.binning import Binner
+from rankgrove.model.category_sets import CategorySets
 from rankgrove.model.ensemble import STATISTICS, Ensemble, unknown_statistics
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.pointwise import SquaredError
@@ -115,6 +116,21 @@ def test_splits_by_hand(level, expected):
     np.testing.assert_array_equal(score(cut, np.array(X2, np.float32)), found.scores)
 
 
+def test_a_set_of_categories_is_kept_by_hand():
+    trees = two_levels((0, 10))
+    trees = replace(trees, set_of=[0, -1], sets=CategorySets.of([[1, 4]]))
+    # categories 1 and 4 go left; 2, an unknown one, a negative one and a missing one go right
+    X = [[1, 4], [4, 8], [2, 4], [70, 8], [-1, 4], [math.nan, 8]]
+    found = adapt(trees, X, [0, 2, 8, 10, 8, 10], beta=2.0, tune="splits", level="leaf")
+    # the inner node: x1 splits at 6, v = 6/14 * 10 + 8/14 * 6
+    np.testing.assert_array_equal(found.ensemble.threshold, np.float32([0, 108 / 14]))
+    assert found.reached.tolist() == [6, 4, 2, 2, 2]
+    np.testing.assert_array_equal(score(found.ensemble, np.array(X, np.float32)), found.scores)
+    cut = trimmed(found.ensemble, np.array([6, 4, 2, 4, 0]))
+    assert cut.sets.codes(int(cut.set_of[0])).tolist() == [1, 4]
+    assert (cut.set_of.size, cut.left.tolist(), cut.right.tolist()) == (1, [~0], [~1])
+
+
 # -- beside the naive version ---------------------------------------------------------------------
 
 
@@ -130,12 +146,29 @@ def squared(data):
     return lambda y: SquaredError(y, data.query_ptr)
 
 
+def with_sets(trees, data):
+    """Return the trees and the data with categories in place of the most used feature."""
+    rng = np.random.default_rng(0)
+    column = int(np.bincount(trees.feature).argmax())
+    nodes = trees.feature == column
+    sets = [rng.choice(9, 4, replace=False) for _ in range(np.count_nonzero(nodes))]
+    set_of = np.where(nodes, np.cumsum(nodes) - 1, -1)
+    threshold = np.where(nodes, 0, trees.threshold).astype(np.float32)
+    features = np.array(data.X)
+    features[:, column] = rng.choice([*range(10), math.nan, -1, 200], data.n_rows)
+    changed = replace(trees, set_of=set_of, sets=CategorySets.of(sets), threshold=threshold)
+    return changed, rg.QueryDataset(features, data.y, data.qid)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("categories", [False, True])
 @pytest.mark.parametrize("tune", ["responses", "splits"])
 @pytest.mark.parametrize("level", ["layer", "leaf"])
 @pytest.mark.parametrize("beta", [0.5, 10.0, math.inf])
-def test_agrees_with_the_naive_version(tune, level, beta):
+def test_agrees_with_the_naive_version(tune, level, beta, categories):
     trees, _, small = domains()
+    if categories:
+        trees, small = with_sets(trees, small)
     rules = {"beta": beta, "tune": tune, "level": level, "l2": 0.3, "min_leaf": 4}
     found = adapt(trees, small.X, small.y, squared(small), **rules)
     binner = Binner.fit(small.features)

@@ -7,6 +7,7 @@ import re
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 
@@ -17,6 +18,7 @@ from rankgrove.formats.write import FORMATS
 from tests.command import run as run_apart
 from tests.command import run_here as run
 from tests.conftest import ROOT
+from tests.reference import formats as mirrored
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +198,26 @@ def test_the_file_to_write_by_its_option(folder):
     assert out == "written to again.rg\n"
     _, complaints = run("convert", "xgb.json", cwd=folder, status=2)
     assert "Name one file to write" in complaints
+
+
+def test_categories_are_expanded_for_programs_without_sets(folder):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=300), rng.integers(0, 4, 300)])
+    table = pd.DataFrame({"price": X[:, 0]})
+    table["brand"] = pd.Categorical.from_codes(X[:, 1].astype(int), ["acme", "bolt", "c", "d"])
+    params = {"verbose": -1, "num_leaves": 4, "min_data_per_group": 1, "objective": "regression"}
+    booster = lgb.train(params, lgb.Dataset(table, (X[:, 1] == 1) + 0.1 * X[:, 0]), 3)
+    booster.save_model(folder / "brands.txt")
+    words = ["convert", "brands.txt", "brands.json", "--to", "solr"]
+    _, complaints = run(*words, cwd=folder, status=2)
+    assert "sets of categories, and the model has some on 'brand'" in complaints
+    assert "--expand-categories" in complaints
+    run(*words, "--expand-categories", "--missing", "zero", cwd=folder)
+    text = (folder / "brands.json").read_text()
+    assert '"name": "brand=bolt"' in text
+    found = mirrored.solr(text, ["price", "brand=bolt"], np.column_stack([X[:, 0], X[:, 1] == 1]))
+    np.testing.assert_allclose(found, booster.predict(table), atol=1e-6)
+    _, complaints = run(
+        "convert", "brands.txt", "b.rg", "--expand-categories", cwd=folder, status=2
+    )
+    assert "our own files hold categories" in complaints

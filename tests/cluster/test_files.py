@@ -62,12 +62,21 @@ SETTINGS = {
     "mse, all pairs": {"split": "mse", "truncation": None, "normalise": False, "max_depth": 3},
     "sampling": {"query_fraction": 0.6, "row_fraction": 0.7, "feature_fraction": 0.5},
     "rows of all queries": {"row_fraction": 0.31, "split": "mse"},
+    "symmetric": {"growth": "symmetric", "n_leaves": 8, "feature_fraction": 0.5},
+    "constraints": {
+        "monotone": {1: 1, 5: -1},
+        "interactions": [[1, 2, 5], [4, 5, 6, 7]],
+        "feature_fraction": 0.8,
+    },
     "err, shares": {"measure": "err", "min_leaf": 0.02, "max_bins": 16, "random_state": 3},
 }
+SETTINGS["symmetric constraints"] = SETTINGS["symmetric"] | SETTINGS["constraints"]
 
 
 CASES = [("newton", parts) for parts in PARTS] + [("sampling", parts) for parts in PARTS]
 CASES += [("mse, all pairs", "three, unequal"), ("rows of all queries", "three, unequal")]
+CASES += [("symmetric", "two"), ("symmetric", "three, unequal")]
+CASES += [("constraints", "three, unequal"), ("symmetric constraints", "two")]
 CASES += [("err, shares", "two")]  # one of which has not the highest grade
 
 
@@ -101,13 +110,14 @@ def test_many_lots_that_begin_alike(client, tmp_path, monkeypatch):
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)
 
 
-def test_two_planes_and_a_small_pool_of_histograms(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize("growth", ["leafwise", "symmetric"])
+def test_two_planes_and_a_small_pool_of_histograms(client, tmp_path, monkeypatch, growth):
     """As of a million rows, or of very many features."""
     monkeypatch.setattr("rankgrove.growth.quantise.MOST_ROWS_OF_ONE_PLANE", 1)
     few = functools.partial(frontier_of, histogram_bytes=0)
     monkeypatch.setattr("rankgrove.cluster.rows.frontier_of", few)
     files = write(tmp_path, DATA, [7, 25])
-    parameters = {"n_trees": 3, "n_leaves": 12, "min_leaf": 5}
+    parameters = {"n_trees": 3, "n_leaves": 16, "min_leaf": 5, "growth": growth}
     here = rg.LambdaMART(**parameters).fit(rg.read_letor(files, **READ))
     there = rg.LambdaMART(**parameters).fit_files(files, cluster=client, **READ)
     assert model_bytes(there, tmp_path) == model_bytes(here, tmp_path)

@@ -9,11 +9,13 @@ import lightgbm
 import numpy as np
 import pytest
 import xgboost
+from benchmarks.categories_scoring import lightgbm_trees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankgrove as rg
 from rankgrove.explaining.tree_shap import leaf_cover, tree_contributions
+from rankgrove.model.category_sets import CategorySets
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.scoring.score import score
@@ -23,7 +25,7 @@ THRESHOLDS = [-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]
 VALUES = [math.nan, -math.inf, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, math.inf]
 
 
-def random_tree(rng, n_leaves, n_features, zero_counts=False):
+def random_tree(rng, n_leaves, n_features, zero_counts=False, categorical=()):
     """Return a tree of any shape: leaves are split one after the other."""
     nodes, leaves = [], [None]  # a leaf knows the child entry that names it
     for _ in range(n_leaves - 1):
@@ -36,8 +38,13 @@ def random_tree(rng, n_leaves, n_features, zero_counts=False):
         leaves.append((len(nodes) - 1, 1))
     n = len(nodes)
     counts = rng.integers(0 if zero_counts else 1, 9, n_leaves)
+    feature = rng.integers(0, n_features, n).astype(np.int32)
+    set_of = np.where(np.isin(feature, categorical), np.arange(n), -1).astype(np.int32)
+    sets = CategorySets.of([rng.choice(4, rng.integers(0, 4), replace=False) for _ in range(n)])
     return Tree(
-        feature=rng.integers(0, n_features, n).astype(np.int32),
+        feature=feature,
+        set_of=set_of,
+        sets=sets,
         threshold=rng.choice(THRESHOLDS, n).astype(np.float32),
         left=np.array([one[0] for one in nodes], np.int32),
         right=np.array([one[1] for one in nodes], np.int32),
@@ -51,13 +58,18 @@ def random_tree(rng, n_leaves, n_features, zero_counts=False):
 
 
 @settings(max_examples=80)
-@given(st.integers(0, 10**6), st.integers(1, 14), st.integers(1, 6), st.booleans())
-def test_the_definition(seed, n_leaves, n_features, zero_counts):
+@given(
+    st.integers(0, 10**6), st.integers(1, 14), st.integers(1, 6), st.booleans(), st.integers(0, 3)
+)
+def test_the_definition(seed, n_leaves, n_features, zero_counts, n_categorical):
     rng = np.random.default_rng(seed)
-    trees = [random_tree(rng, n_leaves, n_features, zero_counts) for _ in range(3)]
+    categorical = range(n_categorical)
+    trees = [random_tree(rng, n_leaves, n_features, zero_counts, categorical) for _ in range(3)]
     own = Ensemble.from_trees(trees, n_features, base=0.25)
     own.check()
     x = rng.choice(VALUES, (5, n_features)).astype(np.float32)
+    for j in categorical[:n_features]:
+        x[:, j] = rng.choice([math.nan, -1.0, 0.0, 1.0, 1.5, 2.0, 3.0, 4.0, 99.0], 5)
     base, found = tree_contributions(own, x, leaf_cover(own, None))
     wanted = [np.sum([naive.shapley(tree, row, n_features) for tree in trees], axis=0) for row in x]
     np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
@@ -108,6 +120,26 @@ def test_lightgbm_has_the_same_numbers(tmp_path):
         found = rg.explain(own, data, n_threads=n_threads)
         np.testing.assert_allclose(found.contributions, wanted[:, :-1], rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(found.base, wanted[:, -1], rtol=1e-10, atol=1e-15)
+
+
+def test_lightgbm_has_the_same_numbers_for_sets_of_categories():
+    x, y, _ = some_data()
+    rng = np.random.default_rng(2)
+    x[:, 3] = rng.integers(0, 40, 1500)
+    x[rng.random(1500) < 0.1, 3] = np.nan
+    y += np.nan_to_num(rng.normal(size=40)[np.nan_to_num(x[:, 3]).astype(int)])
+    given = lightgbm.Dataset(x.astype(float), y, categorical_feature=[3])
+    settings = {"num_leaves": 31, "min_data_per_group": 5, "verbose": -1, "num_threads": 1}
+    model = lightgbm.train(settings, given, 30)
+    own = lightgbm_trees(model, 12)
+    assert np.count_nonzero(own.set_of >= 0) > 50
+    x[:20, 3] = [-1.0, 40.0, 77.0, 1000.0] * 5
+    x64 = x.astype(float)
+    np.testing.assert_array_equal(score(own, x64), model.predict(x64))
+    base, found = tree_contributions(own, x, leaf_cover(own, None))
+    wanted = model.predict(x64, pred_contrib=True)
+    np.testing.assert_allclose(found, wanted[:, :-1], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(base, wanted[0, -1], rtol=1e-10)
 
 
 @pytest.mark.parametrize("objective", ["regression", "lambdarank"])
@@ -178,3 +210,13 @@ def test_rows_of_the_background_are_counted():
     own = rg.LambdaMART(n_trees=20).fit(data).ensemble_
     np.testing.assert_array_equal(leaf_cover(own, data), own.leaf_count)
     np.testing.assert_array_equal(leaf_cover(own, data, 1), leaf_cover(own, data, 2))
+
+
+def test_rows_of_the_background_are_counted_by_sets_of_categories():
+    rng = np.random.default_rng(3)
+    own = Ensemble.from_trees([random_tree(rng, 9, 3, categorical=(0, 2)) for _ in range(4)], 3)
+    x = rng.choice([math.nan, -1.0, 0.0, 1.0, 2.0, 3.0, 7.0], (60, 3)).astype(np.float32)
+    data = rg.QueryDataset(x, np.zeros(60), np.arange(60) // 10)
+    reached = [own.tree(t).apply(x) + own.leaf_ptr[t] for t in range(4)]
+    expected = np.bincount(np.concatenate(reached), minlength=own.n_leaves)
+    np.testing.assert_array_equal(leaf_cover(own, data), expected)

@@ -101,9 +101,10 @@ def test_c_source_gives_the_same_bits(seed, single, tmp_path):
     assert library.score(rows[7].ctypes.data_as(pointer)) == expected[7]
 
 
-def test_treelite_reads_what_is_written(tmp_path):
+@pytest.mark.parametrize("categories", ["", "right", "both"])
+def test_treelite_reads_what_is_written(categories, tmp_path):
     treelite = pytest.importorskip("treelite")
-    trees = random_ensemble(3, 8, 20)
+    trees = random_ensemble(3, 8, 20, categories=categories)
     rows = rows_for(trees, 3)
     expected = walked(trees, rows)[0]
     (tmp_path / "m.txt").write_bytes(encode(trees, "lightgbm", LABELS)[0])

@@ -14,10 +14,11 @@ from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels
 from rankgrove.growth._histogram_kernels import accumulate
 from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
+from rankgrove.growth.constraints import NO_BOUNDS, NO_SIGNS
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
 from rankgrove.growth.leaves import ExactSums, add_leaf_values, leaf_sums
 from rankgrove.growth.quantise import GRADIENT_BITS, Layout, measure, quantise, scale_exponent
-from rankgrove.growth.splitting import FeatureDraw, Split, best_split
+from rankgrove.growth.splitting import CategoryRules, FeatureDraw, Split, best_split
 from tests.reference import tree as naive
 
 
@@ -88,6 +89,8 @@ def search(
     min_gain: float = 0.0,
     allowed: np.ndarray | None = None,
     layout: Layout | None = None,
+    signs: np.ndarray = NO_SIGNS,
+    bounds: tuple[float, float] | None = None,
 ) -> Split | None:
     """The best split of all rows."""
     layout = layout or Layout.of("mse", len(X))
@@ -112,6 +115,10 @@ def search(
         min_leaf=min_leaf,
         count_bits=layout.count_bits,
         hessian_bits=layout.hessian_bits,
+        is_categorical=binner.splits_by_set,
+        category=CategoryRules().numbers(0.0),
+        signs=signs,
+        bounds=NO_BOUNDS if bounds is None else np.array([bounds]),
     )
     _grower_kernels.search_leaf(hist, 0, rules, gains, out)
     return best_split(gains[0], out[0], binner.columns, len(X), 1.0, min_gain)

@@ -101,7 +101,7 @@ def test_names():
         ("ndcg[empty=often]", "one of 'drop', 'drop-equal'"),
         ("rbp[p=1]", "below 1"),
         ("pfound[decay=2]", "between 0 and 1"),
-        ("kendall[ties=stable]", "one of 'together'"),
+        ("kendall[ties=stable]", "must be 'together'"),
         ("ndcg[ties=together]", "one of 'stable', 'worst', 'expected'"),
         ("judge@5", "did you mean 'judged'"),
         ("", "not a measure's name"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, ParameterError
 from rankgrove.objectives.list_losses import QuerySquaredError, SoftmaxCrossEntropy
 from rankgrove.random import derive_seed
 from tests.objectives.test_lambdas import SIZES, make_queries
@@ -127,3 +127,27 @@ def test_labels_equal_within_every_query_are_refused(loss):
     data = rg.QueryDataset(np.arange(6.0)[:, None], [1, 1, 1, 0, 0, 0], qid=[1, 1, 1, 2, 2, 2])
     with pytest.raises(DataError, match="different labels"):
         rg.MART(loss).fit(data)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "query_squared"])
+def test_losses_of_queries_need_query_ids(loss):
+    with pytest.raises(DataError, match=r"needs query ids \(qid=\)"):
+        rg.MART(loss).fit(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2])
+
+
+@pytest.mark.parametrize(("name", "ours"), [("QueryRMSE", "query_squared"), ("xendcg", "softmax")])
+def test_other_names_of_losses(name, ours):
+    with pytest.raises(ParameterError, match=f"did you mean '{ours}'"):
+        rg.MART(name).check_parameters()
+
+
+def test_labels_whose_powers_overflow_are_refused():
+    X, qid = np.arange(8.0)[:, None], [1] * 4 + [2] * 4
+    model = rg.MART("softmax", n_trees=2, min_leaf=1)
+    with pytest.raises(DataError, match=r"at most 800\. Got 1024: give documents grades"):
+        model.fit(X, [0, 1, 2, 1024] * 2, qid=qid)
+    with pytest.raises(DataError, match=r"at least -800 .* Got -2000"):
+        model.fit(X, [-2000, -1999, -1998, -1997] * 2, qid=qid)
+    weight = np.full(8, 1e30)
+    model.fit(X, [0, 800, 800, 800] * 2, qid=qid, sample_weight=weight)
+    assert np.isfinite(model.predict(X)).all()

@@ -102,7 +102,6 @@ def fitted_objects(train, valid):
 
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
-@pytest.mark.filterwarnings("ignore:categorical_feature")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_models_in_memory_are_taken(sets, tmp_path):
     """As their `predict` has them: by the best round, where training stopped early."""
@@ -119,11 +118,10 @@ def test_models_in_memory_are_taken(sets, tmp_path):
         np.testing.assert_array_equal(again.astype(theirs.dtype), theirs, err_msg=name)
         shape = rg.partial_dependence(model, test, 1, grid=3)
         assert np.isfinite(shape.mean).all()
-    kinds = np.arange(600) % 5
-    given = lgb.Dataset(kinds[:, None].astype(float), kinds % 2, categorical_feature=[0])
-    categorical = lgb.train({"verbose": -1, "min_data_in_leaf": 2, "cat_smooth": 1}, given, 2)
-    with pytest.raises(rg.ModelFileError, match="This lightgbm Booster: tree 0 has a categorical"):
-        rg.convert(categorical, tmp_path / "m.rg")
+    given = lgb.Dataset(X, test.y)
+    linear = lgb.train({"verbose": -1, "linear_tree": True, "min_data_in_leaf": 2}, given, 2)
+    with pytest.raises(rg.ModelFileError, match="This lightgbm Booster: tree 0 has linear"):
+        rg.convert(linear, tmp_path / "m.rg")
     with pytest.raises(rg.ParameterError, match="'model' parameter of explain"):
         rg.explain(object(), test)
 

@@ -8,12 +8,15 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rankgrove as rg
-from rankgrove.data.normalising import NORMALISATIONS, normalised
+from rankgrove.data.normalising import NORMALISATIONS, normalised, transformed
 from rankgrove.rankers.load import trainable
 from tests.cli.test_info import SMALL
 from tests.command import run_here as run
+from tests.reference import transforms
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,7 @@ def parts():
 
 
 def naive(block, how):
-    """One query's values of one feature, by RankLib's rules."""
+    """One query's values of one feature, by RankLib's rules or as percentiles."""
     known = block[~np.isnan(block)]
     if how == "sum":
         total = np.abs(known).sum()
@@ -30,6 +33,9 @@ def naive(block, how):
     if how == "linear":
         span = known.max() - known.min()
         return (block - known.min()) / span if span > 0 else block * 0.0
+    if how == "percentile":
+        lower, equal = ((f(known[None], block[:, None])).sum(axis=1) for f in (np.less, np.equal))
+        return np.where(np.isnan(block), np.nan, (lower + 0.5 * equal) / known.size)
     deviation = known.std(ddof=1) if known.size > 1 else 0.0
     return (block - known.mean()) / deviation if deviation > 0 else block
 
@@ -77,8 +83,109 @@ def test_it_scores_as_the_base_on_prepared_data(kind, how, parts, tmp_path):
     if how is None:
         np.testing.assert_array_equal(model.predict(np.asarray(test.X)), expected)
     else:
-        with pytest.raises(rg.DataError, match="must know the queries"):
+        with pytest.raises(rg.DataError, match="needs the queries"):
             model.predict(np.asarray(test.X))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("how", NORMALISATIONS)
+def test_infinite_values_give_no_warning(how):
+    X = np.array([[1.0], [np.inf], [2.0], [-np.inf], [3.0], [4.0]], np.float32)
+    assert normalised(X, np.array([0, 3, 6]), how).shape == X.shape
+
+
+def test_a_single_choice_is_named_once():
+    with pytest.raises(rg.ParameterError, match="must be 'log1p'") as caught:
+        rg.PreparedRanker(rg.LambdaMART(), transform="log").check_parameters()
+    assert "did you mean" not in str(caught.value)
+
+
+def test_queries_of_features_can_be_given(parts):
+    train, test = parts
+    model = rg.PreparedRanker(rg.LambdaMART(n_trees=2), normalise="zscore").fit(train)
+    scores = model.predict(np.asarray(test.X), qid=test.qid)
+    np.testing.assert_array_equal(scores, model.predict(test))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=True), min_size=1, max_size=20))
+def test_log1p(values):
+    X = np.array(values, np.float32).reshape(-1, 1)
+    found = transformed(X, "log1p")
+    assert found.dtype == np.float32
+    expected = np.array([transforms.log1p(float(x)) for x in X[:, 0]], np.float32)
+    np.testing.assert_array_max_ulp(found[:, 0], expected, maxulp=1)
+    finite = np.nan_to_num(X, nan=2.0)
+    sparse = transformed(scipy.sparse.csr_matrix(finite), "log1p")
+    np.testing.assert_array_equal(sparse.toarray(), transformed(finite, "log1p"))
+
+
+@pytest.mark.parametrize("how", [None, "zscore"])
+@pytest.mark.parametrize("kind", ["lambdamart", "lambdarank", "ranksvm"])
+def test_transformed_features(kind, how, tmp_path):
+    """It scores as the base on features transformed by hand, in every form that data has."""
+    parts = [rg.make_web(15, n_docs=8, n_features=6, seed=seed) for seed in (1, 2)]
+    base = trainable()[kind]()
+    base.set_params(**{k: v for k, v in SMALL.items() if k in base.get_params(deep=False)})
+    model = rg.PreparedRanker(base, [2, 5, 6], how, "log1p").fit(parts[0])
+    by_hand = []
+    for data in parts:
+        X = np.vectorize(transforms.log1p)(np.asarray(data.X, float)[:, [1, 4, 5]])
+        X = X.astype(np.float32)
+        X = normalised(X, data.query_ptr, how) if how else X
+        by_hand.append(rg.QueryDataset(X, data.y, data.qid))
+    expected = trainable()[kind](**base.get_params()).fit(by_hand[0]).predict(by_hand[1])
+    test = parts[1]
+    np.testing.assert_array_equal(model.predict(test), expected)
+    model.save(tmp_path / "m.rg")
+    again = rg.load(tmp_path / "m.rg")
+    assert again.transform == "log1p"
+    np.testing.assert_array_equal(again.predict(test), expected)
+    sparse = rg.QueryDataset(scipy.sparse.csr_matrix(test.X), test.y, test.qid)
+    np.testing.assert_allclose(again.predict(sparse), expected, rtol=1e-6)
+    if how is None:
+        np.testing.assert_array_equal(again.predict(np.asarray(test.X)), expected)
+        with pytest.raises(rg.ParameterError, match="transforms features"):
+            rg.convert(again, tmp_path / "m.xml", to="ranklib")
+    assert "3 features of 6, transformed (log1p)" in again.summary()
+    assert "transformed features (log1p)" in again.title()
+
+
+def test_missing_values_stay_missing():
+    train = rg.make_web(10, n_docs=6, n_features=4, seed=1)
+    X = np.array(train.X)
+    X[::3, 2] = np.nan
+    data = rg.QueryDataset(X, train.y, train.qid)
+    net = rg.RankNet(hidden=2, n_epochs=2)
+    model = rg.PreparedRanker(net, normalise="zscore", transform="log1p").fit(data)
+    np.testing.assert_array_equal(np.isnan(model.prepared(data).X), np.isnan(X))
+    assert np.isfinite(model.predict(data)).all()
+
+
+def test_bags_of_prepared_nets(parts, tmp_path):
+    """Models of a bag have their own seeds, the bag's file its base, its folder all settings."""
+    train, test = parts
+    net = rg.LambdaRank("map", hidden=3, n_epochs=2)
+    base = rg.PreparedRanker(net, normalise="zscore", transform="log1p")
+    bag = rg.BaggedRanker(base, n_models=3, query_fraction=1.0, n_threads=1).fit(train)
+    scores = bag.submodel_scores(test)
+    assert len({tuple(column) for column in scores}) == 3  # all see the same queries
+    alone = rg.BaggedRanker(net, n_models=3, query_fraction=1.0).fit(bag.models_[0].prepared(train))
+    np.testing.assert_array_equal(alone.submodel_scores(bag.models_[0].prepared(test)), scores)
+    by_processes = rg.BaggedRanker(base, n_models=3, query_fraction=1.0, n_threads=2).fit(train)
+    np.testing.assert_array_equal(by_processes.predict(test), bag.predict(test))
+    bag.save(tmp_path / "bag.rg")
+    again = rg.load(tmp_path / "bag.rg")
+    np.testing.assert_array_equal(again.predict(test), bag.predict(test))
+    assert again.measure == "map"
+    assert again.base.get_params()["base__hidden"] == 3
+    assert again.title() == bag.title()
+    refitted = rg.load(tmp_path / "bag.rg").fit(train)
+    np.testing.assert_array_equal(refitted.predict(test), bag.predict(test))
+    folder = str(tmp_path / "models")
+    rg.BaggedRanker(base, n_models=2, checkpoint=folder).fit(train)
+    other = rg.PreparedRanker(net.set_params(l2=0.1), normalise="zscore", transform="log1p")
+    with pytest.raises(rg.RankgroveError, match="l2"):
+        rg.BaggedRanker(other, n_models=2, checkpoint=folder).fit(train)
 
 
 def test_trees_of_chosen_features_are_trees(parts, tmp_path):
@@ -102,6 +209,18 @@ def test_explanations_sum_to_the_score(how, parts):
     total = found.contributions.sum(axis=1) + found.base
     np.testing.assert_allclose(total, model.predict(test), rtol=1e-9)
     assert not found.contributions[:, [1, 2, 4]].any()
+
+
+def test_transform_on_the_command_line(parts, tmp_path):
+    rg.write_letor(parts[0], tmp_path / "train.txt")
+    words = "--ranker ranknet --transform log1p --normalise zscore --set n_epochs=2"
+    run("train", "train.txt", *words.split(), "--out", "m.rg", cwd=tmp_path)
+    model = rg.load(tmp_path / "m.rg")
+    assert (model.transform, model.normalise, model.features) == ("log1p", "zscore", None)
+    run("train", "train.txt", "--transform", "log1p", "--out", "t.rg", cwd=tmp_path)
+    assert rg.load(tmp_path / "t.rg").normalise is None
+    out, _ = run("cv", "train.txt", *words.split(), "--folds", "2", cwd=tmp_path)
+    assert "RankNet on transformed features (log1p) and normalised features (zscore)" in out
 
 
 def test_on_the_command_line_and_in_the_service(parts, tmp_path):
@@ -143,6 +262,7 @@ def test_on_the_command_line_and_in_the_service(parts, tmp_path):
         ("--features gone.txt", "There is no feature '9'"),
         ("--normalise zscore --submodel m.rg", "without a submodel"),
         ("--normalise max", "max"),
+        ("--transform sqrt", "sqrt"),
         ("--normalise sum --cluster local", "do not work with --cluster"),
     ],
 )
@@ -162,15 +282,16 @@ def test_a_crafted_file_is_refused(parts, tmp_path):
     model = rg.PreparedRanker(rg.LambdaMART(n_trees=2, min_leaf=2), [1, 2]).fit(parts[0])
     model.save(tmp_path / "m.rg")
     kind, content, arrays = read_model(tmp_path / "m.rg")
-    for columns in ([1], [1, 6], [-1, 2]):
+    for columns in ([1], [1, 6], [-1, 2], [1, 1], [1, 0]):
         write_model(tmp_path / "x.rg", kind, content, arrays | {"columns": np.array(columns)})
         with pytest.raises(rg.ModelFileError, match="columns"):
             rg.load(tmp_path / "x.rg")
-    bad = json.loads(json.dumps(content))
-    bad["parameters"]["normalise"] = "other"
-    write_model(tmp_path / "x.rg", kind, bad, arrays)
-    with pytest.raises(rg.ModelFileError, match="normalisation"):
-        rg.load(tmp_path / "x.rg")
+    for name, word in (("normalise", "normalisation"), ("transform", "transform")):
+        bad = json.loads(json.dumps(content))
+        bad["parameters"][name] = "other"
+        write_model(tmp_path / "x.rg", kind, bad, arrays)
+        with pytest.raises(rg.ModelFileError, match=word):
+            rg.load(tmp_path / "x.rg")
 
 
 @pytest.mark.parametrize("n_features", [40, 60])
@@ -199,3 +320,47 @@ def test_prepared_rankers_are_pruned_adapted_and_converted(tmp_path):
     normalised = rg.PreparedRanker(base, normalise="zscore").fit(train)
     with pytest.raises(rg.ParameterError, match="normalises features within every query"):
         rg.convert(normalised, tmp_path / "other.xml", to="ranklib")
+
+
+def test_appended_features_come_after_the_original_ones(parts, tmp_path):
+    train, test = parts
+    base = rg.LambdaMART(n_trees=8, n_leaves=4, min_leaf=5)
+    model = rg.PreparedRanker(base, [2, 5], "percentile", append=True).fit(train)
+    seen = model.prepared(test)
+    chosen = np.asarray(test.X)[:, [1, 4]]
+    np.testing.assert_array_equal(seen.X[:, :2], chosen)
+    expected = normalised(chosen, test.query_ptr, "percentile")  # rows are in query order
+    np.testing.assert_array_equal(seen.X[:, 2:], expected)
+    assert seen.feature_names == ("f2", "f5", "f2 (percentile)", "f5 (percentile)")
+    np.testing.assert_array_equal(model.predict(test), model.ranker_.predict(seen))
+    model.save(tmp_path / "m.rg")
+    again = rg.load(tmp_path / "m.rg")
+    np.testing.assert_array_equal(again.predict(test), model.predict(test))
+    assert "again normalised" in again.summary()
+
+
+def test_what_appended_features_add_counts_for_the_original_one(parts):
+    train, test = parts
+    base = rg.LambdaMART(n_trees=8, n_leaves=4, min_leaf=5)
+    model = rg.PreparedRanker(base, None, "percentile", append=True).fit(train)
+    explained = rg.explain(model, test)
+    np.testing.assert_allclose(
+        explained.base + explained.contributions.sum(axis=1), model.predict(test), atol=1e-9
+    )
+    inner = rg.explain(model.ranker_, model.prepared(test))
+    np.testing.assert_allclose(
+        explained.contributions[:, 0],
+        inner.contributions[:, 0] + inner.contributions[:, 6],
+        atol=1e-12,
+    )
+
+
+def test_append_without_a_normalisation_is_refused(parts):
+    with pytest.raises(rg.errors.ParameterError, match=r"append.*without normalise"):
+        rg.PreparedRanker(rg.LambdaMART(), append=True).fit(parts[0])
+
+
+def test_partial_dependence_refuses_features_normalised_by_query(parts):
+    model = rg.PreparedRanker(rg.LambdaMART(n_trees=3), None, "zscore").fit(parts[0])
+    with pytest.raises(rg.errors.DataError, match="normalise='zscore'"):
+        rg.partial_dependence(model, parts[0], 1)

@@ -357,3 +357,65 @@ def test_plot(data, base):
     assert len(still.axes) == 2  # no threshold moved: no dots, and no axis for them
     with pytest.raises(rg.DataError, match="needs a trained Trada"):
         rg.plot.adaptation(base)
+
+
+BRANDS = ("acme", "bolt", "core", "dune", "echo")
+
+
+def by_brand(names, n_queries, seed, effect=1.0, order=("price", "brand")):
+    """Return data of a number and a category, whose names have codes in some order."""
+    rng = np.random.default_rng(seed)
+    n = 12 * n_queries
+    brand = rng.integers(0, len(names), n)
+    gain = {name: (k % 3 - 1.0) * effect for k, name in enumerate((*BRANDS, "fern"))}
+    columns = {"price": rng.normal(size=n), "brand": brand}
+    score = columns["price"] + [gain[names[b]] for b in brand]
+    x = np.stack([columns[name] for name in order], axis=1)
+    y = np.clip(np.round(2 + score), 0, 4)
+    qid = np.arange(n) // 12
+    return rg.QueryDataset(x, y, qid, feature_names=order, categorical={"brand": names})
+
+
+@pytest.mark.parametrize("tune", ["responses", "splits"])
+def test_sets_of_categories_are_kept_and_names_are_followed(tune, tmp_path):
+    big = by_brand(BRANDS, 60, 1)
+    base = rg.MART(**BASE).fit(big)
+    assert base.ensemble_.has_sets
+    # other codes, another order of columns, a new category
+    small = by_brand(("fern", *BRANDS[::-1]), 15, 2, effect=-1.0, order=("brand", "price"))
+    same_model = rg.Trada(base, beta=0, tune=tune).fit(small)
+    plain = by_brand(BRANDS, 15, 3)
+    turned = plain.recoded({1: ("fern", *BRANDS[::-1])})
+    turned = rg.QueryDataset(
+        np.array(turned.X)[:, ::-1], plain.y, plain.qid,
+        feature_names=("brand", "price"), categorical={"brand": ("fern", *BRANDS[::-1])},
+    )  # fmt: skip
+    np.testing.assert_array_equal(same_model.predict(turned), base.predict(plain))
+    model = rg.Trada(base, beta=5, tune=tune, extra_trees=2, min_leaf=5).fit(small)
+    first = model.ensemble_.truncated(12)
+    for name, node in (("set_of", first.set_of), ("feature", 1 - first.feature)):
+        np.testing.assert_array_equal(node, getattr(base.ensemble_, name))
+    assert model.categories_ == {0: (*BRANDS, "fern")}
+    before, after = (
+        rg.evaluate(one, small, "ndcg@5").mean["ndcg@5"] for one in (same_model, model)
+    )
+    assert after > before
+    model.save(tmp_path / "m.rg")
+    np.testing.assert_array_equal(rg.load(tmp_path / "m.rg").predict(turned), model.predict(turned))
+
+
+def test_kinds_of_features_must_agree():
+    big, small = by_brand(BRANDS, 20, 1), by_brand(BRANDS, 10, 2)
+    numbers = big.with_categorical(None)
+    with pytest.raises(rg.DataError, match="'brand' is categorical in the target's data"):
+        rg.Trada(rg.MART(**BASE).fit(numbers)).fit(small)
+    with pytest.raises(rg.DataError, match="'brand' is categorical for the model"):
+        rg.Trada(rg.MART(**BASE).fit(big)).fit(small.with_categorical(None))
+
+
+def test_statistics_from_data_with_other_codes():
+    big = by_brand(BRANDS, 40, 1)
+    base = rg.MART(**BASE).fit(big)
+    known = rg.statistics_from_data(base, big.recoded({1: BRANDS[::-1]}))
+    np.testing.assert_array_equal(known.ensemble_.leaf_count, base.ensemble_.leaf_count)
+    np.testing.assert_array_equal(known.predict(big), base.predict(big))

@@ -51,6 +51,8 @@ def test_weights_are_used_or_refused(kind):
         message = refusal(ranker, *ROWS, **{name: values})
         of_data_set = refusal(cheap(kind), rg.QueryDataset(*ROWS, **{name: values}))
         assert bool(message) == bool(of_data_set)
+        if name == "weight":
+            assert bool(message) != ranker.takes_row_weights
         if message:
             assert "weight" in message
             assert "weight" in of_data_set

@@ -16,7 +16,11 @@ def cover_of(tree, child):
 def goes_left(tree, node, x):
     """Return whether a document goes left at a node."""
     value = float(x[tree.feature[node]])
-    return bool(tree.missing_left[node]) if math.isnan(value) else value <= tree.threshold[node]
+    if math.isnan(value):
+        return bool(tree.missing_left[node])
+    if tree.set_of[node] >= 0:
+        return value >= 0.0 and int(value) in tree.sets.codes(int(tree.set_of[node])).tolist()
+    return value <= tree.threshold[node]
 
 
 def expectation(tree, x, known, child=0):

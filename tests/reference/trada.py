@@ -14,8 +14,10 @@ def p0_of(n0, n1, beta):
     return 0.0 if math.isinf(beta) else n0 / (n0 + beta * n1)
 
 
-def goes_left(x, threshold, missing_left):
-    return bool(missing_left) if np.isnan(x) else bool(x <= threshold)
+def goes_left(x, threshold, missing_left, held=None):
+    if np.isnan(x):
+        return bool(missing_left)
+    return bool(x <= threshold) if held is None else x >= 0 and int(x) in held
 
 
 def best_split(x, r, candidates, missing_left, near, l2, min_leaf):
@@ -62,13 +64,16 @@ def adapt_tree(tree, rate, X, r, beta, tune, level, candidates, l2=0.0, min_leaf
             leaf_of[rows] = ~place
             return
         j, missing = tree.feature[place], tree.missing_left[place]
-        if tune == "splits" and rows and np.isfinite(threshold[place]):
+        held = None
+        if tree.set_of[place] >= 0:
+            held = tree.sets.codes(int(tree.set_of[place])).tolist()
+        elif tune == "splits" and rows and np.isfinite(threshold[place]):
             v0 = threshold[place]
             x = [X[i, j] for i in rows]
             v1 = best_split(x, [r[i] for i in rows], candidates[j], missing, v0, l2, min_leaf)
             if v1 is not None:
                 threshold[place] = np.float32(p0 * v0 + (1 - p0) * v1)
-        left = [i for i in rows if goes_left(X[i, j], np.float32(threshold[place]), missing)]
+        left = [i for i in rows if goes_left(X[i, j], np.float32(threshold[place]), missing, held)]
         right = [i for i in rows if i not in set(left)]
         go(tree.left[place], left, (mixed, m0, m1))
         go(tree.right[place], right, (mixed, m0, m1))

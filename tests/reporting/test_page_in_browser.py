@@ -394,3 +394,32 @@ CONTRAST_OF = """(node) => {
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }"""
 CONTRAST = f"(name) => ({CONTRAST_OF})(document.querySelector(name))"
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory):
+    data = rg.make_web(60, n_docs=10, n_features=5, seed=1)
+    best = rg.AutoRanker("ndcg@10", n_fits=15, n_threads=1).fit(data)
+    best.failed_ = {HOSTILE: HOSTILE}
+    path = tmp_path_factory.mktemp("search") / "auto.html"
+    rg.report(best, out=path, title=HOSTILE)
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_a_search(browser, search, width, scheme):
+    visit = Visit(browser, search, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = visit.page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator("#toc a").all_inner_texts() == [
+        "Leaderboard", "Choice", "Search", "Parameters", "Failed",
+    ]  # fmt: skip
+    assert page.locator("#leaderboard tbody tr").count() == 3
+    assert page.locator("#leaderboard .span svg circle").count() == 3
+    charts = page.locator("#search-charts .chart")  # seconds are known as well
+    assert charts.locator("figcaption").count() == 2
+    charts.first.locator("summary").click()
+    assert charts.first.locator("tbody tr").count() == 3
+    assert page.locator("h1").inner_text() == HOSTILE
+    visit.close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.reporting.content import rounded, thin
+from rankgrove.reporting.content import _importance, rounded, thin
 from rankgrove.reporting.distribution import label_groups, score_distribution
 from rankgrove.reporting.importance import feature_importance, overall
 from rankgrove.reporting.learning import learning_curves
@@ -398,6 +398,8 @@ def test_permutation_finds_the_only_feature_that_matters():
     assert found.top(4) == [2]
     assert found.values[2] > 0.2
     assert overall([found, None], 3) == [2]
+    content = _importance(found)  # what does not matter may still be used
+    assert content["used"] == content["of"] == 4
     with pytest.raises(rg.DataError, match="no importance of the kind 'gain'"):
         feature_importance("m", Third(), data, "map", "gain")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -15,7 +16,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring import scorer as scorer_module
 from rankgrove.scoring.score import score
 from rankgrove.scoring.scorer import Scorer
-from tests.scoring.making import NUMBERS, cases, make_ensemble
+from tests.scoring.making import NUMBERS, cases, codes, make_ensemble
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -46,9 +47,11 @@ def test_scores_and_top_are_those_of_the_walk(case, k):
     np.testing.assert_array_equal(found.scores, scores)
 
 
-def fading(rng: np.random.Generator, n_trees: int, single: bool, grid: bool) -> Ensemble:
+def fading(
+    rng: np.random.Generator, n_trees: int, single: bool, grid: bool, **more: Any
+) -> Ensemble:
     """Return trees of less and less weight; on a grid many scores are equal."""
-    trees = make_ensemble(rng, [6] * n_trees, 5, rng.normal(size=40), single=single)
+    trees = make_ensemble(rng, [6] * n_trees, 5, rng.normal(size=40), single=single, **more)
     weight = 0.9 ** np.repeat(np.arange(n_trees), 6)
     value = rng.normal(size=trees.value.size) * weight
     if grid:
@@ -73,6 +76,20 @@ def test_early_exit_changes_nothing(n_rows, k, single, grid):
     np.testing.assert_array_equal(found.scores, scores)
     assert 0.0 <= found.saved < 1.0
     if n_rows == 1000 and k <= 10:
+        assert found.saved > 0.3
+
+
+@pytest.mark.parametrize("n_rows", [65, 129, 1000])
+def test_early_exit_changes_nothing_with_sets(n_rows):
+    rng = np.random.default_rng(n_rows)
+    trees = fading(rng, 400, single=False, grid=False, categorical={0: 30, 2: 9}, n_sets=20)
+    features = rng.normal(size=(n_rows, 5)).astype(np.float32)
+    features[:, 0], features[:, 2] = codes(rng, n_rows, 30), codes(rng, n_rows, 9)
+    rows, scores = full_top(trees, features, 10)
+    found = Scorer(trees).top(features, 10)
+    np.testing.assert_array_equal(found.rows, rows)
+    np.testing.assert_array_equal(found.scores, scores)
+    if n_rows == 1000:
         assert found.saved > 0.3
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,11 +14,13 @@ import scipy.sparse
 from hypothesis import given, settings
 
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.model.category_sets import CategorySets
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.scoring import score as scoring
 from rankgrove.scoring.lanes import MOST_THRESHOLDS, compile_lanes
 from rankgrove.scoring.score import SCORERS, choose, score
-from tests.scoring.making import NUMBERS, cases, make_ensemble, naive_scores
+from rankgrove.scoring.scorer import Scorer
+from tests.scoring.making import NUMBERS, cases, codes, make_ensemble, naive_scores
 
 
 def bits(scores: np.ndarray) -> np.ndarray:
@@ -165,3 +169,77 @@ def test_mistakes_are_named():
         score(trees, np.zeros((2, 4), np.float32))
     with pytest.raises(ParameterError, match="did you mean 'lanes'"):
         score(trees, np.zeros((2, 3), np.float32), scorer="lane")
+
+
+@pytest.mark.parametrize("n_sets", [1, 7, 8, 9, 120, 129])
+@pytest.mark.parametrize("missing", ["both", "left", "right"])
+def test_sets_of_one_feature_share_columns(n_sets, missing):
+    rng = np.random.default_rng(n_sets)
+    trees = make_ensemble(
+        rng, [20] * 40, 2, [0.0], categorical={1: 50}, n_sets=n_sets, missing=missing
+    )
+    lanes = compile_lanes(trees)
+    nodes = trees.set_of >= 0
+    pairs = {*zip(trees.set_of[nodes].tolist(), trees.missing_left[nodes].tolist(), strict=True)}
+    n_bins = lanes.columns[np.dtype(np.float32)].feature.size
+    assert lanes.n_bytes == n_bins + -(-len(pairs) // 8)
+    features = np.stack([rng.normal(size=130), codes(rng, 130, 50)], axis=1)
+    for kind in (np.float32, np.float64):
+        expected = bits(naive_scores(trees, features.astype(kind)))
+        for scorer in SCORERS:
+            found = score(trees, features.astype(kind), scorer=scorer)
+            np.testing.assert_array_equal(bits(found), expected, scorer)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_sets_alone(exact):
+    # 2.9999999999 is 3 as float32, and 2 as float64
+    trees = make_ensemble(np.random.default_rng(8), [9] * 40, 1, [0.0], exact=exact)
+    sets = CategorySets.of([[2], [3], [0, 3], [1]])
+    trees = replace(trees, set_of=np.arange(trees.feature.size) % 4, sets=sets)
+    features = np.array([[0.0], [2.9999999999], [3.0], [-1e-9], [np.nan], [4.0]])
+    for kind in (np.float32, np.float64):
+        expected = bits(naive_scores(trees, features.astype(kind)))
+        for scorer in SCORERS:
+            found = score(trees, features.astype(kind), scorer=scorer)
+            np.testing.assert_array_equal(bits(found), expected, scorer)
+
+
+def test_a_tree_decides_on_sets_as_the_scorers_do():
+    rng = np.random.default_rng(9)
+    trees = make_ensemble(rng, [15] * 12, 3, NUMBERS, categorical={0: 70, 2: 3}, missing="both")
+    features = rng.choice([*NUMBERS, np.nan], (200, 3)).astype(np.float32)
+    features[:, 0], features[:, 2] = codes(rng, 200, 70), codes(rng, 200, 3)
+    expected = np.zeros(200)
+    for t in range(trees.n_trees):
+        expected += trees.tree(t).predict(features)
+    for scorer in SCORERS:
+        np.testing.assert_array_equal(score(trees, features, scorer=scorer), expected, scorer)
+
+
+def test_tables_of_categories_that_would_be_too_long_are_not_made():
+    rng = np.random.default_rng(10)
+    trees = make_ensemble(rng, [8] * 20, 2, NUMBERS, categorical={0: 40}, n_sets=50)
+    features = np.stack([codes(rng, 400, 40), rng.normal(size=400)], axis=1)
+    expected = score(trees, features, scorer="walk")
+    with mock.patch.object(scoring, "MOST_BITS", 10):
+        again = pickle.loads(pickle.dumps(trees))
+        assert type(choose(again, 10**9)).__name__ == "Walk"
+        scorer = Scorer(again)
+        np.testing.assert_array_equal(scorer.predict(features), expected)
+        assert scorer.top(features, 1).rows.tolist() == [int(np.argmax(expected))]
+    assert scoring.known(again).lanes is None
+    assert scoring.known(trees).costs.fits
+    lanes = compile_lanes(trees)
+    assert lanes.memberships.table.size <= scoring.table_of_bits(trees) + 200
+
+
+def test_categories_of_high_codes_in_few_sets_need_little_memory():
+    sets = CategorySets.of([[2**20 - 1, 5], [2**19]])
+    trees = make_ensemble(np.random.default_rng(11), [2] * 40, 1, [0.0], missing="right")
+    trees = replace(trees, set_of=np.arange(40) % 2, sets=sets)
+    assert scoring.known(trees).costs.fits
+    assert compile_lanes(trees).memberships.table.size < 100
+    features = np.array([[5.0], [2.0**20 - 1], [2.0**19], [2.0**20], [7.0]], np.float32)
+    expected = naive_scores(trees, features)[0]
+    np.testing.assert_array_equal(score(trees, features, scorer="lanes"), expected)

@@ -15,6 +15,7 @@ from numba import njit
 
 from rankgrove.data.binning import MISSING
 from rankgrove.growth._kernel_tools import unsigned
+from rankgrove.scoring._walk_kernels import in_set
 
 # Which responses of a tree are mixed: those of leaves, or of all nodes on the way down; or none:
 # the target's own responses are computed.
@@ -25,6 +26,7 @@ class Trees(NamedTuple):
     """The nodes of all trees, and the source's statistics of all places.
 
     slot : the target's column that a node tests
+    set_of, set_ptr, set_words : the sets of categories that nodes test, as in an ensemble
     count, response : source rows of a place, and their response (times the rate of the tree)
     rate : by tree
     """
@@ -36,6 +38,9 @@ class Trees(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     missing_left: np.ndarray
+    set_of: np.ndarray
+    set_ptr: np.ndarray
+    set_words: np.ndarray
     count: np.ndarray
     response: np.ndarray
     rate: np.ndarray
@@ -49,6 +54,9 @@ class Nodes(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     missing_left: np.ndarray
+    set_of: np.ndarray
+    set_ptr: np.ndarray
+    set_words: np.ndarray
     count: np.ndarray
 
 
@@ -195,6 +203,22 @@ def divide(column, threshold, missing_left, order, start, end, rights):
 
 
 @njit(cache=True, nogil=True)
+def divide_by_set(column, words, missing_left, order, start, end, rights):
+    """Like divide, but the categories that are in the set of some words go left."""
+    k = start
+    for i in range(start, end):
+        row = order[np.uint64(i)]
+        x = column[unsigned(row)]
+        goes_left = missing_left if np.isnan(x) else in_set(x, words, 0, words.size)
+        order[np.uint64(k)] = row
+        rights[np.uint64(i - k)] = row
+        k += np.int64(goes_left)
+    for i in range(end - k):
+        order[np.uint64(k + i)] = rights[np.uint64(i)]
+    return k
+
+
+@njit(cache=True, nogil=True)
 def best_threshold(target, code, missing_left, numbers, rules, work, start, end, near):
     """Return the threshold of highest gain for the rows ``order[start:end]``, NaN if none gains.
 
@@ -261,10 +285,12 @@ def _worth(packed, whole_h, unit, unit_h, shift, l2):
 def send_down(tree, target, rules, numbers, work, moved):
     """Send all target rows down a tree, moving its thresholds on the way (Algorithm 2).
 
+    Sets of categories are kept as they are.
+
     work : out, order and places
     moved : out, the adapted thresholds
     """
-    slot, threshold, left, right, missing_left, count = tree
+    slot, threshold, left, right, missing_left, set_of, set_ptr, set_words, count = tree
     columns, code_of, min_leaf = target.columns, target.code_of, rules.min_leaf
     order, rights, places = work.order, work.rights, work.places
     n_nodes = slot.size
@@ -276,7 +302,8 @@ def send_down(tree, target, rules, numbers, work, moved):
         start, end = places[node, 0], places[node, 1]
         at = slot[node]
         moved[node] = threshold[node]
-        code = code_of[at]
+        s = set_of[node]
+        code = code_of[at] if s < 0 else -1
         enough = end - start >= 2 * min_leaf
         if rules.tune and code >= 0 and enough and np.isfinite(threshold[node]):
             p0 = source_share(count[node], end - start, rules.beta)
@@ -287,7 +314,11 @@ def send_down(tree, target, rules, numbers, work, moved):
                 )
                 if np.isfinite(v1):
                     moved[node] = np.float32(p0 * v0 + (1.0 - p0) * v1)
-        k = divide(columns[at], moved[node], missing_left[node], order, start, end, rights)
+        if s < 0:
+            k = divide(columns[at], moved[node], missing_left[node], order, start, end, rights)
+        else:
+            words = set_words[set_ptr[s] : set_ptr[s + 1]]
+            k = divide_by_set(columns[at], words, missing_left[node], order, start, end, rights)
         for side in range(2):
             child = right[node] if side else left[node]
             place = child if child >= 0 else n_nodes + ~child
@@ -371,7 +402,10 @@ def adapt_tree(t, trees, target, rules, numbers, work, results, scores):
     first, last = a + trees.leaf_ptr[t], b + trees.leaf_ptr[t + 1]
     left, right = trees.left[a:b], trees.right[a:b]
     count, response, rate = trees.count[first:last], trees.response[first:last], trees.rate[t]
-    tree = Nodes(trees.slot[a:b], trees.threshold[a:b], left, right, trees.missing_left[a:b], count)
+    tree = Nodes(
+        trees.slot[a:b], trees.threshold[a:b], left, right, trees.missing_left[a:b],
+        trees.set_of[a:b], trees.set_ptr, trees.set_words, count,
+    )  # fmt: skip
     n_places = last - first
     order, places, sums = work.order, work.places[:n_places], work.sums[:n_places]
     means, change = work.means[:n_places], work.change[:n_places]

@@ -37,7 +37,8 @@ class AdaptationReport:
     ----------
     node_ptr, leaf_ptr, feature, left, right : the trees, as in an ensemble
     reached : number of target rows that reach every place
-    threshold_before, threshold_after : thresholds of the nodes
+    threshold_before, threshold_after : thresholds of the nodes; 0 where a node tests a set of
+        categories, which is kept
     response_before, response_after : responses of the places, learning rate included; the response
         of a leaf is its value
     spread : standard deviation of every feature in the target's data

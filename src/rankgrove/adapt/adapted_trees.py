@@ -2,7 +2,8 @@
 
 Every tree is adapted to the residuals of the adapted trees before it. At every node the source's n0
 rows and the target's n1 vote with p0 = n0 / (n0 + beta n1) (equation 3) on the response
-(Algorithm 1), and on the threshold too (Algorithm 2).
+(Algorithm 1), and on the threshold too (Algorithm 2). A node that tests a set of categories keeps
+its set: only the responses below it change.
 """
 
 from __future__ import annotations
@@ -141,8 +142,9 @@ def _trimmed_tree(tree: Tree, reached: np.ndarray) -> Tree:
     return Tree(
         **{
             name: getattr(tree, name)[nodes]
-            for name in ("feature", "threshold", "missing_left", "gain")
+            for name in ("feature", "threshold", "missing_left", "gain", "set_of")
         },
+        sets=tree.sets,
         left=left[: len(nodes)].copy(),
         right=right[: len(nodes)].copy(),
         value=tree.value[leaves],

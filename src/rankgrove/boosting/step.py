@@ -107,7 +107,7 @@ class OptimalStep:
         their rows' gradients and hessians; it is 1 where v = G / H.
         """
         curvature = tree.weight[tree.n_nodes :] + self.l2
-        gradient = tree.value * curvature
+        gradient = tree.mean[tree.n_nodes :] * curvature  # values may be clipped to bounds
         value = gradient / tree.count[tree.n_nodes :] if self.mean_response else tree.value
         along = float(curvature @ value**2)
         return value, float(gradient @ value) / along if along > 0.0 else 1.0

@@ -109,6 +109,14 @@ def convert(
             show_default="0",
         ),
     ] = None,
+    expand_categories: Annotated[
+        bool,
+        typer.Option(
+            "--expand-categories",
+            help="Replace every categorical feature by one feature per category (1 or 0), for "
+            "programs that cannot hold sets of categories: ranklib, solr, elasticsearch.",
+        ),
+    ] = False,
 ) -> None:
     """Write a model in the format of another program.
 
@@ -140,5 +148,6 @@ def convert(
         missing=missing.value,
         combine=None if combine is None else combine.value,
         base_score=base_score,
+        expand_categories=expand_categories,
     )
     say_written(out)

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankgrove.cli.options import Convention, Normalisation, Reading, Threads, reads_data
+from rankgrove.cli.options import (
+    Convention,
+    Normalisation,
+    Reading,
+    Threads,
+    Transform,
+    reads_data,
+)
 from rankgrove.cli.train import Config, RankerName, Settings
 
 if TYPE_CHECKING:
     from rankgrove.evaluation.evaluate import Evaluation
 
 
-@reads_data("weight", chooses_features=True)
+@reads_data("weight", chooses_features=True, has_model=False)
 def cv(
     data: Annotated[
         list[Path],
@@ -47,6 +54,7 @@ def cv(
         Normalisation | None,
         typer.Option(help="Normalise features within every query.", show_default="no"),
     ] = None,
+    transform: Transform = None,
     convention: Convention = "papers",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split into folds.")] = 0,
     out: Annotated[
@@ -84,7 +92,7 @@ def cv(
     has_measure = "measure" in base.get_params(deep=False)
     chosen = {"measure": measure[0]} if measure and has_measure else {}
     base.set_params(**(chosen | parameters(config, settings or [])))
-    base, reading = prepared(base, reading, normalise)
+    base, reading = prepared(base, reading, normalise, transform)
     base.check_parameters()
     check_valid_fold(base, valid_fold, "give --valid-fold")
     judged = reading.load(data)

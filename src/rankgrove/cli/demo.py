@@ -76,6 +76,8 @@ def demo(
         f"\nTry next:\n{_activation()}"
         f"  rankgrove evaluate {folder}/test.txt -s {folder}/combined.rg --convention letor\n"
         f"  rankgrove explain {folder}/test.txt {folder}/lambdamart.rg --query 1\n"
+        f"  rankgrove auto {folder}/train.txt --valid {folder}/vali.txt --minutes 5 "
+        f"--out {folder}/best.rg\n"
         f"  rankgrove {train} --measure map --set n_trees=100 --out {folder}/map.rg\n"
         f"  rankgrove report {folder}/test.txt -s f16=feature:16 -s {folder}/lambdamart.rg "
         f"-s {folder}/map.rg --out {folder}/map.html\n"

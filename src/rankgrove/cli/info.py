@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from rankgrove.rankers.auto.auto import AutoRanker
     from rankgrove.rankers.base import Ranker
     from rankgrove.reporting.learning import LearningCurve
 
@@ -70,6 +72,7 @@ def _describe(ranker: Ranker) -> dict[str, Any]:
         "kind": f"{ranker.kind} ({type(ranker).__name__})",
         "features": ranker.n_features_in_,
         "feature names": None if names is None else list(names),
+        "categorical features": _categorical(ranker),
         "trees": ranker.tree_count(),
         "parameters": plain_parameters(ranker),
         "training record": [_record(curve) for curve in learning_curves("", ranker)],
@@ -80,8 +83,20 @@ def _describe(ranker: Ranker) -> dict[str, Any]:
     }
 
 
+def _categorical(ranker: Ranker) -> dict[str, Any]:
+    """Return the names of the categories of every categorical feature; None: only codes."""
+    return {
+        ranker._names()[j]: None if names is None else list(names)
+        for j, names in ranker.categories_.items()
+    }
+
+
 def _values(ranker: Ranker) -> dict[str, Any]:
     """Return the values that combinations and bags have instead of a training record."""
+    from rankgrove.rankers.auto.auto import AutoRanker
+
+    if isinstance(ranker, AutoRanker):
+        return {"search": _search(ranker)}
     measured = {
         "value on the data of the weights": getattr(ranker, "value_", None),
         "out of bag": getattr(ranker, "out_of_bag_", None),
@@ -92,6 +107,21 @@ def _values(ranker: Ranker) -> dict[str, Any]:
     if hasattr(ranker, "rankers_") and hasattr(ranker, "weights_"):
         values["weights"] = ranker.weights_.tolist()
     return values
+
+
+def _search(ranker: AutoRanker) -> dict[str, Any]:
+    """Return what an AutoRanker found: its estimate, and every candidate with its weight."""
+    return {
+        "measure": str(ranker.measure),
+        "nested estimate": ranker.value_,
+        "95 % interval": [None if math.isnan(end) else end for end in ranker.interval_],
+        "optimism": ranker.optimism_,
+        "microseconds per document": ranker.microseconds_,
+        "models": len(ranker.model_.models_),
+        "candidates": ranker.leaderboard_.to_list(),
+        "failed": ranker.failed_,
+        "interrupted": ranker.interrupted_,
+    }
 
 
 def _record(curve: LearningCurve) -> dict[str, Any]:
@@ -115,6 +145,8 @@ def _record(curve: LearningCurve) -> dict[str, Any]:
 
 def _text(description: dict[str, Any], indent: str = "") -> str:
     """Return the description as text."""
+    from rankgrove.data.categories import names_text
+
     lines = (
         [f"{description['file']}: {description['bytes']:,} bytes"] if "file" in description else []
     )
@@ -123,6 +155,9 @@ def _text(description: dict[str, Any], indent: str = "") -> str:
     more = f", ... ({len(names) - SHOWN_NAMES} more)" if len(names) > SHOWN_NAMES else ""
     named = f" ({', '.join(names[:SHOWN_NAMES])}{more})" if names else ", without names"
     lines.append(f"features: {description['features']:,}{named}")
+    for feature, texts in description["categorical features"].items():
+        shown = names_text(None if texts is None else tuple(texts), SHOWN_NAMES)
+        lines.append(f"categorical feature {feature}: {shown}")
     if description["trees"] is not None:
         lines.append(f"trees: {description['trees']:,}")
     if description["parameters"]:

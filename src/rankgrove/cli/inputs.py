@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankgrove.data.file_kinds import is_table
-from rankgrove.errors import MissingFileError, ParameterError, ParseError
+from rankgrove.errors import DataWarning, MissingFileError, ParameterError, ParseError
 from rankgrove.files import why
+from rankgrove.validation import counted, nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rankgrove.measures.base import Measure
     from rankgrove.rankers.base import Ranker
 
+SHOWN_COLUMNS = 8
 SOURCE_KINDS = ("model", "feature", "scores", "run")
 _SOURCES = "such as model.rg, feature:25 or scores.txt"
 
@@ -42,20 +45,24 @@ def load_dataset(
     absent: str | None = None,
     strict: bool = False,
     n_features: int | None = None,
+    categorical: str | Sequence[str | int] | None = None,
     models: Mapping[str, Ranker] = MappingProxyType({}),
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
 
-    `features` are names, or one comma-separated text. For LETOR text, `zero_based` says
+    `features` are names, or one comma-separated text; None: of a table the columns that `models`
+    were trained on, or all columns without another role. For LETOR text, `zero_based` says
     that features are numbered from 0, `absent` is the value of features that a row does not mention
     (None: as in the training data of `models`), and `n_features` is the training data's number of
     features. If that or a model has more or fewer features than the text, a note says so, or the
     text is refused (`strict`). `base_score` is a column of a table; for LETOR text, the name of a
-    file with one score per line.
+    file with one score per line. `categorical` are features by number or name, or one
+    comma-separated text; None: those of `models`.
     """
     names = feature_list(features)
+    chosen = categorical_list(categorical)
     if is_table(paths):
-        from rankgrove.data.tabular import read_table
+        from rankgrove.data.tabular import read_table, table_columns
 
         if len(paths) > 1:
             raise ParameterError(
@@ -67,24 +74,84 @@ def load_dataset(
                     f"{option} is for LETOR files, and {paths[0]} has columns with names. Leave it "
                     "out."
                 )
-        return read_table(
-            paths[0],
-            label=label,
-            qid=qid,
-            docid=docid,
-            features=names,
-            weight=weight,
-            base_score=base_score,
-        )
+        wanted = _columns_of(models, paths[0]) if names is None else names
+        if chosen is None:
+            chosen = _categorical_names(models, table_columns(paths[0]), wanted)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", DataWarning)
+            data = read_table(
+                paths[0],
+                label=label,
+                qid=qid,
+                docid=docid,
+                features=wanted,
+                weight=weight,
+                base_score=base_score,
+                categorical=chosen,
+            )
+        for warning in said:
+            _say(f"{paths[0]}: {str(warning.message).rstrip('.')}.")
+        return data
     refuse_table_options(paths[0], {"docid": docid, "features": features, "weight": weight})
     from rankgrove.data.letor import read_letor
 
     absent_value = str(absent or _absence(models))
     data = read_letor(list(paths), cache=cache, zero_based=zero_based, absent=absent_value)
     data = _as_wide(data, paths[0], n_features, models, strict)
+    chosen = _categorical_numbers(models) if chosen is None else chosen
+    if chosen:
+        data = data.with_categorical(chosen)
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
+
+
+def _columns_of(models: Mapping[str, Ranker], path: Path) -> Sequence[str] | None:
+    """Return the columns of a table that the models were trained on; None: all of them."""
+    from rankgrove.data.tabular import table_columns
+
+    names = {name: tuple(getattr(model, "feature_names_", ())) for name, model in models.items()}
+    if len(set(names.values())) != 1 or () in names.values():
+        return None  # what does not fit is refused when it is scored
+    (name, wanted), *_ = names.items()
+    columns = table_columns(path)
+    missing = [column for column in wanted if column not in columns]
+    if not missing:
+        return list(wanted)
+    if not columns or any(
+        hasattr(model, "check_numbered") or getattr(model, "least_features_", False)
+        for model in models.values()
+    ):
+        return None
+    shown = ", ".join(map(repr, missing[:SHOWN_COLUMNS]))
+    more = f" and {len(missing) - SHOWN_COLUMNS:,} more" if len(missing) > SHOWN_COLUMNS else ""
+    plural = "columns" if len(missing) > 1 else "column"
+    raise ParseError(
+        path,
+        1,
+        f"the table has no {plural} {shown}{more}, which the model {name} was trained on"
+        f"{nearest(missing[0], columns)}. Rename its columns as in the training data, or add them.",
+    )
+
+
+def _categorical_names(
+    models: Mapping[str, Ranker], columns: Sequence[str], features: Sequence[str] | None
+) -> list[str] | None:
+    """Return the columns of a table that are categorical for a model; None: none."""
+    used = set(columns if features is None else features)
+    names = [
+        model._names()[j]
+        for model in models.values()
+        for j, texts in model.categories_.items()
+        if texts is not None
+    ]
+    return [name for name in dict.fromkeys(names) if name in used] or None
+
+
+def _categorical_numbers(models: Mapping[str, Ranker]) -> list[int]:
+    """Return the features of LETOR text, from 1, that are categorical for all models."""
+    columns = [set(model.categories_) for model in models.values()]
+    return [j + 1 for j in sorted(set.intersection(*columns))] if columns else []
 
 
 def _absence(models: Mapping[str, Ranker]) -> str:
@@ -143,6 +210,11 @@ def _as_wide(
 
 def _say(text: str) -> None:
     typer.echo(f"note: {text}", err=True)
+
+
+def categorical_list(features: str | Sequence[str | int] | None) -> Sequence[str | int] | None:
+    """Return categorical features, given as a sequence or as one comma-separated text."""
+    return _names(features, "features of --categorical") if isinstance(features, str) else features
 
 
 def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
@@ -280,7 +352,6 @@ def read_scores(path: Path, n_rows: int) -> np.ndarray:
     import numpy as np
 
     from rankgrove.data.text_files import read_text_bytes
-    from rankgrove.validation import counted
 
     lines = read_text_bytes(path).split(b"\n")
     while lines and not lines[-1].strip():

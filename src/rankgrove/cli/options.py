@@ -55,8 +55,12 @@ FeatureColumns = Annotated[
     typer.Option(
         "--features",
         help=_FEATURES,
-        show_default="all columns not used otherwise",
+        show_default="those of the model; without a model, all columns not used otherwise",
     ),
+]
+AllFeatures = Annotated[
+    str | None,
+    typer.Option("--features", help=_FEATURES, show_default="all columns not used otherwise"),
 ]
 ChosenFeatures = Annotated[
     str | None,
@@ -65,6 +69,16 @@ ChosenFeatures = Annotated[
         help=_FEATURES + " Or a file with the number or name of one feature per line, for data of "
         "any format: the model then selects these features whenever it scores.",
         show_default="all columns not used otherwise",
+    ),
+]
+CategoricalFeatures = Annotated[
+    str | None,
+    typer.Option(
+        "--categorical",
+        help="Categorical features, by number or name, as in 3,7 or brand,shop. In LETOR text they "
+        "are whole numbers from 0. Text columns of CSV and parquet files are categorical by "
+        "themselves.",
+        show_default="those of the model, and columns of text",
     ),
 ]
 WeightColumn = Annotated[
@@ -92,14 +106,14 @@ ZeroBased = Annotated[
         help="LETOR files number features from 0; their feature 0 is feature 1 here.",
     ),
 ]
+_ABSENT = "Value of features that a row of LETOR text does not mention."
 AbsentFeatures = Annotated[
     Absent | None,
     typer.Option(
-        "--absent",
-        help="Value of features that a row of LETOR text does not mention.",
-        show_default="as in the model's training data, else zero",
+        "--absent", help=_ABSENT, show_default="as in the model's training data, else zero"
     ),
 ]
+AbsentHere = Annotated[Absent | None, typer.Option("--absent", help=_ABSENT, show_default="zero")]
 Strict = Annotated[
     bool,
     typer.Option(
@@ -163,6 +177,23 @@ class Normalisation(StrEnum):
     sum = "sum"
     linear = "linear"
     zscore = "zscore"
+    percentile = "percentile"
+
+
+class Transformation(StrEnum):
+    """How single values of features are transformed."""
+
+    log1p = "log1p"
+
+
+Transform = Annotated[
+    Transformation | None,
+    typer.Option(
+        help="Transform every feature value before normalisation. log1p: the logarithm of 1 + "
+        "abs(x) with the sign of x, for nets on counts and other values of very different sizes.",
+        show_default="no",
+    ),
+]
 
 
 Sample = Annotated[
@@ -194,6 +225,7 @@ class Reading:
     zero_based: ZeroBased = False
     absent: AbsentFeatures = None
     strict: Strict = False
+    categorical: CategoricalFeatures = None
 
     def load(self, paths: Sequence[Path], **known: Any) -> QueryDataset:
         """Read a data set; `known` overrides the options, and may add other arguments."""
@@ -202,10 +234,13 @@ class Reading:
         return load_dataset(paths, **(asdict(self) | known))
 
     def load_like(self, first: QueryDataset, paths: Sequence[Path], **known: Any) -> QueryDataset:
-        """Read data with as many features as a first data set, and the same absent value."""
+        """Read data like a first data set: as many features, absent and categorical ones."""
         from rankgrove.data.file_kinds import is_table
 
         known["absent"] = None if is_table(paths) else first.absent
+        if first.categories:
+            columns = [first.feature_names[j] for j in first.categories]
+            known["categorical"] = columns if is_table(paths) else list(first.categorical)
         return self.load(paths, n_features=first.n_features, **known)
 
 
@@ -213,16 +248,21 @@ _OPTIONAL = ("weight", "base_score", "strict")
 
 
 def reads_data(
-    *also: str, chooses_features: bool = False
+    *also: str, chooses_features: bool = False, has_model: bool = True
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace a command's parameter `reading` by the options that make up a `Reading`.
 
     The options in `_OPTIONAL` are added only if `also` lists them.
-    With `chooses_features`, ``--features`` may also be a file.
+    With `chooses_features`, ``--features`` may also be a file. `has_model`: whether the command
+    may read a trained model, which knows its features.
     """
     hints = get_type_hints(Reading, include_extras=True)
     if chooses_features:
         hints["features"] = ChosenFeatures
+    elif not has_model:
+        hints["features"] = AllFeatures
+    if not has_model:
+        hints["absent"] = AbsentHere
     options = [
         inspect.Parameter(
             field.name,

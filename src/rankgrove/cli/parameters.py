@@ -15,11 +15,13 @@ from rankgrove.errors import MissingFileError, ParameterError, ParseError
 from rankgrove.files import why, write_atomically
 
 if TYPE_CHECKING:
-    from rankgrove.cli.options import Normalisation, Reading
+    from rankgrove.cli.options import Normalisation, Reading, Transformation
     from rankgrove.rankers.base import Ranker
 
 # Names from papers or from the package that --ranker does not take, and what to use instead.
 ELSEWHERE = {
+    "auto": "the best ranker is searched for by 'rankgrove auto'",
+    "autoranker": "the best ranker is searched for by 'rankgrove auto'",
     "bagboo": "BagBoo is a bag of mart: --ranker mart --models 45 --combine mean",
     "blmart": "BL-MART is a bag of lambdamart: --ranker lambdamart --models 45",
     "bag": "any ranker is bagged by --models 45",
@@ -76,8 +78,16 @@ def parameters(config: Path | None, settings: list[str]) -> dict[str, Any]:
         try:
             params[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            params[name] = text  # a bare word is a string
+            params[name] = _from_json(text)
     return {name: _plain(value) for name, value in params.items()}
+
+
+def _from_json(text: str) -> Any:
+    """Return a list or a mapping in JSON; anything else is a bare word."""
+    try:
+        return json.loads(text) if text[0] in "[{" else text
+    except ValueError:
+        return text
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -104,6 +114,9 @@ def _as_toml(value: object) -> str:
         return '"none"'
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(str(key))} = {_as_toml(item)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else json.dumps(str(value))
@@ -121,9 +134,12 @@ def _plain(value: Any) -> Any:
 
 
 def prepared(
-    ranker: Ranker, reading: Reading, normalise: Normalisation | None
+    ranker: Ranker,
+    reading: Reading,
+    normalise: Normalisation | None,
+    transform: Transformation | None,
 ) -> tuple[Ranker, Reading]:
-    """Return the ranker with feature selection and normalisation, and the matching `reading`.
+    """Return the ranker with the preparation of its features, and the matching `reading`.
 
     ``--features`` may name a file with the number or name of one feature per line.
     """
@@ -134,9 +150,10 @@ def prepared(
     if reading.features is not None and Path(reading.features).is_file():
         chosen = read_names(Path(reading.features))
         reading = replace(reading, features=None)
-    if chosen is None and normalise is None:
+    if chosen is None and normalise is None and transform is None:
         return ranker, reading
-    return PreparedRanker(ranker, chosen, None if normalise is None else normalise.value), reading
+    steps = [None if step is None else step.value for step in (normalise, transform)]
+    return PreparedRanker(ranker, chosen, *steps), reading
 
 
 def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class Scale(StrEnum):
     full = "full"
 
 
-@reads_data("weight")
+@reads_data("weight", has_model=False)
 def survey(
     data: Annotated[
         list[Path],

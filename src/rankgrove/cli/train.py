@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankgrove.cli.options import Combine, Normalisation, Reading, Sample, Threads, reads_data
+from rankgrove.cli.options import (
+    Combine,
+    Normalisation,
+    Reading,
+    Sample,
+    Threads,
+    Transform,
+    reads_data,
+)
 from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -135,6 +143,7 @@ def train(
     sample: Sample = None,
     combine: Combine = None,
     normalise: Normalise = None,
+    transform: Transform = None,
     cluster: Cluster = None,
     quiet: Quiet = False,
     *,
@@ -150,6 +159,8 @@ def train(
 
     rankgrove train train.txt --valid-share 0.2 --normalise zscore --features chosen.txt
     --out web.rg
+
+    rankgrove train train.txt --ranker lambdarank --transform log1p --normalise zscore --out net.rg
 
     rankgrove train train.txt --config web.toml --set learning_rate=0.05 --out web.rg
 
@@ -186,7 +197,7 @@ def train(
     bag = bag_options(models, sample, combine)
     if models is not None:
         base = _bag_of(base, models, bag | {"cluster": cluster}, checkpoint, threads, quiet)
-    trained, reading = prepared(base, reading, normalise)
+    trained, reading = prepared(base, reading, normalise, transform)
     # Check everything possible before reading data, which may take long.
     trained.check_parameters()
     held_out = _check_share(valid_share, valid, base)
@@ -402,8 +413,8 @@ def _cluster_fit(
     columns = _workers_reading(data, reading)
     if ranker.kind == "prepared":
         raise ParameterError(
-            "--normalise and --features FILE do not work with --cluster, whose workers read the "
-            "files. Leave one of them out."
+            "--normalise, --transform and --features FILE do not work with --cluster, whose "
+            "workers read the files. Leave one of them out."
         )
     if not hasattr(ranker, "fit_files"):
         raise ParameterError(f"--cluster trains a lambdamart, not a {name}. Leave it out.")
@@ -416,14 +427,17 @@ def _cluster_fit(
 
 def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     """Return the arguments with which a cluster's workers read the files."""
-    from rankgrove.cli.inputs import feature_list, refuse_table_options
+    from rankgrove.cli.inputs import categorical_list, feature_list, refuse_table_options
     from rankgrove.data.file_kinds import is_table
 
     columns = asdict(reading)
+    chosen = categorical_list(reading.categorical)
     if not is_table(data):
         refuse_table_options(data[0], columns)
-        return {name: columns[name] for name in ("cache", "zero_based")} | (
-            {"absent": str(reading.absent)} if reading.absent else {}
+        return (
+            {name: columns[name] for name in ("cache", "zero_based")}
+            | ({"absent": str(reading.absent)} if reading.absent else {})
+            | ({"categorical": chosen} if chosen else {})
         )
     if reading.zero_based:
         raise ParameterError("--zero-based is for LETOR files. Leave it out.")
@@ -431,4 +445,5 @@ def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     return {
         **{name: columns[name] for name in names},
         "features": feature_list(reading.features),
+        "categorical": chosen,
     }

@@ -136,7 +136,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of all random draws.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress bar.")]
 
 
-@reads_data()
+@reads_data(has_model=False)
 def tune(
     data: Data,
     valid: Valid = None,

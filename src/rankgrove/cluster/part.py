@@ -18,10 +18,12 @@ from rankgrove.boosting.loop import Objective
 from rankgrove.boosting.sampling import Sample
 from rankgrove.cluster.client import own_threads
 from rankgrove.data.binning import Binner
-from rankgrove.data.concatenate import concatenate
+from rankgrove.data.categories import Categories
+from rankgrove.data.concatenate import CountedCategories, concatenate, counted_categories
 from rankgrove.data.counting import ColumnCounts, count_columns
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
+from rankgrove.growth.constraints import NO_BOUNDS, NO_SIGNS
 from rankgrove.growth.frontier import Search
 from rankgrove.growth.histogram import N_BINS
 from rankgrove.growth.leaves import add_leaf_values
@@ -46,6 +48,7 @@ class FileFacts:
     highest_label: float
     query_keys: np.ndarray
     absent: str
+    categories: CountedCategories
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class Part:
                 float(data.y.max()),
                 data.query_keys,
                 data.absent,
+                counted_categories(data),
             )
             for data in self._data
         ]
@@ -131,9 +135,10 @@ class Part:
     def _query_ids(self, file: int) -> list[str]:
         return [str(token) for token in self._data[file].query_ids.tolist()]
 
-    def _join(self, n_features: int) -> None:
+    def _join(self, n_features: int, categories: Categories) -> None:
         """Join all files into one data set; features that a file does not mention are absent."""
-        self._data = [concatenate([data.with_n_features(n_features) for data in self._data])]
+        files = (data.with_n_features(n_features) for data in self._data)
+        self._data = [concatenate([data.recoded(categories) for data in files])]
 
     def _count_columns(self, first: int, last: int) -> list[ColumnCounts]:
         (data,) = self._data
@@ -262,7 +267,8 @@ def _no_search(hist: np.ndarray) -> Search:
     n_blocks = hist.shape[1]
     none = np.zeros(2, np.int64)
     features = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((2, 0), np.bool_)
-    rules = SearchRules(*features, none, none, 1.0, 0.0, 1, 32, 0)
+    no_sets = np.empty(0, np.bool_), np.empty(0)
+    rules = SearchRules(*features, none, none, 1.0, 0.0, 1, 32, 0, *no_sets, NO_SIGNS, NO_BOUNDS)
     gain = np.empty((2, n_blocks))
     out = np.empty((2, n_blocks, OUT_FIELDS), np.int64)
     return Search(hist, hist, np.zeros(2, np.bool_), rules, gain, out)

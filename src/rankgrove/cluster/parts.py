@@ -159,13 +159,15 @@ class Parts:
                     "the data between queries."
                 )
 
-    def bins(self, n_features: int, n_rows: int, max_bins: int) -> Binner:
+    def bins(
+        self, n_features: int, n_rows: int, max_bins: int, categorical: frozenset[int]
+    ) -> Binner:
         """Return the bins of all rows; workers count the values and sum the counts."""
         width = max(1, min(COLUMNS_AT_ONCE, VALUES_AT_ONCE // n_rows))
         starts = range(0, n_features, width)
         groups = [range(start, min(start + width, n_features)) for start in starts]
         jobs = [
-            self._client.submit(_merge, self._actors, columns, max_bins, pure=False)
+            self._client.submit(_merge, self._actors, columns, max_bins, categorical, pure=False)
             for columns in groups
         ]
         columns: list[ColumnBins] = []
@@ -292,10 +294,13 @@ class Parts:
         raise error
 
 
-def _merge(actors: list[Any], columns: range, max_bins: int) -> list[ColumnBins]:
+def _merge(
+    actors: list[Any], columns: range, max_bins: int, categorical: frozenset[int]
+) -> list[ColumnBins]:
     """Choose the bins of some columns, on a worker that asks all parts for their counts."""
     asked = [actor.run([("count_columns", columns.start, columns.stop)]) for actor in actors]
-    return merged_bins(columns.start, [future.result() for future in asked], max_bins)
+    counts = [future.result() for future in asked]
+    return merged_bins(columns.start, counts, max_bins, categorical)
 
 
 def _is_loss(error: Exception) -> bool:

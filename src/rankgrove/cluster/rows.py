@@ -3,7 +3,8 @@
 The driver holds the trees and the histograms of leaves. Workers compute gradients, divide their own
 rows and count their own histograms. Histograms are whole numbers that are summed here, so neither
 the sum nor the model depends on the distribution of the rows. A tree takes one trip each for the
-largest gradient, the total of gradients, the root, every split but the last, and the leaves.
+largest gradient, the total of gradients, the root, every split but the last (of a symmetric tree:
+but those of the last level), and the leaves.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class ClusterRows:
         draws = not draws_all or rules.feature_fraction < 1.0
         self.grows_alike = not (draws or varies_by_round)
         layout, seed = training.layout, training.seed
-        self._frontier = frontier_of(self, training.binner, layout, n_leaves, rules, seed)
+        self._frontier = frontier_of(
+            self, training.binner, layout, n_leaves, rules, seed, n_threads=n_threads
+        )
         self._used = used_bins(training.binner)
         n_blocks = -(-training.binner.columns.size // 8)
         self._sum = np.zeros((1, layout.planes, n_blocks, 2048), np.int64)

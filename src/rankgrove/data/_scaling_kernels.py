@@ -58,3 +58,33 @@ def percentile_queries(features, query_ptr, first, last, out):
                     out[row, j] = lower / n
                 else:
                     out[row, j] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def mid_rank_queries(features, query_ptr, first, last, out):
+    """Fill out with the share of the query's known values that are lower, ties counted half.
+
+    Missing values stay missing.
+    """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    column = np.empty(longest, np.float32)
+    for q in range(first, last):
+        start, end = query_ptr[q], query_ptr[q + 1]
+        for j in range(features.shape[1]):
+            n = 0
+            for row in range(start, end):
+                value = features[row, j]
+                if value == value:
+                    column[n] = value
+                    n += 1
+            known = np.sort(column[:n])
+            for row in range(start, end):
+                value = features[row, j]
+                if value == value:
+                    lower = np.searchsorted(known, value)
+                    not_higher = np.searchsorted(known, value, side="right")
+                    out[row, j] = 0.5 * (lower + not_higher) / n
+                else:
+                    out[row, j] = np.nan

@@ -8,8 +8,9 @@ adjacent observed values. Comparing bins and comparing values give exactly the s
     bin         0   0   1    2   3      255        bin(x) <= b   <=>   x <= thresholds[b]
 
 Thresholds come from exact counts of all rows, not from a sample: they depend neither on the number
-of threads nor on the order of the rows. A feature with only one value is dropped. The matrix of
-bins is stored row by row, padded to whole 8-byte words::
+of threads nor on the order of the rows. A feature with only one value is dropped. The bins of
+categorical features are in `category_bins.py`. The matrix of bins is stored row by row, padded to
+whole 8-byte words::
 
     codes[i]    f0 f1 f2 f3 f4 f5 f6 f7 | f8 f9 0  0  0  0  0  0      uint8
     words[i]    one uint64              | one uint64                  the same memory
@@ -17,13 +18,20 @@ bins is stored row by row, padded to whole 8-byte words::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rankgrove.data.arrays import Rows, frozen
+from rankgrove.data.category_bins import (
+    MOST_BINS,
+    CategoryBins,
+    Target,
+    frequent,
+    means_by_category,
+)
 from rankgrove.errors import DataError
 from rankgrove.parallel import threads
 from rankgrove.validation import check_integer, counted
@@ -51,6 +59,7 @@ class ColumnBins(NamedTuple):
     n_missing: int
     n_values: int
     fullest: int  # rows of the most frequent value
+    categories: CategoryBins | None = None  # of a categorical column
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +72,9 @@ class Binner:
     columns : int32 array, the column of every feature that is kept (those not constant). Features
         with one dominant value come first: eight of them make a word that is equal in many rows
     thresholds : one float32 array per kept feature, ascending; there is one bin more than
-        thresholds
+        thresholds. Those of a categorical feature mean nothing
+    categories : by kept feature, the bins of a categorical feature, or None; empty: no feature is
+        categorical
 
     Examples
     --------
@@ -80,6 +91,7 @@ class Binner:
     n_features: int
     columns: np.ndarray
     thresholds: tuple[np.ndarray, ...]
+    categories: tuple[CategoryBins | None, ...] = ()
 
     @classmethod
     def fit(
@@ -88,12 +100,15 @@ class Binner:
         rows: Rows = None,
         max_bins: int = MOST_VALUE_BINS,
         n_threads: int | None = None,
+        categorical: Collection[int] = (),
+        target: Target | None = None,
     ) -> Binner:
         """Choose thresholds from float32 `features` (dense or CSR), all rows or some.
 
         A feature with at most `max_bins` distinct values has a bin for each of them. Otherwise the
         bins hold numbers of rows that are as equal as possible; frequent values and infinities
-        have bins of their own.
+        have bins of their own. The columns `categorical` hold codes of categories; if more
+        than 254 of them are not rare, they are ordered by the `target`, if it is given.
         """
         max_bins = check_integer("max_bins", "Binner", max_bins, low=2, high=MOST_VALUE_BINS)
         bins = []
@@ -112,6 +127,17 @@ class Binner:
                 for c, (n_thresholds, *counted) in enumerate(summary.tolist()):
                     column_thresholds = thresholds[c, :n_thresholds].copy()
                     bins.append(ColumnBins(int(columns[first + c]), column_thresholds, *counted))
+        if categorical:
+            from rankgrove.data.counting import category_bins, count_columns, ordered_bins
+
+            bins = [column for column in bins if column.column not in categorical]
+            for column in sorted(categorical):
+                (counts,) = count_columns(features, column, column + 1, rows, n_threads)
+                if target is not None and frequent(counts.counts).size > MOST_BINS:
+                    values = one_column(features, rows, column)
+                    bins.append(ordered_bins(column, counts, values, target, max_bins))
+                else:
+                    bins.append(category_bins(column, counts))
         return cls.of(int(features.shape[1]), bins)
 
     @classmethod
@@ -120,7 +146,32 @@ class Binner:
         kept = [c for c in bins if c.thresholds.size or (c.n_missing and c.n_values)]
         kept.sort(key=lambda column: (-max(column.fullest, column.n_missing), column.column))
         columns = np.array([column.column for column in kept], np.int32)
-        return cls(n_features, columns, tuple(column.thresholds for column in kept))
+        categories = tuple(column.categories for column in kept)
+        if all(of_column is None for of_column in categories):
+            categories = ()
+        return cls(n_features, columns, tuple(column.thresholds for column in kept), categories)
+
+    def categories_of(self, at: int) -> CategoryBins | None:
+        """Return the bins of the kept feature `at`, if it is categorical."""
+        return self.categories[at] if self.categories else None
+
+    @property
+    def splits_by_set(self) -> np.ndarray:
+        """Of every kept feature, whether splits are sets of bins."""
+        by_set = np.zeros(self.columns.size, np.bool_)
+        for at, categories in enumerate(self.categories):
+            by_set[at] = categories is not None and not categories.ordered
+        return by_set
+
+    @property
+    def has_ordered(self) -> bool:
+        """Whether categories are ordered by the target: bins then depend on labels."""
+        return any(c is not None and c.ordered for c in self.categories)
+
+    def content(self) -> list[np.ndarray]:
+        """Return everything that tells binners apart, as arrays."""
+        named = [part for c in self.categories if c is not None for part in (c.codes, c.bins)]
+        return [self.columns, *self.thresholds, *named]
 
     def transform(
         self, features: Matrix, rows: Rows = None, n_threads: int | None = None
@@ -152,7 +203,30 @@ class Binner:
                     inside = np.arange(part.size)
                     out = codes[start : start + part.size]
                     bin_rows(frozen(dense), inside, all_kept, tables, steps, out)
+        for at, categories in enumerate(self.categories):
+            if categories is not None:
+                values = one_column(features, rows, int(self.columns[at]))
+                codes[:, at] = categories.of_values(values)
         return BinnedMatrix(self, codes)
+
+    def transform_training(
+        self, features: Matrix, rows: Rows, target: Target, n_threads: int | None = None
+    ) -> BinnedMatrix:
+        """Return the bins of the rows that the bins were made of.
+
+        Ordered categories have the bin of their mean over the other folds of the `target`.
+        """
+        binned = self.transform(features, rows, n_threads)
+        for at, categories in enumerate(self.categories):
+            if categories is not None and categories.ordered:
+                values = one_column(features, rows, int(self.columns[at]))
+                places = categories.places(values)
+                _, means, others = means_by_category(places, categories.codes.size, target)
+                bins = np.searchsorted(self.thresholds[at], means.astype(np.float32))
+                bins[others == 0] = MISSING
+                known = np.maximum(places, 0)
+                binned.codes[:, at] = np.where(places < 0, MISSING, bins[target.fold, known])
+        return binned
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the thresholds padded with infinity, and the first step of a binary search."""
@@ -272,6 +346,14 @@ def _narrowed(features: scipy.sparse.csr_matrix, columns: np.ndarray) -> scipy.s
         before = np.concatenate([[0], np.cumsum(stays)])
         data, indices, indptr = data[stays], indices[stays], before[indptr].astype(indptr.dtype)
     return scipy.sparse.csr_matrix((data, indices, indptr), shape=(features.shape[0], columns.size))
+
+
+def one_column(features: Matrix, rows: Rows, column: int) -> np.ndarray:
+    """Return the values of a column, of all rows or some."""
+    index = row_index(features, rows)
+    if isinstance(features, np.ndarray):
+        return np.asarray(features[index, column])
+    return np.asarray(features[:, [column]].toarray()[index, 0])
 
 
 def row_index(features: Matrix, rows: Rows) -> np.ndarray:

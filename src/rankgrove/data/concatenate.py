@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankgrove.data.categories import Categories, Names, by_frequency, column_of
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
@@ -22,6 +23,9 @@ def concatenate(
 
     If only some have weights, the rows (or queries) of the others get weight 1; if only some have
     document ids, those of the others are empty. All of them must have base scores, or none.
+
+    The same columns must be categorical. Where the names of categories differ, those that occur
+    are numbered anew, by decreasing frequency and then by text, as in one table of all rows.
 
     Parameters
     ----------
@@ -46,6 +50,11 @@ def concatenate(
     if len(parts) == 1:
         return parts[0]
     _check_features(parts)
+    if any(data.categories != parts[0].categories for data in parts):
+        owners = [f"data set {i} (counted from 0)" for i in range(len(parts))]
+        counted = [counted_categories(data) for data in parts]
+        common = merged_categories(counted, parts[0].feature_names, owners)
+        parts = [data.recoded(common) for data in parts]
     if not allow_shared_queries:
         refuse_shared_queries(parts)
     return QueryDataset(
@@ -58,7 +67,56 @@ def concatenate(
         query_weight=_query_weights(parts),
         base_score=_base_scores(parts),
         absent=_absent(parts),
+        categorical=parts[0].categorical,
     )
+
+
+# Categorical columns with the names of their codes and the number of rows of every code.
+CountedCategories = dict[int, tuple[Names, np.ndarray]]
+
+
+def counted_categories(data: QueryDataset) -> CountedCategories:
+    """Return the categorical columns of a data set, and the number of rows of every category."""
+    found: CountedCategories = {}
+    for column, names in data.categories.items():
+        codes = column_of(data.features, column, data.rows)
+        known = codes[~np.isnan(codes)].astype(np.int64)
+        found[column] = names, np.bincount(known, minlength=len(names or ()))
+    return found
+
+
+def merged_categories(
+    parts: Sequence[CountedCategories], feature_names: Sequence[str], owners: Sequence[str]
+) -> Categories:
+    """Return the categorical columns of several data sets as one, with the names of all.
+
+    `owners` are the names of the data sets for messages.
+    """
+    common: Categories = {}
+    for column in sorted({column for part in parts for column in part}):
+        first = next(i for i, part in enumerate(parts) if column in part)
+        for i, part in enumerate(parts):
+            wanted = parts[first][column][0]
+            if column in part and (part[column][0] is None) == (wanted is None):
+                continue
+            difference = "it is not" if column not in part else "only one has names of categories"
+            raise DataError(
+                f"The feature {feature_names[column]!r} is categorical in {owners[first]}, and in "
+                f"{owners[i]} {difference}: read both with the same 'categorical'."
+            )
+        common[column] = _merged_names([part[column] for part in parts])
+    return common
+
+
+def _merged_names(parts: Sequence[tuple[Names, np.ndarray]]) -> Names:
+    """Return the names of a column's categories in all parts; equal ones stay as they are."""
+    if all(names == parts[0][0] for names, _ in parts):
+        return parts[0][0]
+    total: dict[str, int] = {}
+    for names, counts in parts:
+        for name, count in zip(names or (), counts.tolist(), strict=True):
+            total[name] = total.get(name, 0) + count
+    return by_frequency(list(total), np.array(list(total.values()), np.int64))
 
 
 def refuse_shared_queries(

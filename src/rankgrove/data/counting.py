@@ -6,14 +6,24 @@ whole data, and gives the same thresholds to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import MOST_VALUE_BINS, ColumnBins, key_groups
+from rankgrove.data.category_bins import (
+    LEAST_ROWS,
+    MOST_BINS,
+    CategoryBins,
+    Target,
+    frequent,
+    means_by_category,
+    most_frequent,
+)
+from rankgrove.errors import DataError
 from rankgrove.parallel import threads
 
 if TYPE_CHECKING:
@@ -81,9 +91,52 @@ def bins_of(column: int, counted: ColumnCounts, max_bins: int) -> ColumnBins:
     return ColumnBins(column, thresholds[:k].copy(), counted.n_missing, n_values, fullest)
 
 
+def category_bins(column: int, counted: ColumnCounts) -> ColumnBins:
+    """Return the bins of a categorical column: one for each of the most frequent categories."""
+    kept = most_frequent(counted.counts)
+    codes = counted.values[kept].astype(np.int64)
+    n_missing = counted.n_missing + int(counted.counts.sum()) - int(counted.counts[kept].sum())
+    places = np.arange(max(codes.size - 1, 0), dtype=np.float32) + np.float32(0.5)
+    fullest = int(counted.counts.max(initial=0))
+    bins = CategoryBins(codes, np.arange(codes.size).astype(np.uint8), ordered=False)
+    return ColumnBins(column, places, n_missing, codes.size, fullest, bins)
+
+
+def ordered_bins(
+    column: int, counted: ColumnCounts, values: np.ndarray, target: Target, max_bins: int
+) -> ColumnBins:
+    """Return the bins of a categorical column whose categories are ordered by the target."""
+    kept = frequent(counted.counts)
+    codes, counts = counted.values[kept].astype(np.int64), counted.counts[kept]
+    unordered = CategoryBins(codes, np.zeros(codes.size, np.uint8), ordered=True)
+    means = means_by_category(unordered.places(values), codes.size, target)[0].astype(np.float32)
+    distinct, group = np.unique(means, return_inverse=True)
+    rows = np.bincount(group, counts).astype(np.uint32)
+    n_missing = counted.n_missing + int(counted.counts.sum()) - int(counts.sum())
+    found = bins_of(column, ColumnCounts(distinct, rows, n_missing), max_bins)
+    bins = np.searchsorted(found.thresholds, means).astype(np.uint8)
+    return found._replace(categories=replace(unordered, bins=bins))
+
+
 def merged_bins(
-    first: int, parts: Iterable[Sequence[ColumnCounts]], max_bins: int
+    first: int,
+    parts: Iterable[Sequence[ColumnCounts]],
+    max_bins: int,
+    categorical: Collection[int] = (),
 ) -> list[ColumnBins]:
     """Return the bins of the columns from `first` on, given the counts of every part."""
-    columns = zip(*parts, strict=True)
-    return [bins_of(first + c, merge_counts(counts), max_bins) for c, counts in enumerate(columns)]
+    columns = []
+    for c, counts in enumerate(zip(*parts, strict=True), first):
+        counted = merge_counts(counts)
+        if c not in categorical:
+            columns.append(bins_of(c, counted, max_bins))
+            continue
+        n_often = frequent(counted.counts).size
+        if n_often > MOST_BINS:
+            raise DataError(
+                f"Feature {c + 1} has {n_often:,} categories of at least {LEAST_ROWS} rows. "
+                f"Training on parts takes at most {MOST_BINS}, because more are ordered by labels "
+                "of all parts. Train on one machine, or pool rare categories."
+            )
+        columns.append(category_bins(c, counted))
+    return columns

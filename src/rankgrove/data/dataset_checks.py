@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from rankgrove.data.categories import Categories, categorical_columns
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.validation import check_choice, counted
@@ -17,9 +18,15 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from rankgrove.data.arrays import Matrix, Sparse
+    from rankgrove.data.categories import Categorical
 
 
 MOST_WEIGHT = 1e30
+# The advice about a column of a table of features that holds no numbers.
+TABLE_REMEDY = (
+    "drop it from the table, or convert it to numbers (codes or one column per category); for a "
+    "whole table with labels and query ids, use rg.QueryDataset.from_frame."
+)
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
@@ -69,18 +76,45 @@ def check_features(X: object, n_rows: int, *, double: bool = False) -> Matrix:
     return dense
 
 
+def table_or_features(
+    X: object, n_rows: int, names: Sequence[str] | None, categorical: Categorical | None
+) -> tuple[Matrix, Categories | None]:
+    """Return features, and the categorical ones of a table that has any; None: not known yet."""
+    if is_frame(X):
+        from rankgrove.data.tabular import column_names, has_categories, table_features
+
+        if categorical is not None or has_categories(X):
+            columns = column_names(X)
+            if names is not None:
+                check_feature_names(names, len(columns))
+            chosen = _by_number(categorical, columns if names is None else names)
+            return table_features(X, columns, n_rows, chosen)
+    return check_features(X, n_rows), None
+
+
+def _by_number(categorical: Categorical | None, names: Sequence[object]) -> Categorical | None:
+    """Return categorical features by number, because a table's columns may have other names."""
+    if categorical is None:
+        return None
+    found = categorical_columns(categorical, [str(name) for name in names])
+    return {j + 1: texts for j, texts in found.items()}
+
+
+def is_frame(X: object) -> bool:
+    """Whether an object is a pandas, polars or pyarrow table."""
+    return not hasattr(X, "tocsr") and (hasattr(X, "columns") or hasattr(X, "column_names"))
+
+
 def _plain_array(X: object, n_rows: int) -> np.ndarray:
     """Return `X` as an array; a table that is not all plain numbers is converted by column."""
     array = np.asarray(X)
-    if array.dtype.kind in "fiub" or not (hasattr(X, "columns") or hasattr(X, "column_names")):
+    if array.dtype.kind in "fiub" or not is_frame(X):
         return array
-    from rankgrove.data.tabular import column_names, table_matrix
+    from rankgrove.data.tabular import column_names, table_features
 
-    remedy = (
-        "drop it from the table, or convert it to numbers (codes or one column per category); for "
-        "a whole table with labels and query ids, use rg.QueryDataset.from_frame."
-    )
-    return table_matrix(X, column_names(X), n_rows, np.float64, remedy)
+    return table_features(
+        X, column_names(X), n_rows, kind=np.float64, known={}, remedy=TABLE_REMEDY
+    )[0]
 
 
 def _kept_type(array: np.ndarray, double: bool) -> type[np.floating[Any]]:

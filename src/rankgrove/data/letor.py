@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rankgrove.data.dataset_checks import check_absent
 from rankgrove.data.letor_source import as_paths, side_file
@@ -13,6 +14,9 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.parallel import threads
 from rankgrove.validation import check_integer, refuse
+
+if TYPE_CHECKING:
+    from rankgrove.data.categories import Categorical
 
 __all__ = ["read_letor", "write_letor"]
 
@@ -29,6 +33,7 @@ def read_letor(
     n_features: int | None = None,
     cache: bool = False,
     n_threads: int | None = None,
+    categorical: Categorical | None = None,
 ) -> QueryDataset:
     """Read LETOR (SVMlight with ``qid``) text, plain or gzip-compressed.
 
@@ -56,6 +61,9 @@ def read_letor(
         the file's content is unchanged; where that folder cannot be written to, the copy is in the
         user's cache folder
     n_threads : number of threads, None for all cores; the result does not depend on it
+    categorical : the categorical features, by number, from 1 also with `zero_based`; or a mapping
+        from them to the names of their codes. Their values are codes: whole numbers from 0 and
+        below 2**20
 
     Returns
     -------
@@ -90,7 +98,7 @@ def read_letor(
             parts = cached(paths, queries, options, lambda: parse(paths, queries, options, n))
         else:
             parts = parse(paths, queries, options, n)
-    return QueryDataset.from_parts(
+    data = QueryDataset.from_parts(
         parts.features,
         parts.y,
         parts.query_ids,
@@ -98,6 +106,7 @@ def read_letor(
         docid=parts.docid,
         absent=absent,
     )
+    return data if categorical is None else data.with_categorical(categorical)
 
 
 def _checked(

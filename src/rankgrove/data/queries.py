@@ -20,30 +20,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.data.arrays import Rows, frozen, frozen_matrix
+from rankgrove.data.categories import (
+    Categories,
+    categorical_columns,
+    check_codes,
+    code_table,
+    feature_place,
+    names_text,
+    recoded,
+    without_unknown,
+)
 from rankgrove.data.dataset_checks import (
     check_absent,
     check_base_score,
     check_docids,
     check_feature_names,
-    check_features,
     check_labels,
     check_queries,
     check_query_weights,
     check_weights,
     has_missing,
     resized,
+    table_or_features,
 )
 from rankgrove.data.subsets import chosen_queries, subset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
 from rankgrove.random import string_keys
 from rankgrove.showing import html_table
-from rankgrove.validation import counted, nearest
+from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rankgrove.data.arrays import Features, Frame, Matrix
+    from rankgrove.data.categories import Categorical
 
 
 class QueryDataset:
@@ -57,6 +68,7 @@ class QueryDataset:
     X : array, scipy sparse matrix or None, shape (n_rows, n_features)
         Features; kept as float32. NaN is a missing value. None: no features.
         A float32 array that is stored row by row is not copied: do not write to it afterwards.
+        Columns of text and of categories of a data frame are categorical.
     y : array of n_rows labels, whole or real numbers; higher is better
     qid : array of n_rows query ids, whole numbers or texts; rows of a query need not be adjacent
     weight : array of n_rows non-negative weights, optional
@@ -69,6 +81,9 @@ class QueryDataset:
     absent : ``"zero"`` or ``"missing"``, the value of a feature that a row does not mention, in
         data that leaves features out, as text does. None: missing if any value is NaN, else zero.
         A ranker that is trained on the data keeps it as ``absent_``, also in its model file
+    categorical : the categorical features, by 1-based number or name; or a mapping from them to
+        the names of their codes (None: no names). In an array such a column holds codes: whole
+        numbers from 0 and below 2**20, or NaN
 
     Examples
     --------
@@ -93,6 +108,7 @@ class QueryDataset:
     order: np.ndarray | None
     _feature_names: tuple[str, ...] | None
     absent_given: str | None
+    _categories: Categories
 
     def __init__(
         self,
@@ -106,11 +122,12 @@ class QueryDataset:
         query_weight: ArrayLike | Mapping[Any, float] | None = None,
         base_score: ArrayLike | None = None,
         absent: str | None = None,
+        categorical: Categorical | None = None,
     ) -> None:
         labels = check_labels(y)
         n_rows = labels.size
         query_ids, query_of_row = check_queries(qid, n_rows)
-        features = check_features(X, n_rows)
+        features, categories = table_or_features(X, n_rows, feature_names, categorical)
         self._assemble(
             features,
             None,
@@ -123,7 +140,10 @@ class QueryDataset:
             query_weight=check_query_weights(query_weight, query_ids),
             base_score=check_base_score(base_score, n_rows),
             absent=absent if absent is None else check_absent(absent, "QueryDataset"),
+            categories=categories,
         )
+        if categories is None:  # an array, whose names have been checked now
+            self.__dict__["_categories"] = self._checked_categories(categorical)
 
     @classmethod
     def from_parts(
@@ -159,11 +179,14 @@ class QueryDataset:
         weight: str | None = None,
         docid: str | None = None,
         base_score: str | None = None,
+        categorical: Categorical | None = None,
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
         `docid` None takes the column ``docid``, if there is one without another role; `features`
-        None takes every column without another role.
+        None takes every column without another role. Columns of text, and of the table's type for
+        categories, are categorical; `categorical` names others, such as whole numbers that are
+        ids.
         """
         from rankgrove.data.tabular import dataset_from_frame
 
@@ -175,6 +198,7 @@ class QueryDataset:
             weight=weight,
             docid=docid,
             base_score=base_score,
+            categorical=categorical,
         )
 
     def _assemble(
@@ -191,6 +215,7 @@ class QueryDataset:
         query_weight: np.ndarray | None = None,
         base_score: np.ndarray | None = None,
         absent: str | None = None,
+        categories: Categories | None = None,
     ) -> None:
         sizes = np.bincount(query_of_row, minlength=query_ids.size)
         adjacent = bool(np.all(query_of_row[1:] >= query_of_row[:-1]))
@@ -206,6 +231,7 @@ class QueryDataset:
             docid_column=docid,
             _feature_names=feature_names,
             absent_given=absent,
+            _categories=categories or {},
             query_ptr=frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])),
             order=None if adjacent else frozen(np.argsort(query_of_row, kind="stable")),
         )
@@ -319,18 +345,86 @@ class QueryDataset:
 
     def feature_index(self, feature: int | str) -> int:
         """Return the column of a feature given by 1-based number (as in LETOR files) or name."""
-        if isinstance(feature, str) and feature in self.feature_names:
-            return self.feature_names.index(feature)
-        text = str(feature)
-        if text.isdecimal() and 1 <= int(text) <= self.n_features:
-            return int(text) - 1
-        raise DataError(
-            f"There is no feature {feature!r}: features are numbered 1 to {self.n_features}, or "
-            f"named {self.feature_names[0]!r} to {self.feature_names[-1]!r}"
-            f"{nearest(feature, self.feature_names)}."
-            if self.n_features
-            else f"There is no feature {feature!r}: the data set has no features."
+        return feature_place(feature, self.feature_names)
+
+    # -- categorical features ---------------------------------------------------------------
+
+    @property
+    def categories(self) -> Categories:
+        """The categorical columns: column (from 0) -> the names of its codes, or None.
+
+        None: the codes are plain numbers, without names. Empty: no column is categorical.
+        """
+        return dict(self._categories)
+
+    @property
+    def categorical(self) -> dict[int, tuple[str, ...] | None]:
+        """The categorical features as the constructor takes them, by 1-based number."""
+        return {column + 1: names for column, names in self._categories.items()}
+
+    def with_categorical(self, categorical: Categorical | None) -> QueryDataset:
+        """Return the data set with these categorical features, and no others.
+
+        Parameters
+        ----------
+        categorical : as in the constructor; their columns must hold codes
+
+        Examples
+        --------
+        >>> import rankgrove as rg
+        >>> data = rg.QueryDataset([[0.1, 1], [0.7, 0]], [0, 2], qid=["a", "a"])
+        >>> data.with_categorical({2: ["acme", "bolt"]}).categories
+        {1: ('acme', 'bolt')}
+        """
+        return self._with(categories=self._checked_categories(categorical))
+
+    def recoded(self, categories: Categories) -> QueryDataset:
+        """Return the data set with the codes of other names, of columns that have names in both.
+
+        A category whose name is not among them becomes a missing value. Columns where all names
+        are the same are not copied.
+        """
+        tables = {
+            column: code_table(names, wanted)
+            for column, wanted in categories.items()
+            if wanted is not None
+            and (names := self._categories.get(column)) is not None
+            and names != wanted
+        }
+        if not tables:
+            return self
+        new: Categories = self._categories | {column: categories[column] for column in tables}
+        return QueryDataset.from_parts(
+            recoded(self.X, tables),
+            self.y,
+            self.query_ids,
+            self.query_of_row,
+            **self._columns() | {"categories": new},
         )
+
+    def with_codes_of(self, categories: Categories) -> QueryDataset:
+        """Return the data set with its columns taken as codes of these categories.
+
+        Codes without a name become missing values.
+        """
+        if categories == self._categories:
+            return self
+        given = self._categories
+        new = {j: v for j, v in categories.items() if v is not None and given.get(j) is None}
+        if not new or (known := without_unknown(self.X, new)) is self.X:
+            return self._with(categories=categories)
+        return QueryDataset.from_parts(
+            known,
+            self.y,
+            self.query_ids,
+            self.query_of_row,
+            **self._columns() | {"categories": categories},
+        )
+
+    def _checked_categories(self, categorical: Categorical | None) -> Categories:
+        categories = categorical_columns(categorical, self.feature_names)
+        check_codes(self.X, categories, self.feature_names)
+        return categories
 
     # -- between the caller's order and query order -----------------------------------------
 
@@ -375,7 +469,11 @@ class QueryDataset:
         >>> data.with_base_score([1.5, 0.5]).base_score
         array([1.5, 0.5])
         """
-        columns = self._columns() | {"base_score": check_base_score(scores, self.n_rows)}
+        return self._with(base_score=check_base_score(scores, self.n_rows))
+
+    def _with(self, **changed: Any) -> QueryDataset:
+        """Return the data set with other columns, which are arguments of :meth:`_assemble`."""
+        columns = self._columns() | changed
         return QueryDataset.from_parts(
             self.features, self.y, self.query_ids, self.query_of_row, rows=self.rows, **columns
         )
@@ -389,6 +487,7 @@ class QueryDataset:
             columns["feature_names"] = None
         elif self._feature_names is not None:
             columns["feature_names"] = self._feature_names[:n_features]
+        columns["categories"] = {j: v for j, v in self._categories.items() if j < n_features}
         return QueryDataset.from_parts(
             resized(self.features, n_features, self.absent),
             self.y,
@@ -421,6 +520,7 @@ class QueryDataset:
             "query_weight": self.query_weight,
             "base_score": self.base_score,
             "absent": self.absent_given,
+            "categories": self._categories,
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -446,6 +546,11 @@ class QueryDataset:
             ["absent features", "0" if self.absent == "zero" else "missing"],
             ["labels", self._label_text()],
         ]
+        if self._categories:
+            texts = (
+                f"{self.feature_names[j]}: {names_text(v)}" for j, v in self._categories.items()
+            )
+            rows.append(["categorical features", "; ".join(texts)])
         return html_table("QueryDataset", [], rows)
 
     def _label_text(self) -> str:
@@ -455,6 +560,7 @@ class QueryDataset:
         return ", ".join(f"{v:g}: {c:,}" for v, c in zip(values, counts, strict=True))
 
     def __repr__(self) -> str:
+        n_categorical = len(self._categories)
         extras = "".join(
             f", {name}"
             for name, there in [
@@ -462,6 +568,7 @@ class QueryDataset:
                 ("weighted queries", self.query_weight is not None),
                 ("base scores", self.base_score is not None),
                 ("sparse", self.is_sparse),
+                (f"{n_categorical} categorical", n_categorical),
             ]
             if there
         )

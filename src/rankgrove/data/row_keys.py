@@ -46,6 +46,16 @@ def hash_features(data: QueryDataset, n_threads: int | None = None) -> np.ndarra
     return hashes
 
 
+def query_contents(data: QueryDataset) -> np.ndarray:
+    """Return a uint64 key per query, computed from the features and labels of its documents.
+
+    Neither its id nor the order of the documents matters.
+    """
+    labels = np.asarray(data.grouped(data.y), np.float64) + 0.0  # -0 becomes 0
+    keys = mix64(mix64(data.feature_hashes) ^ labels.view(np.uint64))
+    return np.add.reduceat(keys, data.query_ptr[:-1])
+
+
 def content_keys(data: QueryDataset, hashes: np.ndarray) -> np.ndarray:
     """Return a uint64 key per row, in query order, computed from its query id and its features.
 

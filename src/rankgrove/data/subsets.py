@@ -69,6 +69,7 @@ def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
         query_weight=None if data.query_weight is None else data.query_weight[chosen],
         base_score=None if data.base_score is None else data.base_score[caller_rows],
         absent=data.absent_given,
+        categories=data.categories,
     )
 
 

@@ -17,28 +17,43 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
 
+from rankgrove.data.categories import Categorical, Categories, categorical_columns
+from rankgrove.data.category_columns import (
+    CategoryColumn,
+    NoCategoryError,
+    is_category,
+    is_word,
+    may_be_categorical,
+    named_categories,
+    own_categories,
+)
 from rankgrove.data.dataset_checks import is_null, plain_ids
 from rankgrove.data.file_kinds import TABLE_ENDINGS
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, MissingExtraError, MissingFileError, ParseError
+from rankgrove.errors import (
+    DataError,
+    DataWarning,
+    MissingExtraError,
+    MissingFileError,
+    ParseError,
+)
 from rankgrove.files import why
-from rankgrove.validation import counted, nearest
+from rankgrove.validation import counted, nearest, warn
 
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Frame
 
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-_NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "null", "nan", "-nan"}
 _DOCID = "docid"  # the column of document ids, unless another one is named
 _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
 # The errors that a damaged table may raise besides pyarrow's own.
 _DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
 
 
-# The remedy for a feature column that holds no numbers.
+# The remedy for a feature column that holds neither numbers nor categories.
 _REMEDY = (
-    "convert it to numbers (codes or one column per category), or leave it out by naming the "
-    "feature columns in 'features' (--features)."
+    "convert it to numbers, name it in 'categorical' (--categorical) if its values are categories, "
+    "or leave it out by naming the feature columns in 'features' (--features)."
 )
 
 
@@ -58,6 +73,8 @@ def dataset_from_frame(
     weight: str | None = None,
     docid: str | None = None,
     base_score: str | None = None,
+    categorical: Categorical | None = None,
+    empty_is_null: bool = False,
 ) -> QueryDataset:
     """Return the data set of a pandas, polars or pyarrow table.
 
@@ -68,7 +85,13 @@ def dataset_from_frame(
     docid : the column of the document ids; None takes the column ``docid``, if there is one
         without another role
     features : the feature columns, in this order; None takes every column without another role.
-        They must hold numbers or booleans. Nulls become NaN, a missing value
+        They must hold numbers, booleans or categories. Nulls become NaN, a missing value
+    categorical : the features that are categorical, by name or by 1-based number among the
+        features; or a mapping from them to the names of their categories (None: those that
+        occur). Columns of text, and of the table's type for categories, are categorical by
+        themselves. Categories that occur are numbered by decreasing frequency, equally frequent
+        ones by text
+    empty_is_null : whether an empty text is a missing value
 
     Returns
     -------
@@ -108,14 +131,19 @@ def dataset_from_frame(
             f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]} of the column "
             f"{label!r}: leave unjudged documents out, or give them the label 0.",
         )
+    matrix, categories = table_features(
+        frame, wanted, labels.size, categorical, empty_is_null=empty_is_null
+    )
+    names = [str(name) for name in wanted]
     return QueryDataset(
-        table_matrix(frame, wanted, labels.size),
+        matrix,
         labels,
         qid=_tokens(frame, qid),
         weight=None if weight is None else _numbers(frame, weight, "Weights"),
         docid=None if docid is None else _tokens(frame, docid, nulls=True),
-        feature_names=[str(name) for name in wanted],
+        feature_names=names,
         base_score=None if base_score is None else _numbers(frame, base_score, "Base scores"),
+        categorical={j + 1: texts for j, texts in categories.items()},
     )
 
 
@@ -128,13 +156,16 @@ def read_table(
     weight: str | None = None,
     docid: str | None = None,
     base_score: str | None = None,
+    categorical: Categorical | None = None,
 ) -> QueryDataset:
     """Read a data set from a ``.parquet``, ``.csv``, ``.csv.gz`` or ``.tsv`` file.
 
     Needs the extra ``tables`` (pyarrow). The parameters are those of `QueryDataset.from_frame`;
     if `features` are named, the other columns of a parquet file are not read. In CSV and TSV files
     query ids are whole numbers if all of them are, else texts, as in LETOR files (007 and 7
-    differ); document ids are texts.
+    differ); document ids are texts. There a column of text is categorical, unless half of its
+    values or more are numbers, and an empty cell is a missing value; a column of numbers is
+    categorical if `categorical` names it (007 and 7 differ).
 
     Examples
     --------
@@ -149,9 +180,11 @@ def read_table(
         features = [features]
     used = [label, qid, *(name for name in (weight, docid, base_score) if name), *(features or [])]
     document = docid if docid or _DOCID in used else _DOCID
-    table = _load(path, None if features is None else used, qid, document)
+    is_text = not path.name.lower().endswith(".parquet")
+    texts = _columns_of_text(path, categorical, features, used) if is_text else []
+    table = _load(path, None if features is None else used, [qid, *texts], document)
     try:
-        if not path.name.lower().endswith(".parquet"):
+        if is_text:
             table = _with_plain_ids(table, qid)
         return dataset_from_frame(
             table,
@@ -161,6 +194,8 @@ def read_table(
             weight=weight,
             docid=docid,
             base_score=base_score,
+            categorical=categorical,
+            empty_is_null=is_text,
         )
     except DataError as error:
         line = None if error.row is None else _line_of_row(path, error.row)
@@ -173,8 +208,27 @@ def read_table(
         raise
 
 
-def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) -> Any:
-    """Read a file as a pyarrow table; of a parquet file only `columns` and `docid`, if given."""
+def _columns_of_text(
+    path: Path, categorical: Categorical | None, features: Sequence[str] | None, used: list[str]
+) -> list[str]:
+    """Return the columns of a CSV file that are categorical, though they may look like numbers."""
+    if categorical is None:
+        return []
+    columns = table_columns(path)
+    names = list(features) if features is not None else [c for c in columns if c not in used]
+    if features is None and _DOCID not in used:
+        names = [name for name in names if name != _DOCID]
+    try:
+        return [names[j] for j in categorical_columns(categorical, names)]
+    except DataError:
+        return []  # refused when the columns are read
+
+
+def _load(path: Path, columns: list[str] | None, texts: list[str], docid: str | None) -> Any:
+    """Read a file as a pyarrow table; of a parquet file only `columns` and `docid`, if given.
+
+    `texts` are the columns of a CSV file that are read as text, also where they look like numbers.
+    """
     name = path.name.lower()
     if not name.endswith(TABLE_ENDINGS):
         raise ParseError(path, None, f"the name of a table must end in {', '.join(TABLE_ENDINGS)}.")
@@ -194,8 +248,8 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
         separator = _separator(path)
         _check_separator(path, separator)
         parse = pyarrow.csv.ParseOptions(delimiter=separator)
-        texts = {column: pyarrow.string() for column in (qid, docid) if column is not None}
-        convert = pyarrow.csv.ConvertOptions(column_types=texts)
+        kinds = {column: pyarrow.string() for column in (*texts, docid) if column is not None}
+        convert = pyarrow.csv.ConvertOptions(column_types=kinds)
         try:
             return pyarrow.csv.read_csv(str(path), parse_options=parse, convert_options=convert)
         except pyarrow.ArrowInvalid:
@@ -205,6 +259,33 @@ def _load(path: Path, columns: list[str] | None, qid: str, docid: str | None) ->
         raise MissingFileError(path) from None
     except (pyarrow.ArrowException, *_DAMAGE) as error:
         raise _unreadable(path, error) from error
+
+
+def table_columns(path: str | Path) -> list[str]:
+    """Return the names of a file's columns; none if it cannot be read, which reading it explains.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "judged.csv"
+    >>> _ = path.write_text("qid,label,bm25\\n1,0,3.5\\n")
+    >>> table_columns(path)
+    ['qid', 'label', 'bm25']
+    """
+    path = Path(path)
+    try:
+        if path.name.lower().endswith(".parquet"):
+            import pyarrow
+            import pyarrow.parquet
+
+            try:
+                return list(pyarrow.parquet.read_schema(path).names)
+            except pyarrow.ArrowException:
+                return []
+        with _open_text(path) as file:
+            return next(csv.reader(file, delimiter=_separator(path)), [])
+    except (ImportError, csv.Error, zlib.error, *_DAMAGE):
+        return []
 
 
 def _unreadable(path: Path, error: BaseException) -> ParseError:
@@ -331,20 +412,51 @@ def _column(frame: Any, name: Any) -> Any:
     return column
 
 
-def table_matrix(
+def table_features(
     frame: Any,
     names: list[Any],
     n_rows: int,
+    categorical: Categorical | None = None,
     kind: type[np.floating[Any]] = np.float32,
+    *,
+    known: Categories | None = None,
     remedy: str = _REMEDY,
-) -> np.ndarray:
-    """Return columns as a matrix of one type, nulls as NaN; refuse columns that hold no numbers.
+    empty_is_null: bool = False,
+) -> tuple[np.ndarray, Categories]:
+    """Return columns as a matrix of one type, nulls as NaN, and the categorical ones.
 
-    `remedy` is the advice about such a column in the message.
+    Columns that hold neither numbers nor categories are refused; `remedy` is the advice about such
+    a column in the message.
+
+    Parameters
+    ----------
+    categorical : as in `dataset_from_frame`
+    known : the categories of a model, by which the columns are coded: unknown ones are missing, and
+        text in other columns is refused. None: they are found in the columns
     """
+    given = categorical_columns(categorical, [str(name) for name in names])
+    found: Categories = {}
     matrix = np.empty((n_rows, len(names)), kind)
     for j, name in enumerate(names):
-        values = _numbers(frame, name, "Features", remedy)
+        column = frame[name] if not hasattr(frame, "column_names") else frame.column(name)
+        texts = None
+        if known is not None:
+            if known.get(j) is not None:
+                texts = named_categories(column, name, empty_is_null=empty_is_null)
+                found[j] = known[j]
+        elif j in given:
+            texts = named_categories(column, name, empty_is_null=empty_is_null)
+            found[j] = given[j] or texts.by_frequency(name)
+            _refuse_unknown(texts, given[j], name)
+        else:
+            texts = _own_categories(column, name, empty_is_null)
+            if texts is not None:
+                found[j] = texts.by_frequency(name)
+        wanted = found.get(j)
+        if texts is None or wanted is None:
+            values = _numbers(frame, name, "Features", remedy)
+        else:
+            values = texts.coded(wanted)
         if values.size != n_rows:
             raise DataError(
                 f"The column {name!r} has {counted(values.size, 'row')}, the label {n_rows:,}."
@@ -360,7 +472,49 @@ def table_matrix(
                 f"Features are kept as float32, whose maximum is 3.4e38. The column {name!r} has "
                 f"{values[row]:g} in row {row}: scale it.",
             )
-    return matrix
+    return matrix, found
+
+
+def _own_categories(column: Any, name: object, empty_is_null: bool) -> CategoryColumn | None:
+    """Return the categories of a column that is categorical by itself; None: it is not."""
+    try:
+        texts = own_categories(column, empty_is_null=empty_is_null)
+    except NoCategoryError:
+        return None  # refused as no number
+    if texts is not None and texts.unlike_categories():
+        warn(
+            f"The text column {name!r} is taken as categorical, and most rows have a text of "
+            f"their own ({len(texts.names):,} in {counted(texts.codes.size, 'row')}): leave it out "
+            "by naming the feature columns in 'features' (--features) if it is no category.",
+            DataWarning,
+        )
+    return texts
+
+
+def _refuse_unknown(column: CategoryColumn, given: Sequence[str] | None, name: object) -> None:
+    """Refuse a category that is not among those that the caller has listed."""
+    if given is None:
+        return
+    missing = np.array([text not in set(given) for text in column.names] + [False])
+    bad = np.flatnonzero(missing[column.codes])
+    if bad.size:
+        row, listed = int(bad[0]), set(given)
+        text = column.names[column.codes[row]]
+        raise _cell_error(
+            row,
+            f"The column {name!r} has {text!r} in row {row}, which is none of its "
+            f"{counted(len(listed), 'category', 'categories')}: add it to them in 'categorical', "
+            "or write a null there.",
+        )
+
+
+def has_categories(frame: Any) -> bool:
+    """Whether a table may have columns that are categorical by themselves."""
+    for name in column_names(frame):
+        column = frame[name] if not hasattr(frame, "column_names") else frame.column(name)
+        if may_be_categorical(column):
+            return True
+    return False
 
 
 def _numbers(
@@ -373,9 +527,9 @@ def _numbers(
     column = _column(frame, name)
     kind = getattr(column, "type", getattr(column, "dtype", None))
     values = _plain(column)
-    if values.dtype.kind in "fiub" and not _is_category(kind):
+    if values.dtype.kind in "fiub" and not is_category(kind):
         return values
-    if values.dtype.kind == "O" and not _is_category(kind):
+    if values.dtype.kind == "O" and not is_category(kind):
         numbers = _from_objects(values)
         if numbers is not None:
             return numbers
@@ -392,12 +546,8 @@ def _first_word(values: np.ndarray) -> tuple[int, str | bytes] | None:
     for row, value in enumerate(values.tolist()):
         if not isinstance(value, str | bytes):
             continue
-        text = value if isinstance(value, str) else value.decode(errors="replace")
-        if text.strip().lower() not in _NULL_WORDS:
-            try:
-                float(text)
-            except ValueError:
-                return row, value
+        if is_word(value if isinstance(value, str) else value.decode(errors="replace")):
+            return row, value
     return None
 
 
@@ -414,10 +564,6 @@ def _plain(column: Any) -> np.ndarray:
     if numeric and hasattr(dtype, "numpy_dtype"):
         return np.asarray(column.to_numpy(dtype=dtype.numpy_dtype))
     return np.asarray(column)
-
-
-def _is_category(kind: object) -> bool:
-    return any(word in str(kind).lower() for word in ("categor", "enum", "dictionary"))
 
 
 def _from_objects(values: np.ndarray) -> np.ndarray | None:

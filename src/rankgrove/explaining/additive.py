@@ -219,7 +219,8 @@ def _prepared(model: PreparedRanker, at: Context) -> Sum:
     inside = Context(model.prepared(at.data), model.prepared(at.all_data), background, at.n_threads)
     total = taken_apart(model.ranker_, inside)
     parts = np.zeros((at.data.n_rows, at.data.n_features))
-    parts[:, model.columns_] = total.parts
+    for k, j in enumerate(model.origins().tolist()):  # of a feature, its indicators, normalised
+        parts[:, j] += total.parts[:, k]
     return Sum(total.base, parts)
 
 

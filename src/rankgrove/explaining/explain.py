@@ -83,6 +83,7 @@ def explain(
         contributions=parts,
         rounding=np.array(rounding),
         values=dense(part.features, part.rows),
+        categories=part.categories,
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.data.arrays import frozen
+from rankgrove.data.categories import Names
 from rankgrove.errors import DataError
 from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest
@@ -25,7 +27,8 @@ class ContributionTable:
     ----------
     title : what the number is
     features : names, by absolute contribution, the largest first
-    values : the features' values: column name -> one value per feature
+    values : the features' values: column name -> one value per feature; of a categorical feature
+        that has names, the category's name
     amounts : the contribution of every feature
     base, base_name : the start of the sum
     rounding : the rounding error of the model's arithmetic
@@ -107,7 +110,8 @@ class Explanation:
     contributions : float64, one row per document, one column per feature
     rounding : the difference between score and contributions in floating-point arithmetic, one per
         document: about 1e-16 of the score, and 1e-7 where a model adds in float32
-    values : float32, the values of the features
+    values : float32, the values of the features; of categorical ones, codes
+    categories : column of a categorical feature -> the names of its codes, or None
     """
 
     model: str
@@ -120,6 +124,7 @@ class Explanation:
     contributions: np.ndarray
     rounding: np.ndarray
     values: np.ndarray
+    categories: Mapping[int, Names] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("query_ids", "labels", "scores", "base", "contributions", "rounding"):
@@ -162,7 +167,7 @@ class Explanation:
         return ContributionTable(
             title=f"{self.documents[i]}, query {self.query_ids[i]}: score {self.scores[i]:.6g}",
             features=tuple(self.feature_names[j] for j in order),
-            values={"value": self.values[i, order]},
+            values={"value": self._shown(i, order)},
             amounts=self.contributions[i, order],
             base=float(self.base[i]),
             base_name="base",
@@ -188,7 +193,7 @@ class Explanation:
         return ContributionTable(
             title=f"{names[0]} ({self.scores[a]:.6g}) {sign} {names[1]} ({self.scores[b]:.6g})",
             features=tuple(self.feature_names[j] for j in order),
-            values={columns[0]: self.values[a, order], columns[1]: self.values[b, order]},
+            values={columns[0]: self._shown(a, order), columns[1]: self._shown(b, order)},
             amounts=amounts[order],
             base=base,
             base_name="base" if base else "",
@@ -196,6 +201,18 @@ class Explanation:
             total=total,
             total_name="difference",
         )
+
+    def _shown(self, document: int, order: np.ndarray) -> np.ndarray:
+        """Return a document's values in some order, with names in place of codes."""
+        values = self.values[document, order]
+        if not any(self.categories.values()):
+            return values
+        shown = values.astype(object)
+        for k, j in enumerate(order.tolist()):
+            names, x = self.categories.get(j) or (), float(values[k])
+            if 0 <= x < len(names):
+                shown[k] = names[int(x)]
+        return shown
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas frame: one row per document, with score, base and all contributions."""
@@ -246,7 +263,9 @@ def _by_size(amounts: np.ndarray) -> np.ndarray:
     return np.argsort(-np.abs(amounts), kind="stable")
 
 
-def _number(value: float) -> str:
+def _number(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
     return "missing" if math.isnan(value) else f"{value:.5g}"
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.data.categories import Names
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.explaining.explain import checked_data, checked_model
 from rankgrove.explaining.tree_shap import dense_blocks
 from rankgrove.rankers.base import Ranker
 from rankgrove.showing import html_table
-from rankgrove.validation import check_integer, counted, refuse
+from rankgrove.validation import check_integer, counted, nearest, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +33,13 @@ class PartialDependence:
     ----------
     model : the model's class
     features : the name of the feature, or the names of both
-    grid : the values that it was set to, ascending; for two features, one array each
+    grid : the values that it was set to, ascending; for two features, one array each. For a
+        categorical feature, the codes of categories
     mean : the mean score of all rows at every value, rounded once; of shape (grid,), or (first
         grid, second grid)
     levels, quantiles : the spread of the rows' scores: `quantiles` has one row per level
     n_rows : number of rows
+    labels : by feature: None, or for a categorical feature the names of the grid's categories
     """
 
     model: str
@@ -46,29 +49,42 @@ class PartialDependence:
     levels: tuple[float, ...]
     quantiles: np.ndarray
     n_rows: int
+    labels: tuple[tuple[str, ...] | None, ...] = (None, None)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas frame, one row per value of the grid, or per pair of values."""
         import pandas as pd
 
+        grids = self.grid if isinstance(self.grid, tuple) else (self.grid,)
+        places = [
+            grid if names is None else list(names)
+            for grid, names in zip(grids, self.labels, strict=False)
+        ]
         if isinstance(self.grid, tuple):
-            index: pd.Index = pd.MultiIndex.from_product(self.grid, names=self.features)
+            index: pd.Index = pd.MultiIndex.from_product(places, names=self.features)
         else:
-            index = pd.Index(self.grid, name=self.features[0])
+            index = pd.Index(places[0], name=self.features[0])
         spread = {
             f"{level:g}": scores.ravel()
             for level, scores in zip(self.levels, self.quantiles, strict=True)
         }
         return pd.DataFrame({"mean": self.mean.ravel(), **spread}, index=index)
 
+    def texts(self, which: int = 0) -> list[str]:
+        """Return the grid's values of a feature as texts; those of categories are their names."""
+        names = self.labels[which]
+        if names is not None:
+            return list(names)
+        grid = self.grid[which] if isinstance(self.grid, tuple) else self.grid
+        return [_value(x) for x in grid.tolist()]
+
     def _repr_html_(self) -> str:
         title = f"{self.model} on {' and '.join(self.features)}, {counted(self.n_rows, 'row')}"
         if isinstance(self.grid, tuple):
-            first, second = self.grid
-            header = [f"{self.features[0]} \\ {self.features[1]}", *map(_value, second.tolist())]
+            header = [f"{self.features[0]} \\ {self.features[1]}", *self.texts(1)]
             rows = [
-                [_value(x), *(f"{mean:.4g}" for mean in means)]
-                for x, means in zip(first.tolist(), self.mean.tolist(), strict=True)
+                [x, *(f"{mean:.4g}" for mean in means)]
+                for x, means in zip(self.texts(0), self.mean.tolist(), strict=True)
             ]
             return html_table(title, header, rows, "mean score")
         header = [
@@ -76,8 +92,11 @@ class PartialDependence:
             "mean score",
             *(f"{100 * level:g} % of rows" for level in self.levels),
         ]
-        columns = zip(self.grid.tolist(), self.mean.tolist(), *self.quantiles.tolist(), strict=True)
-        rows = [[_value(x), *(f"{value:.4g}" for value in values)] for x, *values in columns]
+        columns = zip(self.mean.tolist(), *self.quantiles.tolist(), strict=True)
+        rows = [
+            [x, *(f"{value:.4g}" for value in values)]
+            for x, values in zip(self.texts(0), columns, strict=True)
+        ]
         return html_table(
             title, header, rows, "% of rows: the share of rows with a score up to this"
         )
@@ -112,7 +131,9 @@ def partial_dependence(
     feature : 1-based number or name; a pair of them for both together
     grid : values; or a number of quantiles of the data's values (default 40); or ``"thresholds"``,
         for trees: one value per step of the score, so that no step is left out. For two features,
-        a pair of these, or one for both. Infinite values are allowed, and NaN for a missing value
+        a pair of these, or one for both. Infinite values are allowed, and NaN for a missing value.
+        For a categorical feature: names or codes of categories; or a number of categories, the
+        most frequent ones of the data; None: all that have names, or that trees test
     n_threads : threads to use, None for all cores; the result does not depend on it
 
     Examples
@@ -137,7 +158,11 @@ def partial_dependence(
         refuse("feature", owner, "two different features", feature)
     is_pair = pair and isinstance(grid, tuple | list) and len(grid) == 2 and len(columns) == 2
     column_grids = list(grid) if is_pair else [grid] * len(columns)
-    grids = [_grid(trained, dataset, j, g) for j, g in zip(columns, column_grids, strict=True)]
+    known = [_categories(trained, dataset, j) for j in columns]
+    grids = [
+        _grid(trained, dataset, j, g) if categories is None else categories.grid(dataset, j, g)
+        for j, g, categories in zip(columns, column_grids, known, strict=True)
+    ]
     curves = [
         _along(trained, dataset, columns[0], grids[0], fixed, n_threads)
         for fixed in ([{}] if len(columns) == 1 else [{columns[1]: v} for v in grids[1].tolist()])
@@ -153,7 +178,73 @@ def partial_dependence(
         levels=LEVELS,
         quantiles=spread[:, :, 0] if single else spread,
         n_rows=dataset.n_rows,
+        labels=tuple(
+            None if categories is None else categories.labels(grid)
+            for categories, grid in zip(known, grids, strict=True)
+        ),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _CategoricalFeature:
+    """A categorical feature: the names of its codes, where it has any, and codes to look at."""
+
+    names: Names
+    codes: np.ndarray
+
+    def grid(self, data: QueryDataset, column: int, grid: Any) -> np.ndarray:
+        """Return the codes of a grid, ascending, a missing value last."""
+        owner = "partial_dependence"
+        if grid is None or isinstance(grid, str):
+            if isinstance(grid, str) and grid != "thresholds":
+                refuse("grid", owner, "a list of categories, or a number of them", grid)
+            if not self.codes.size:
+                raise DataError(
+                    f"partial_dependence: {data.feature_names[column]!r} has no categories in the "
+                    "data or in trees: give a grid of codes."
+                )
+            return self.codes.astype(np.float32)
+        if np.ndim(grid) == 0:
+            n = check_integer("grid", owner, grid, low=1)
+            values = data.column(column + 1)
+            codes, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+            return np.sort(codes[np.argsort(-counts, kind="stable")[:n]]).astype(np.float32)
+        return _values([self._code(one, data.feature_names[column]) for one in grid])
+
+    def _code(self, category: Any, feature: str) -> Any:
+        if not isinstance(category, str):
+            return category
+        if self.names is None or category not in self.names:
+            raise DataError(
+                f"partial_dependence: the feature {feature!r} has no category {category!r}"
+                f"{nearest(category, self.names or ())}."
+            )
+        return self.names.index(category)
+
+    def labels(self, grid: np.ndarray) -> tuple[str, ...]:
+        """Return the names of codes; the code itself where it has none."""
+        names = self.names or ()
+        return tuple(
+            names[int(x)] if 0 <= x < len(names) and x == int(x) else _value(x)
+            for x in grid.tolist()
+        )
+
+
+def _categories(model: Ranker, data: QueryDataset, column: int) -> _CategoricalFeature | None:
+    """Return the categories of a feature, which has the model's codes; None if it is numeric."""
+    names = data.categories.get(column)
+    codes = [np.arange(len(names or ()))]
+    trees = model.flat()
+    if trees is not None:
+        here = np.unique(trees.set_of[(trees.feature == column) & (trees.set_of >= 0)])
+        codes += [trees.sets.codes(s) for s in here.tolist()]
+    if column not in data.categories and len(codes) == 1:
+        return None
+    found = np.unique(np.concatenate(codes))
+    if not found.size:  # neither names nor trees: the codes of the data
+        values = data.column(column + 1)
+        found = np.unique(values[np.isfinite(values)])
+    return _CategoricalFeature(names, found)
 
 
 def _refuse_by_query(model: Ranker, holder: str | None = None) -> None:
@@ -199,6 +290,12 @@ def _grid(model: Ranker, data: QueryDataset, column: int, grid: Any) -> np.ndarr
             )
         levels = np.linspace(0.0, 1.0, n)
         return np.unique(np.quantile(values, levels, method="inverted_cdf").astype(np.float32))
+    return _values(grid)
+
+
+def _values(grid: Any) -> np.ndarray:
+    """Return the different numbers of a grid, ascending, a missing value last."""
+    owner = "partial_dependence"
     try:
         values = np.unique(np.asarray(grid, np.float64).astype(np.float32))
     except (TypeError, ValueError):
@@ -251,6 +348,11 @@ def _fill(
     for g, value in enumerate(grid.tolist()):
         x[:, column] = value
         as_data = QueryDataset.from_parts(
-            x, data.y[rows], np.array(["all"]), np.zeros(x.shape[0], int), base_score=base
+            x,
+            data.y[rows],
+            np.array(["all"]),
+            np.zeros(x.shape[0], int),
+            base_score=base,
+            categories=data.categories,
         )
         out[:, g] = model.predict(as_data, n_threads=n_threads)

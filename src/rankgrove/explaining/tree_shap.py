@@ -67,6 +67,7 @@ def tree_contributions(
             *(trees.value, above, share),
         )
     )
+    sets = _sets(trees)
     few = 1 if n_rows * trees.n_trees < SERIAL_STEPS else n_threads
     add: Callable[..., None] = add_tree
     rules = {n: _quadrature(n) for n in np.unique(points).tolist()}
@@ -81,7 +82,7 @@ def tree_contributions(
 
         def work(first: int, last: int, tables: Tables = tables) -> None:
             for place, table in tables.values():
-                add(features, first, last, *place, for_kernels, table, phi)
+                add(features, first, last, *place, for_kernels, sets, table, phi)
 
         parallel.run_pieces(work, bounds, few)
     return math.fsum([trees.base, *expected.tolist()]), phi
@@ -116,12 +117,17 @@ def leaf_cover(
                 *(block, np.arange(block.shape[0])),
                 *(trees.node_ptr[first : last + 1], trees.leaf_ptr[first : last + 1]),
                 *(trees.feature, trees.threshold, trees.left, trees.right),
-                *(trees.missing_left, total),
+                *(trees.missing_left, _sets(trees), total),
             )
 
         if trees.n_trees:
             parallel.run_pieces(work, pieces, n_threads)
     return total
+
+
+def _sets(trees: Ensemble) -> tuple[np.ndarray, ...] | None:
+    """Return the sets of categories as kernels take them."""
+    return (trees.set_of, trees.sets.ptr, trees.sets.words) if trees.has_sets else None
 
 
 def dense_blocks(features: Matrix, rows: np.ndarray | slice | None) -> Iterator[np.ndarray]:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankgrove.errors import ModelFileError
+from rankgrove.model.category_sets import (
+    MOST_CATEGORIES,
+    NO_SETS,
+    WORD_BITS,
+    CategorySets,
+    codes_of,
+)
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
@@ -16,6 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 MOST_FEATURES = 1 << 24  # a higher number means that the file is damaged
+MOST_WORDS = 1 << 25  # of all sets of categories of a model
+MOST_NAMES = 1 << 20  # of the categories of a feature
+Categories = dict[int, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +84,7 @@ class Foreign:
     averaged : for a random forest, how its scores are computed; the ensemble is then its ``flat()``
     absent : the value of a feature that a row does not mention, ``"zero"`` or ``"missing"``
     notes : differences from the library, and things that the file does not say
+    categories : the categorical columns, with the names of their codes; None: they have none
     """
 
     ensemble: Ensemble
@@ -85,6 +96,7 @@ class Foreign:
     averaged: Averaged | None = None
     absent: str = "zero"
     notes: tuple[str, ...] = ()
+    categories: Categories = field(default_factory=dict)
 
 
 ABSENT = "rankgrove_absent"  # its field in files that are written here for other libraries
@@ -100,9 +112,11 @@ def absent_of(said: Any, saw_missing: bool) -> str:
 def learned_directions(ensemble: Ensemble) -> bool:
     """Return whether missing values go to both sides, as in XGBoost if training data had some.
 
-    Otherwise they all go to the same side: right by ``hist`` and ``approx``, left by ``exact``.
+    Otherwise they all go to the same side: right by ``hist`` and ``approx``, left by ``exact``. At
+    splits on categories they may go anywhere even so.
     """
-    return bool(ensemble.missing_left.any() and not ensemble.missing_left.all())
+    to_left = ensemble.missing_left[ensemble.set_of < 0]
+    return bool(to_left.any() and not to_left.all())
 
 
 # -- fields of a document -------------------------------------------------------------------------
@@ -180,6 +194,83 @@ def beside(values: np.ndarray, direction: float) -> np.ndarray:
         return np.nextafter(np.asarray(values, np.float32), np.float32(direction))
 
 
+# -- categories -----------------------------------------------------------------------------------
+
+
+class SetRoom:
+    """Checks the sets of categories of a model that is being read, before anything is made of them.
+
+    A set takes as many bits as its highest code: a small file could ask for a lot of memory.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_WORDS
+
+    def checked(self, codes: object, tree: int) -> np.ndarray:
+        """Return the codes of a set."""
+        numbers = whole(codes, "categories")
+        highest = int(numbers.max(initial=0))
+        if numbers.min(initial=0) < 0:
+            raise ModelFileError(f"tree {tree} has a category below 0: it is damaged.")
+        if highest >= MOST_CATEGORIES:
+            refuse_category(tree, highest)
+        self._left -= highest // WORD_BITS + 1
+        if self._left < 0:
+            raise ModelFileError(
+                "its sets of categories are too many and too large. Number categories from 0 on, "
+                "without gaps."
+            )
+        return numbers
+
+
+def refuse_category(tree: int, code: int) -> None:
+    """Refuse a code that is beyond all that can be read."""
+    raise ModelFileError(
+        f"tree {tree} has a category {code:,}, and only those up to {MOST_CATEGORIES - 1:,} can be "
+        "read. Number categories from 0 on, without gaps."
+    )
+
+
+def named_categories(names: Mapping[int, object], ensemble: Ensemble) -> Categories:
+    """Return the categorical columns with the names of their codes, where a model has them all.
+
+    `names` has the columns that a file calls categorical, each with a list of names or with None.
+    """
+    columns = sorted({*names, *ensemble.categorical_features().tolist()})
+    highest = highest_codes(ensemble)
+    found: Categories = {}
+    for column in columns:
+        listed = names.get(column)
+        texts = tuple(map(str, as_list(listed, "categories"))) if listed is not None else ()
+        fit = highest.get(column, -1) < len(texts) <= MOST_NAMES
+        found[column] = texts if fit and texts and len(set(texts)) == len(texts) else None
+    return found
+
+
+def highest_codes(ensemble: Ensemble) -> dict[int, int]:
+    """Return the highest code in the sets of every categorical column; -1: there is none."""
+    return {column: int(codes.max(initial=-1)) for column, codes in tested_codes(ensemble).items()}
+
+
+def tested_codes(ensemble: Ensemble) -> dict[int, np.ndarray]:
+    """Return the codes in the sets of every categorical column, ascending."""
+    found: dict[int, np.ndarray] = {}
+    for column in ensemble.categorical_features().tolist():
+        numbers = np.unique(ensemble.set_of[ensemble.feature == column])
+        sets = [ensemble.sets.words_of(number) for number in numbers[numbers >= 0].tolist()]
+        words = np.zeros(max(one.size for one in sets), np.uint32)
+        for one in sets:
+            words[: one.size] |= one
+        found[column] = codes_of(words)
+    return found
+
+
+def codes_of_nodes(tree: Tree) -> list[np.ndarray | None]:
+    """Return the codes in the set of every node; None for a node with a threshold."""
+    used = {s: tree.sets.codes(s) for s in np.unique(tree.set_of).tolist() if s >= 0}
+    return [used.get(s) for s in tree.set_of.tolist()]
+
+
 # -- trees ----------------------------------------------------------------------------------------
 
 
@@ -198,9 +289,22 @@ def make_tree(
     count: Numbers | None = None,
     weight: Numbers | None = None,
     mean: Numbers | None = None,
+    categories: Sequence[Numbers | None] | tuple[np.ndarray, CategorySets] | None = None,
 ) -> Tree:
-    """Return a tree; statistics that are not given are unknown (nodes first, then leaves)."""
+    """Return a tree; statistics that are not given are unknown (nodes first, then leaves).
+
+    `categories` are the codes that a node sends left, or None for a node with a threshold; or the
+    numbers of nodes' sets, and the sets. Nodes that are given the same array share its set.
+    """
     n_nodes, n_places = len(feature), len(feature) + len(value)
+    set_of, sets = np.full(n_nodes, -1, np.int32), NO_SETS
+    if isinstance(categories, tuple):
+        set_of, sets = categories
+    elif categories is not None:
+        different = {id(codes): codes for codes in categories if codes is not None}
+        number = {key: n for n, key in enumerate(different)}
+        set_of = np.array([number.get(id(codes), -1) for codes in categories], np.int32)
+        sets = CategorySets.of([np.array(codes, np.int64) for codes in different.values()])
     return Tree(
         feature=np.array(feature, np.int32),
         threshold=np.array(threshold),
@@ -212,6 +316,8 @@ def make_tree(
         count=np.full(n_places, -1) if count is None else _counts(count),
         weight=np.full(n_places, np.nan) if weight is None else np.array(weight, np.float64),
         mean=np.full(n_places, np.nan) if mean is None else np.array(mean, np.float64),
+        set_of=set_of,
+        sets=sets,
     )
 
 
@@ -232,6 +338,7 @@ class TreeParts:
         self.threshold: list[float] = []
         self.children: list[list[int]] = []
         self.missing_left: list[bool] = []
+        self.categories: list[Numbers | None] = []
         self.value: list[float] = []
         self.of_nodes: list[dict[str, float]] = []
         self.of_leaves: list[dict[str, float]] = []
@@ -242,14 +349,16 @@ class TreeParts:
         feature: int,
         threshold: float,
         missing_left: bool,
+        categories: Numbers | None = None,
         **known: float,
     ) -> int:
-        """Add a node at a place; return its number."""
+        """Add a node at a place, which sends `categories` left, if given; return its number."""
         number = len(self.feature)
         self._hang(place, number)
         self.feature.append(feature)
         self.threshold.append(threshold)
         self.missing_left.append(missing_left)
+        self.categories.append(categories)
         self.children.append([0, 0])
         self.of_nodes.append(known)
         return number
@@ -272,6 +381,7 @@ class TreeParts:
             self.missing_left,
             self.value,
             gain=[known.get("gain", 0.0) for known in self.of_nodes],
+            categories=self.categories,
             **{name: [place.get(name, none) for place in places] for name, none in unknown.items()},
         )
 

@@ -7,10 +7,15 @@ Where a missing value (NaN) goes depends on the type of the split: "NaN": to the
 "None": where 0 goes; "Zero": zeros are missing too. Scores are added in double, in the order of the
 trees; the start value is in the leaves of the first tree. Those of a random forest (boosting=rf)
 are divided by the number of rounds at the end.
+
+A split on categories has the number of a set instead of a threshold; the sets are 32-bit words, of
+which set s has those from ``cat_boundaries[s]`` to ``cat_boundaries[s + 1]``. What is in the set
+goes left, everything else right: other codes, numbers below 0, and missing values.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -20,23 +25,30 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import ModelFileError
+from rankgrove.formats.category_chains import missing_right
 from rankgrove.formats.foreign import (
     ABSENT,
     MOST_FEATURES,
     Averaged,
+    Categories,
     Foreign,
+    SetRoom,
     TreeParts,
     absent_of,
     as_list,
     inside,
     joined,
     make_tree,
+    named_categories,
     names_or_none,
     reals,
+    refuse_category,
+    tested_codes,
     whole,
     whole_number,
 )
 from rankgrove.formats.zero_missing import room_for, without_zero_rule
+from rankgrove.model.category_sets import MOST_CATEGORIES, WORD_BITS, CategorySets
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
@@ -45,6 +57,7 @@ MISSING = ("None", "Zero", "NaN")
 MOST_COLUMNS = 1 << 16
 PLAIN = "Column_{}"  # the name of a feature that has none
 JSON_INFINITY = 1e300  # written by dump_model for infinity
+PANDAS = "pandas_categorical"  # the names of the categories of a data frame's columns
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -66,6 +79,8 @@ def read_text(text: str) -> Foreign:
         **header,
         "feature_names": header.get("feature_names", "").split(),
         "average_output": "average_output" in header,
+        "feature_infos": header.get("feature_infos", "").split(),
+        PANDAS: _pandas_line(text),
     }
     return _assembled(about, [_tree_of_lines(t, _lines(part)) for t, part in enumerate(parts)])
 
@@ -90,8 +105,14 @@ def _check_number(header: Mapping[str, str], n_trees: int, has_end: bool) -> Non
 
 def read_json(document: Any) -> Foreign:
     """Read the result of ``Booster.dump_model``; version 2 does not say whether it is a forest."""
-    trees = as_list(inside(document, "tree_info"), "tree_info")
-    return _assembled(document, [_tree_of_json(t, tree) for t, tree in enumerate(trees)])
+    trees, room = as_list(inside(document, "tree_info"), "tree_info"), SetRoom()
+    return _assembled(document, [_tree_of_json(t, tree, room) for t, tree in enumerate(trees)])
+
+
+def _pandas_line(text: str) -> Any:
+    """Return the lists of categories in the last line that has some; None: there is none."""
+    _, found, rest = text.rpartition(f"\n{PANDAS}:")
+    return json.loads(rest.partition("\n")[0]) if found else None
 
 
 def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]]) -> Foreign:
@@ -107,7 +128,7 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
     # check before any tree is traversed
     joined([tree for tree, _ in trees], n_features, 0.0, n_columns, single=False)
     for tree, kinds in trees:
-        is_zero = kinds == MISSING.index("Zero")
+        is_zero = (kinds == MISSING.index("Zero")) & (tree.set_of < 0)
         plain.append(without_zero_rule(tree, is_zero, room))
         room -= plain[-1].n_leaves if is_zero.any() else 0
     if any(new.n_leaves > tree.n_leaves for new, (tree, _) in zip(plain, trees, strict=True)):
@@ -115,12 +136,16 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
         plain = [
             replace(new, weight=np.where(new.count < 0, new.weight, new.count)) for new in plain
         ]
-    saw_missing = any((kinds == MISSING.index("NaN")).any() for _, kinds in trees)
+    # a categorical split has the type NaN also where rare categories are pooled
+    saw_missing = any(
+        (kinds[tree.set_of < 0] == MISSING.index("NaN")).any() for tree, kinds in trees
+    )
     objective = str(about.get("objective") or "") or None
     ensemble = joined(plain, n_features, 0.0, n_columns, single=False)
     averaged = None
     if about.get("average_output") and ensemble.n_trees:
         averaged = Averaged(ensemble, ensemble.n_rounds)
+    categories, notes = _categories(about, ensemble)
     return Foreign(
         ensemble if averaged is None else averaged.flat(),
         "LightGBM",
@@ -129,7 +154,43 @@ def _assembled(about: Mapping[str, Any], trees: Sequence[tuple[Tree, np.ndarray]
         classes=(objective or "").split(" ")[0] == "multiclass",
         averaged=averaged,
         absent=absent_of(about.get(ABSENT), saw_missing),
+        notes=notes,
+        categories=categories,
     )
+
+
+def _categories(about: Mapping[str, Any], ensemble: Ensemble) -> tuple[Categories, tuple[str, ...]]:
+    """Return the categorical columns, with the names of a data frame's categories, and notes.
+
+    There is one list of names per column of the type category, but it is not said which columns
+    these are. Where all values of a column were the same, its type is not known either.
+    """
+    infos = about.get("feature_infos") or []
+    if isinstance(infos, Mapping):  # of a dump: by name, without columns of one value
+        infos = [infos.get(name, "none") for name in about.get("feature_names", [])]
+    if len(infos) != ensemble.n_features:  # as in files of version 2
+        infos = ["["] * ensemble.n_features
+    unknown = {j for j, info in enumerate(infos) if info == "none"}
+    columns = {j for j, info in enumerate(infos) if j not in unknown and _is_categorical(info)}
+    columns |= set(ensemble.categorical_features().tolist())
+    names = as_list(about.get(PANDAS) or [], PANDAS)
+    if len(names) == len(columns | unknown):
+        columns |= unknown
+    if len(names) == len(columns):
+        pairs = dict(zip(sorted(columns), names, strict=True))
+        return named_categories(pairs, ensemble), ()
+    note = (
+        f"It has names of categories for {len(names)} columns, and {len(columns)} categorical "
+        "features: it is not known which is which. Give codes of categories as numbers."
+    )
+    return named_categories(dict.fromkeys(columns), ensemble), (note,) if names else ()
+
+
+def _is_categorical(info: object) -> bool:
+    """Return whether a feature's info lists codes of categories, and not a range of values."""
+    if isinstance(info, Mapping):
+        return bool(info.get("values"))
+    return isinstance(info, str) and not info.startswith("[")
 
 
 def _lines(text: str) -> dict[str, str]:
@@ -142,8 +203,6 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
     n_leaves = whole_number(inside(lines, "num_leaves"), "num_leaves", 1, 1 << 31)
     if lines.get("is_linear", "0") != "0":
         _refuse_linear(number)
-    if lines.get("num_cat", "0") != "0":
-        _refuse_categories(number)
 
     def numbers(name: str, n: int, default: float | None = None) -> np.ndarray:
         if name not in lines and default is not None:
@@ -158,20 +217,28 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
     if n == 0:
         return make_tree([], np.empty(0), [], [], [], value), np.zeros(0, np.int64)
     kind, threshold = integers("decision_type", n), numbers("threshold", n)
-    if np.any(kind & CATEGORICAL):
-        _refuse_categories(number)
     if np.any(kind < 0) or np.any(kind >> 2 > 2):
         raise ModelFileError(f"tree {number} has an unknown 'decision_type'.")
-    default_left, missing = (kind & DEFAULT_LEFT) != 0, kind >> 2
+    is_set, missing = (kind & CATEGORICAL) != 0, kind >> 2
+    default_left = ((kind & DEFAULT_LEFT) != 0) & ~is_set
+    categories = None
+    if is_set.any():
+        n_sets = whole_number(inside(lines, "num_cat"), "num_cat", 0, n)
+        bounds = integers("cat_boundaries", n_sets + 1)
+        words = [int(word) for word in inside(lines, "cat_threshold").split()]
+        sets = _sets(number, threshold[is_set], bounds, whole(words, "cat_threshold"))
+        categories = np.where(is_set, threshold, -1.0).astype(np.int32), sets
+        threshold = np.where(is_set, 0.0, threshold)
     rate = float(lines.get("shrinkage", 1.0)) or 1.0
     tree = make_tree(
         _features(integers("split_feature", n)),
         threshold,
         integers("left_child", n),
         integers("right_child", n),
-        np.where(missing == 0, threshold >= 0.0, default_left),
+        np.where((missing == 0) & ~is_set, threshold >= 0.0, default_left),
         value,
         gain=numbers("split_gain", n, 0.0),
+        categories=categories,
         **{
             name: np.concatenate(
                 [numbers(f"internal_{name}", n, out), numbers(f"leaf_{name}", n_leaves, out)]
@@ -183,11 +250,26 @@ def _tree_of_lines(number: int, lines: Mapping[str, str]) -> tuple[Tree, np.ndar
     return tree, missing
 
 
-def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
+def _sets(number: int, used: np.ndarray, bounds: np.ndarray, words: np.ndarray) -> CategorySets:
+    """Return the sets of a tree, after checking them and the numbers of those that are used."""
+    if not np.all((used >= 0.0) & (used < bounds.size - 1) & (used == used.round())):
+        raise ModelFileError(f"tree {number} has a set of categories that does not exist.")
+    rising = bounds[0] == 0 and bounds[-1] == words.size and np.all(np.diff(bounds) >= 0)
+    if not rising or words.min(initial=0) < 0 or words.max(initial=0) >= 1 << WORD_BITS:
+        raise ModelFileError(f"the sets of categories of tree {number} do not fit: it is damaged.")
+    parts = []
+    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        filled = np.flatnonzero(words[first:last])
+        size = int(filled[-1]) + 1 if filled.size else 0
+        if size > MOST_CATEGORIES // WORD_BITS:
+            refuse_category(number, (size - 1) * WORD_BITS)
+        parts.append(words[first : first + size].astype(np.uint32))
+    return CategorySets.of_words(parts)
+
+
+def _tree_of_json(number: int, document: Any, room: SetRoom) -> tuple[Tree, np.ndarray]:
     """Read one tree of nested nodes, without recursion."""
     todo: list[tuple[Any, tuple[int, bool] | None]] = [(inside(document, "tree_structure"), None)]
-    if document.get("num_cat"):
-        _refuse_categories(number)
     rate = float(document.get("shrinkage", 1.0)) or 1.0
     parts, kinds = TreeParts(), []
     while todo:
@@ -200,10 +282,15 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
             value = float(node["leaf_value"])
             parts.leaf(place, value, **_known(node, "leaf", value / rate))
             continue
-        if inside(node, "decision_type") not in ("<=", "no_greater"):
-            _refuse_categories(number)
+        rule, categories = inside(node, "decision_type"), None
         # early files of version 2 have no type: NaN counts as 0
-        kind, threshold = node.get("missing_type", "None"), float(inside(node, "threshold"))
+        kind, threshold = node.get("missing_type", "None"), inside(node, "threshold")
+        if rule in ("==", "is"):  # "is" in the first files of version 2, which have no sets
+            codes = [int(code) for code in str(threshold).split("||") if code]
+            categories, threshold = room.checked(codes, number), 0.0
+        elif rule not in ("<=", "no_greater"):
+            raise ModelFileError(f"tree {number} has an unknown 'decision_type'.")
+        threshold = float(threshold)
         if abs(threshold) >= JSON_INFINITY:
             threshold = math.copysign(math.inf, threshold)
         if kind not in MISSING:
@@ -215,7 +302,8 @@ def _tree_of_json(number: int, document: Any) -> tuple[Tree, np.ndarray]:
             place,
             whole_number(inside(node, "split_feature"), "split_feature", 0, MOST_FEATURES),
             threshold,
-            threshold >= 0.0 if kind == "None" else default_left,
+            categories is None and (threshold >= 0.0 if kind == "None" else default_left),
+            categories,
             gain=float(node.get("split_gain", 0.0)),
             **_known(node, "internal", mean),
         )
@@ -235,14 +323,6 @@ def _features(numbers: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _refuse_categories(number: int) -> None:
-    raise ModelFileError(
-        f"tree {number} has a categorical split (a set of categories instead of a threshold), "
-        "which cannot be read. Train it with one column per category, and without "
-        "categorical_feature."
-    )
-
-
 def _refuse_linear(number: int) -> None:
     raise ModelFileError(
         f"tree {number} has linear functions in its leaves, which cannot be read. Train it without "
@@ -253,9 +333,20 @@ def _refuse_linear(number: int) -> None:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_text(ensemble: Ensemble, names: Sequence[str] | None, absent: str | None = None) -> str:
-    """Return the text of a model that ``lightgbm.Booster(model_file=...)`` loads."""
+def write_text(
+    ensemble: Ensemble,
+    names: Sequence[str] | None,
+    absent: str | None = None,
+    categories: Categories | None = None,
+) -> str:
+    """Return the text of a model that ``lightgbm.Booster(model_file=...)`` loads.
+
+    The names of categories are written if all categorical columns have some.
+    """
     k = ensemble.n_columns
+    ensemble = missing_right(ensemble, "LightGBM")
+    tested = tested_codes(ensemble)
+    columns = {**dict.fromkeys(tested), **(categories or {})}
     words = names or [PLAIN.format(j) for j in range(ensemble.n_features)]
     trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
     if not trees:
@@ -273,23 +364,38 @@ def write_text(ensemble: Ensemble, names: Sequence[str] | None, absent: str | No
         f"max_feature_idx={ensemble.n_features - 1}",
         f"objective={objective}",
         "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in words),
-        "feature_infos=" + " ".join(["[-inf:inf]"] * ensemble.n_features),
+        "feature_infos=" + " ".join(_info(j, columns, tested) for j in range(ensemble.n_features)),
         *([f"{ABSENT}={absent}"] if absent else []),
         "tree_sizes=" + " ".join(str(len(part.encode())) for part in parts),
     ]
-    return "\n".join(head) + "\n\n" + "".join(parts) + "end of trees\n"
+    words_of = [columns[j] for j in sorted(columns)]
+    pandas = f"\n{PANDAS}:{json.dumps(words_of)}\n" if words_of and all(words_of) else ""
+    return "\n".join(head) + "\n\n" + "".join(parts) + "end of trees\n" + pandas
+
+
+def _info(column: int, columns: Categories, tested: Mapping[int, np.ndarray]) -> str:
+    """Return what LightGBM says of a feature: its range, or the codes of its categories."""
+    if column not in columns:
+        return "[-inf:inf]"
+    names = columns[column]
+    codes = tested.get(column, ()) if names is None else range(len(names))
+    return ":".join(str(code) for code in (-1, *codes))  # -1: missing values
 
 
 def _tree_lines(tree: Tree, base: float) -> str:
     n = tree.n_nodes
     kinds = (MISSING.index("NaN") << 2) | np.where(tree.missing_left, DEFAULT_LEFT, 0)
     values = base + tree.value if base else tree.value
-    lines: dict[str, Any] = {"num_leaves": [tree.n_leaves], "num_cat": [0]}
+    with_set = np.flatnonzero(tree.set_of >= 0)
+    words = [tree.sets.words_of(number) for number in tree.set_of[with_set].tolist()]
+    threshold = tree.threshold.astype(np.float64)
+    threshold[with_set], kinds[with_set] = np.arange(len(words)), kinds[with_set] | CATEGORICAL
+    lines: dict[str, Any] = {"num_leaves": [tree.n_leaves], "num_cat": [len(words)]}
     if n:
         lines |= {
             "split_feature": tree.feature,
             "split_gain": tree.gain,
-            "threshold": tree.threshold.astype(np.float64),
+            "threshold": threshold,
             "decision_type": kinds,
             "left_child": tree.left,
             "right_child": tree.right,
@@ -307,6 +413,9 @@ def _tree_lines(tree: Tree, base: float) -> str:
             "internal_weight": weight[:n],
             "internal_count": count[:n].astype(np.int64),
         }
+    if words:
+        lines["cat_boundaries"] = np.cumsum([0, *(one.size for one in words)])
+        lines["cat_threshold"] = np.concatenate(words)
     lines |= {"is_linear": [0], "shrinkage": [1 if base or not n else _rate(tree)]}
     return "".join(
         f"{key}={' '.join(repr(v) for v in np.asarray(values).tolist())}\n"

@@ -1,5 +1,8 @@
 """Models as ONNX: trees as a TreeEnsembleRegressor (ai.onnx.ml 3), linear models and nets.
 
+Trees with splits on sets of categories become a TreeEnsemble, the operator of ai.onnx.ml 5, whose
+BRANCH_MEMBER looks whether a value is in a list.
+
 The input ``features`` is float32 (rows, features), NaN where a value is missing; the output
 ``score`` is float32 (rows, 1), or (rows, classes). Trees' thresholds and leaves are float32; linear
 models and nets are computed in double.
@@ -20,11 +23,15 @@ from rankgrove.model.mlp import Network
 from rankgrove.model.tree import Tree
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+SET_ML_OPSET = 5  # has sets; TreeEnsembleRegressor is in all versions of runtimes
+LEQ, MEMBER = 0, 6  # modes of TreeEnsemble
 IN, OUT = "features", "score"
 
 
 def write_trees(ensemble: Ensemble, name: str) -> bytes:
-    """Return a model of one TreeEnsembleRegressor."""
+    """Return a model of one TreeEnsembleRegressor, or of a TreeEnsemble if there are sets."""
+    if ensemble.has_sets:
+        return _trees_with_sets(ensemble, name)
     single = ensemble.for_float32()
     nodes: dict[str, list[Any]] = {
         key: []
@@ -63,6 +70,70 @@ def write_trees(ensemble: Ensemble, name: str) -> bytes:
         **{f"target_{key}": values for key, values in leaves.items()},
     )
     return _model([regressor], [], ensemble.n_features, single.n_columns, name)
+
+
+def _trees_with_sets(ensemble: Ensemble, name: str) -> bytes:
+    """Return a model of one TreeEnsemble, whose nodes and leaves are numbered over all trees.
+
+    A tree of one leaf is a split with the same leaf on both sides, the base a sum.
+    """
+    onnx, single = _onnx(), ensemble.for_float32()
+    of_node = np.repeat(np.arange(single.n_trees), np.diff(single.node_ptr))
+    has_nodes = np.diff(single.node_ptr) > 0
+    alone = np.flatnonzero(~has_nodes)  # trees of one leaf, whose nodes come last
+
+    def numbered(child: np.ndarray) -> list[int]:
+        inner = single.node_ptr[of_node] + child
+        through = np.where(child >= 0, inner, single.leaf_ptr[of_node] + ~child)
+        return [*through.tolist(), *single.leaf_ptr[alone].tolist()]
+
+    def are_leaves(child: np.ndarray) -> list[int]:
+        return [*(child < 0).astype(int).tolist(), *([1] * alone.size)]
+
+    def tensor(values: np.ndarray, dtype: Any = np.float32) -> Any:
+        with np.errstate(over="ignore"):
+            return onnx.numpy_helper.from_array(np.asarray(values, dtype), "")
+
+    roots = single.node_ptr[:-1].copy()
+    roots[alone] = single.feature.size + np.arange(alone.size)
+    sets = [single.sets.codes(number) for number in range(len(single.sets))]
+    is_member = np.array([s >= 0 and sets[s].size > 0 for s in single.set_of.tolist()], np.bool_)
+    # a set without categories is a threshold that no value is below
+    split = np.where((single.set_of >= 0) & ~is_member, np.float32(-np.inf), single.threshold)
+    members = [np.append(sets[s], np.nan) for s in single.set_of[is_member].tolist()]
+    column = np.repeat(np.arange(single.n_trees) % single.n_columns, np.diff(single.leaf_ptr))
+    rest = np.zeros(alone.size)
+    missing = np.append(single.missing_left, rest).astype(int).tolist()
+    out = "sum" if ensemble.base else OUT
+    nodes = [
+        onnx.helper.make_node(
+            "TreeEnsemble",
+            [IN],
+            [out],
+            domain="ai.onnx.ml",
+            n_targets=single.n_columns,
+            aggregate_function=1,  # sum
+            post_transform=0,  # none
+            tree_roots=roots.tolist(),
+            nodes_featureids=[*single.feature.tolist(), *rest.astype(int).tolist()],
+            nodes_splits=tensor(np.append(split, rest)),
+            nodes_modes=tensor(np.append(np.where(is_member, MEMBER, LEQ), rest), np.uint8),
+            nodes_truenodeids=numbered(single.left),
+            nodes_trueleafs=are_leaves(single.left),
+            nodes_falsenodeids=numbered(single.right),
+            nodes_falseleafs=are_leaves(single.right),
+            nodes_missing_value_tracks_true=missing,
+            membership_values=tensor(np.concatenate([np.empty(0), *members])),
+            leaf_targetids=column.tolist(),
+            leaf_weights=tensor(single.value),
+        )
+    ]
+    constants = []
+    if ensemble.base:
+        constants = [onnx.numpy_helper.from_array(np.array(ensemble.base, np.float32), "base")]
+        nodes.append(onnx.helper.make_node("Add", [out, "base"], [OUT]))
+    n, k = ensemble.n_features, single.n_columns
+    return _model(nodes, constants, n, k, name, SET_ML_OPSET)
 
 
 def write_linear(model: Linear, name: str) -> bytes:
@@ -115,7 +186,12 @@ def _layers(
 
 
 def _model(
-    nodes: list[Any], constants: list[Any], n_features: int, n_columns: int, name: str
+    nodes: list[Any],
+    constants: list[Any],
+    n_features: int,
+    n_columns: int,
+    name: str,
+    ml_opset: int = ML_OPSET,
 ) -> bytes:
     onnx = _onnx()
     form = onnx.TensorProto.FLOAT
@@ -130,7 +206,7 @@ def _model(
         graph,
         opset_imports=[
             onnx.helper.make_opsetid("", OPSET),
-            onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET),
+            onnx.helper.make_opsetid("ai.onnx.ml", ml_opset),
         ],
         ir_version=IR_VERSION,
         producer_name="rankgrove",

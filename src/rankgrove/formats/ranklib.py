@@ -279,8 +279,8 @@ def _refuse_doctype(*_: Any) -> None:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_text(ensemble: Ensemble) -> str:
-    """Return the text of a LambdaMART model that RankLib loads.
+def write_text(ensemble: Ensemble, names: Sequence[str] = ()) -> str:
+    """Return the text of a LambdaMART model that RankLib loads; `names` become comments.
 
     Missing values go where 0 goes, even if the ensemble sends them elsewhere. Thresholds and
     outputs are float32; the base is a tree with a single leaf.
@@ -294,6 +294,7 @@ def write_text(ensemble: Ensemble) -> str:
         "## LambdaMART",
         f"## No. of trees = {len(trees)}",
         f"## No. of leaves = {n_leaves}",
+        *(f"## Feature {j} = {' '.join(name.split())}" for j, name in enumerate(names, 1)),
         "",
         "<ensemble>",
     ]

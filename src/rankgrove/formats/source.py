@@ -28,7 +28,7 @@ _LEFT = {left}
 _RIGHT = {right}
 _MISSING_LEFT = {missing}
 _VALUE = {value}
-
+{sets}
 
 def score(features):
     """Return the score of one document: a list of N_FEATURES numbers, NaN where one is missing."""
@@ -39,16 +39,39 @@ def score(features):
     for node in _ROOT:
         while node >= 0:
             x = features[_FEATURE[node]]
-            left = x <= _THRESHOLD[node] if x == x else _MISSING_LEFT[node]
+            {test}
             node = _LEFT[node] if left else _RIGHT[node]
         total[0] += _VALUE[~node]
     return total[0]
 '''
 
+_PYTHON_TEST = "left = x <= _THRESHOLD[node] if x == x else _MISSING_LEFT[node]"
+_PYTHON_SETS = """\
+# A node with a set of categories asks whether a code is in it; its threshold means nothing.
+# Code c is bit c % 32 of the set's word c // 32; set s has the words _PTR[s] to _PTR[s + 1].
+_SET = {set}
+_PTR = {ptr}
+_WORDS = {words}
+
+
+def _holds(number, x):
+    first, last = _PTR[number], _PTR[number + 1]
+    if not 0 <= x < 32 * (last - first):
+        return False
+    return _WORDS[first + int(x) // 32] >> int(x) % 32 & 1
+
+"""
+_PYTHON_SET_TEST = """if x != x:
+                left = _MISSING_LEFT[node]
+            elif _SET[node] >= 0:
+                left = _holds(_SET[node], x)
+            else:
+                left = x <= _THRESHOLD[node]"""
+
 _C = """/* {about} */
 
 #include <math.h>
-#include <stddef.h>
+#include <stddef.h>{include}
 
 #define N_FEATURES {n_features}
 #define N_TREES {n_trees}
@@ -65,7 +88,7 @@ static const int left[] = {{{left}}};
 static const int right[] = {{{right}}};
 static const char missing_left[] = {{{missing}}};
 static const double value[] = {{{value}}};
-
+{sets}
 /* The score of one document: N_FEATURES numbers, NAN where one is missing. */
 double score(const float *x)
 {{
@@ -74,7 +97,7 @@ double score(const float *x)
         int node = root[t];
         while (node >= 0) {{
             float v = x[feature[node]];
-            int goes_left = v == v ? v <= threshold[node] : missing_left[node];
+            {test}
             node = goes_left ? left[node] : right[node];
         }}
         total = ({total})(total + value[~node]);
@@ -91,6 +114,28 @@ void score_batch(const float *x, size_t rows, double *scores)
 """
 
 
+_C_TEST = "int goes_left = v == v ? v <= threshold[node] : missing_left[node];"
+_C_SETS = """\
+/* A node with a set of categories asks whether a code is in it; its threshold means nothing.
+ * Code c is bit c % 32 of the set's word c / 32; set s has the words ptr[s] to ptr[s + 1]. */
+static const int set_of[] = {{{set}}};
+static const long ptr[] = {{{ptr}}};
+static const uint32_t words[] = {{{words}}};
+
+static int in_set(int set, float v)
+{{
+    long first = ptr[set];
+    if (!(v >= 0.0f && v < 32.0f * (float)(ptr[set + 1] - first)))
+        return 0;
+    uint32_t code = (uint32_t)v;
+    return (int)(words[first + (long)(code / 32)] >> (code % 32) & 1u);
+}}
+
+"""
+_C_SET_TEST = """int goes_left = v != v ? missing_left[node]
+                : set_of[node] >= 0 ? in_set(set_of[node], v) : v <= threshold[node];"""
+
+
 def write_python(ensemble: Ensemble, name: str) -> str:
     """Return a Python file with a function ``score``."""
     tables = {
@@ -98,7 +143,10 @@ def write_python(ensemble: Ensemble, name: str) -> str:
         for key, array in _tables(ensemble).items()
     }
     tables = {key: text.replace("inf", 'float("inf")') for key, text in tables.items()}
+    sets = {key: tables.pop(key) for key in _SET_TABLES}
     return _PYTHON.format(
+        sets=_PYTHON_SETS.format(**sets) if ensemble.has_sets else "",
+        test=_PYTHON_SET_TEST if ensemble.has_sets else _PYTHON_TEST,
         about=_about(ensemble, name),
         n_features=ensemble.n_features,
         total="f" if ensemble.single else "d",
@@ -115,7 +163,11 @@ def write_c(ensemble: Ensemble, name: str) -> str:
         if key == "threshold":
             numbers = [_c_float(v) for v in array]
         tables[key] = _wrapped(numbers or ["0"])  # C has no empty arrays
+    sets = {key: tables.pop(key) for key in _SET_TABLES}
     return _C.format(
+        include="\n#include <stdint.h>" if ensemble.has_sets else "",
+        sets=_C_SETS.format(**sets) if ensemble.has_sets else "",
+        test=_C_SET_TEST if ensemble.has_sets else _C_TEST,
         about=_about(ensemble, name),
         n_features=ensemble.n_features,
         n_trees=ensemble.n_trees,
@@ -128,8 +180,9 @@ def write_c(ensemble: Ensemble, name: str) -> str:
 # Type codes of array: double holds thresholds and values exactly; long has at least 32 bits.
 _CODES = {
     "root": "l", "feature": "l", "threshold": "d", "left": "l", "right": "l", "missing": "b",
-    "value": "d",
+    "value": "d", "set": "l", "ptr": "l", "words": "L",
 }  # fmt: skip
+_SET_TABLES = ("set", "ptr", "words")
 
 
 def _tables(ensemble: Ensemble) -> dict[str, np.ndarray]:
@@ -151,6 +204,9 @@ def _tables(ensemble: Ensemble) -> dict[str, np.ndarray]:
         "right": through(trees.right, of_node),
         "missing": trees.missing_left.astype(np.int64),
         "value": trees.value,
+        "set": trees.set_of,
+        "ptr": trees.sets.ptr,
+        "words": trees.sets.words,
     }
 
 

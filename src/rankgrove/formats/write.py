@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rankgrove.errors import ParameterError
 from rankgrove.formats import elasticsearch, lightgbm, onnx, ranklib, solr, source, xgboost
+from rankgrove.formats.category_chains import one_hot
+from rankgrove.formats.foreign import Categories
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
 from rankgrove.validation import counted
 
+SHOWN = 5  # features in a message
 Model = Ensemble | Linear | Network
 Written = str | bytes | tuple[str, list[str]]
 
@@ -23,12 +26,15 @@ class Labels:
     """The names of a model and its features; `given`: whether a user named the features.
 
     `absent` is the value of a feature that a row does not mention, None if that is not known.
+    `categories` are the categorical columns, with the names of their codes or None.
     """
 
     name: str
     features: Sequence[str]
     given: bool
     absent: str | None = None
+    categories: Categories = field(default_factory=dict)
+    expanded: bool = False  # whether some features are categories of what was one feature
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Format:
     program : the program that reads it
     trees, linear, net : the functions that write such models; None: they cannot be written
     columns : whether trees may give several scores per row
+    sets : whether splits may be on sets of categories
     zero : whether the program treats a missing value as 0
     positive : whether the program refuses scores below 0
     """
@@ -49,6 +56,7 @@ class Format:
     linear: Callable[[Linear, Labels], Written] | None = None
     net: Callable[[Network, Labels], Written] | None = None
     columns: bool = False
+    sets: bool = False
     zero: bool = False
     positive: bool = False
 
@@ -56,15 +64,25 @@ class Format:
 FORMATS = {  # their endings are in endings.py
     "lightgbm": Format(
         "LightGBM",
-        lambda m, of: lightgbm.write_text(m, of.features if of.given else None, of.absent),
+        lambda m, of: lightgbm.write_text(
+            m, of.features if of.given else None, of.absent, of.categories
+        ),
         columns=True,
+        sets=True,
     ),
     "xgboost": Format(
         "XGBoost",
-        lambda m, of: xgboost.write_json(m, of.features if of.given else None, of.absent),
+        lambda m, of: xgboost.write_json(
+            m, of.features if of.given else None, of.absent, of.categories
+        ),
         columns=True,
+        sets=True,
     ),
-    "ranklib": Format("RankLib", lambda m, of: ranklib.write_text(m), zero=True),
+    "ranklib": Format(
+        "RankLib",
+        lambda m, of: ranklib.write_text(m, of.features if of.expanded else ()),
+        zero=True,
+    ),
     "solr": Format(
         "Solr",
         lambda m, of: solr.write_trees(m, of.features, of.name),
@@ -85,9 +103,10 @@ FORMATS = {  # their endings are in endings.py
         lambda m, of: onnx.write_linear(m, of.name),
         lambda m, of: onnx.write_net(m, of.name),
         columns=True,
+        sets=True,
     ),
-    "python": Format("Python source", lambda m, of: source.write_python(m, of.name)),
-    "c": Format("C source", lambda m, of: source.write_c(m, of.name)),
+    "python": Format("Python source", lambda m, of: source.write_python(m, of.name), sets=True),
+    "c": Format("C source", lambda m, of: source.write_c(m, of.name), sets=True),
 }
 
 
@@ -99,6 +118,7 @@ def encode(
     zero: bool = False,
     shift: bool | None = None,
     learned_missing: bool = True,
+    expand_categories: bool = False,
 ) -> tuple[bytes, list[str]]:
     """Return a model in a format, and notes on inexact conversions.
 
@@ -111,6 +131,7 @@ def encode(
     shift : add a constant so that no score of trees is negative; None: if the format needs it
     learned_missing : whether the model's treatment of missing values was, or may have been,
         learned; otherwise it is dropped where the format requires it, with a note
+    expand_categories : replace categorical features by one feature per category
     """
     form = FORMATS[to]
     writer = _writer(form, model)
@@ -120,6 +141,16 @@ def encode(
             f"The trees give {model.n_columns} scores per row, one per class, but {form.program} "
             f"allows one. {_others(lambda f: f.columns)} can hold them; or train rg.MART or "
             "rg.LambdaMART, which give one."
+        )
+    if isinstance(model, Ensemble) and model.has_sets and expand_categories:
+        model, labels, notes = _expanded(model, labels, zero or not learned_missing)
+    elif isinstance(model, Ensemble) and model.has_sets and not form.sets:
+        blamed = [labels.features[j] for j in model.categorical_features().tolist()]
+        raise ParameterError(
+            f"{form.program} cannot hold splits on sets of categories, and the model has some on "
+            f"{_listed(blamed)}. {_others(lambda f: f.sets)} can hold them; or pass "
+            "expand_categories=True (--expand-categories), which replaces every such feature by "
+            "one feature per category; or train without categorical features."
         )
     if form.zero:
         model, zero_notes = _with_zero_for_missing(model, form, zero, learned_missing)
@@ -147,6 +178,36 @@ def encode(
         written, more = written
         notes += more
     return (written.encode() if isinstance(written, str) else written), notes
+
+
+def _expanded(ensemble: Ensemble, labels: Labels, zero: bool) -> tuple[Ensemble, Labels, list[str]]:
+    """Return trees on one feature per category, their labels, and a note on the features.
+
+    `zero`: accept that a missing value is like an unknown category.
+    """
+    turned = ensemble.missing_left & (ensemble.set_of >= 0)
+    blamed = [labels.features[j] for j in np.unique(ensemble.feature[turned]).tolist()]
+    if blamed and not zero:
+        raise ParameterError(
+            "With one feature per category a missing value is like an unknown category, but "
+            f"splits on {_listed(blamed)} send it elsewhere. If no value is missing, or it may be "
+            "like an unknown category, pass missing='zero' (--missing zero)."
+        )
+    model, names = one_hot(ensemble, labels.features, labels.categories)
+    new = [name for name in names if name not in set(labels.features)]
+    note = (
+        f"{_listed([labels.features[j] for j in ensemble.categorical_features().tolist()])} became "
+        f"{counted(len(new), 'feature')}, {_listed(new)}: 1 where a document has that category, "
+        f"else 0. The model has {counted(len(names), 'feature')} now."
+    )
+    # a name that nobody gave is given now: its number is no longer that of its column
+    return model, replace(labels, features=names, given=True, categories={}, expanded=True), [note]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of some names."""
+    shown = ", ".join(repr(name) for name in names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def _writer(form: Format, model: Model) -> Callable[..., Written]:

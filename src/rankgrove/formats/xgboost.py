@@ -4,6 +4,10 @@ A value goes left if x < threshold, in float32, a missing value to the default s
 leaves are stored among the thresholds. Scores are float32: the base score, then every tree, in
 their order. The base score is a prediction; its margin is added. This was found by comparing with
 versions 1.7, 2.1, 3.0 and 3.2.
+
+A node of the split type 1 has a set of categories, which goes *right*; everything else goes left,
+and a missing value to the default side. Node ``categories_nodes[s]`` has ``categories_sizes[s]`` of
+the ``categories``, from ``categories_segments[s]`` on. Here sets go left: children are exchanged.
 """
 
 from __future__ import annotations
@@ -20,14 +24,18 @@ from rankgrove.errors import ModelFileError
 from rankgrove.formats.foreign import (
     ABSENT,
     MOST_FEATURES,
+    Categories,
     Foreign,
+    SetRoom,
     absent_of,
     as_list,
     beside,
+    codes_of_nodes,
     inside,
     joined,
     learned_directions,
     make_tree,
+    named_categories,
     names_or_none,
     reals,
     whole,
@@ -51,6 +59,7 @@ LEAST_PROBABILITY = np.float32(1e-6)  # a base score of 0 or 1 is moved by this
 MOST_CLASSES = 1 << 16
 _VERSION = [2, 1, 0]  # of the written form; 1.7 to 3.2 were tested to read it
 _ROOT = 2147483647  # the parent of the root
+_WHOLE_NAMES = (3, 4)  # before, names of categories that are not ASCII are cut at wrong places
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -81,8 +90,9 @@ def read_document(document: Any) -> Foreign:
         factor = factor.astype(np.float32)
     # the hessian of a squared error is 1: the sum of hessians is the number of rows
     counts = objective == "reg:squarederror"
+    room = SetRoom()
     trees = [
-        _tree(t, tree, np.float32(w), counts)
+        _tree(t, tree, np.float32(w), counts, room)
         for t, (tree, w) in enumerate(zip(listed, factor, strict=True))
     ]
     column = whole(inside(model, "tree_info"), "tree_info", len(trees))
@@ -102,10 +112,32 @@ def read_document(document: Any) -> Foreign:
         names_or_none(names, n_features),
         classes=objective in ("multi:softmax", "multi:softprob"),
         absent=absent_of(absent, learned_directions(ensemble)),
+        categories=_categories(learner, model, ensemble, document.get("version")),
     )
 
 
-def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
+def _categories(learner: Any, model: Any, ensemble: Ensemble, version: Any) -> Categories:
+    """Return the categorical columns; files of version 3.1 and later have the names of codes."""
+    ascii_only = tuple(as_list([] if version is None else version, "version"))[:2] < _WHOLE_NAMES
+    types = as_list(learner.get("feature_types", []), "feature_types")
+    names: dict[int, object] = {
+        column: None for column, kind in enumerate(types[: ensemble.n_features]) if kind == "c"
+    }
+    listed = as_list((model.get("cats") or {}).get("enc", []), "enc")
+    for column, one in enumerate(listed[: ensemble.n_features]):
+        values = as_list(inside(one, "values"), "values")
+        if "offsets" in one and len(values):
+            ends = whole(one["offsets"], "offsets")
+            text = (whole(values, "values") & 255).astype(np.uint8).tobytes()
+            pieces = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+            listed_names = [text[first:last].decode(errors="replace") for first, last in pieces]
+            names[column] = listed_names if text.isascii() or not ascii_only else None
+        elif len(values):
+            names[column] = np.asarray(values).tolist()
+    return named_categories(names, ensemble)
+
+
+def _tree(number: int, document: Any, factor: np.float32, counts: bool, room: SetRoom) -> Tree:
     left = whole(inside(document, "left_children"), "left_children")
     n = left.size
     right = whole(inside(document, "right_children"), "right_children", n)
@@ -117,23 +149,28 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
         )
     kinds = whole(document.get("split_type", [0] * n), "split_type", n)
     is_leaf = left == -1
-    if np.any(kinds[~is_leaf] == 1):
-        raise ModelFileError(
-            f"tree {number} has a categorical split (a set of categories instead of a threshold), "
-            "which cannot be read. Train it without enable_categorical, with one column per "
-            "category."
-        )
     condition = _single(inside(document, "split_conditions"), "split_conditions", n)
     feature = whole(inside(document, "split_indices"), "split_indices", n)
     to_left = whole(inside(document, "default_left"), "default_left", n) != 0
     inner, leaves, left, right = _by_level(number, left, right, is_leaf)
     if inner.size and not 0 <= feature[inner].min() <= feature[inner].max() <= MOST_FEATURES:
         raise ModelFileError(f"tree {number} splits on an unknown feature: it is damaged.")
-    at = condition[inner]
+    at, is_set = condition[inner], kinds[inner] == 1
     # x < t is x <= the float32 before t. Nothing is below minus infinity: such a split separates
-    # missing values from all others, and is reversed.
-    turned = at == -np.inf
+    # missing values from all others, and is reversed; so is one on a set, which goes right.
+    turned = (at == -np.inf) | is_set
     threshold = np.where(turned, np.float32(np.inf), beside(at, -np.inf))
+    threshold[is_set] = 0.0
+    categories = None
+    if is_set.any():
+        codes = _codes(number, document, room)
+        missing = np.setdiff1d(inner[is_set], list(codes))
+        if missing.size:
+            raise ModelFileError(f"node {missing[0]} of tree {number} has no categories.")
+        categories = [
+            codes[node] if held else None
+            for node, held in zip(inner.tolist(), is_set.tolist(), strict=True)
+        ]
     left, right = np.where(turned, right, left), np.where(turned, left, right)
     value = (factor * condition[leaves]).astype(np.float64)
     weight = reals(document.get("sum_hessian", [math.nan] * n), "sum_hessian", n)
@@ -153,7 +190,21 @@ def _tree(number: int, document: Any, factor: np.float32, counts: bool) -> Tree:
         count=weight[order] if is_count else None,
         weight=weight[order],
         mean=response[order],
+        categories=categories,
     )
+
+
+def _codes(number: int, document: Any, room: SetRoom) -> dict[int, np.ndarray]:
+    """Return the codes of categories of a tree's nodes, by node."""
+    codes = whole(inside(document, "categories"), "categories")
+    nodes = whole(inside(document, "categories_nodes"), "categories_nodes")
+    first = whole(inside(document, "categories_segments"), "categories_segments", nodes.size)
+    size = whole(inside(document, "categories_sizes"), "categories_sizes", nodes.size)
+    fit = (first >= 0) & (first <= codes.size) & (size >= 0) & (size <= codes.size - first)
+    if not fit.all() or size.sum() > codes.size or np.unique(nodes).size != nodes.size:
+        raise ModelFileError(f"the categories of tree {number} do not fit: it is damaged.")
+    pieces = zip(nodes.tolist(), first.tolist(), (first + size).tolist(), strict=True)
+    return {node: room.checked(codes[begin:end], number) for node, begin, end in pieces}
 
 
 def _by_level(
@@ -242,12 +293,20 @@ def _constant(value: float) -> Tree:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_json(ensemble: Ensemble, names: Sequence[str] | None, absent: str | None = None) -> str:
+def write_json(
+    ensemble: Ensemble,
+    names: Sequence[str] | None,
+    absent: str | None = None,
+    categories: Categories | None = None,
+) -> str:
     """Return the JSON of a model that ``xgboost.Booster(model_file=...)`` loads.
 
     Thresholds and leaves become float32. The objective is ``rank:pairwise``, which does not
-    transform scores; for classes it is ``multi:softprob``.
+    transform scores; for classes it is ``multi:softprob``. The names of categories, which XGBoost
+    reads from version 3.1 on, are written if all categorical columns have some, all ASCII.
     """
+    columns = {**dict.fromkeys(ensemble.categorical_features().tolist()), **(categories or {})}
+    types = ["c" if j in columns else "float" for j in range(ensemble.n_features)]
     k, single = ensemble.n_columns, ensemble.for_float32()
     trees = [_tree_document(single.tree(t), t, single.n_features) for t in range(single.n_trees)]
     n_trees = len(trees)
@@ -265,11 +324,13 @@ def write_json(ensemble: Ensemble, names: Sequence[str] | None, absent: str | No
         "tree_info": [t % k for t in range(n_trees)],
         "trees": trees,
     }
+    if columns and all(names and "".join(names).isascii() for names in columns.values()):
+        gbtree["cats"] = _named_codes(columns, ensemble.n_features)
     document = {
         "learner": {
             "attributes": {ABSENT: absent} if absent else {},
             "feature_names": list(names or []),
-            "feature_types": ["float"] * len(names or []),
+            "feature_types": types if names or columns else [],
             "gradient_booster": {"model": gbtree, "name": "gbtree"},
             "learner_model_param": {
                 "base_score": str(np.float32(ensemble.base)).upper(),
@@ -285,14 +346,36 @@ def write_json(ensemble: Ensemble, names: Sequence[str] | None, absent: str | No
     return json.dumps(document)
 
 
+def _named_codes(columns: Categories, n_features: int) -> dict[str, Any]:
+    """Return the names of categories: UTF-8, one after the other, and the codes sorted by them."""
+    listed, order = [], []
+    for column in range(n_features):
+        words = [name.encode() for name in columns.get(column) or ()]
+        ends = np.cumsum([0, *map(len, words)]).tolist() if words else []
+        values = np.frombuffer(b"".join(words), np.int8).tolist()
+        listed.append({"offsets": ends, "values": values})
+        order.append(sorted(range(len(words)), key=words.__getitem__))
+    ends = np.cumsum([0, *map(len, order)]).tolist()
+    return {
+        "enc": listed,
+        "feature_segments": ends,
+        "sorted_idx": [j for one in order for j in one],
+    }
+
+
 def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
     """Return a tree, with nodes and leaves numbered so that siblings are neighbours.
 
-    XGBoost expects the right child directly after the left one.
+    XGBoost expects the right child directly after the left one. Sets go right there; one without
+    categories, which XGBoost does not allow, becomes a threshold that no value is below.
     """
     n, n_all = tree.n_nodes, tree.n_nodes + tree.n_leaves
+    codes = [[] if one is None else one.tolist() for one in codes_of_nodes(tree)]
+    is_set = np.array([len(one) > 0 for one in codes], np.bool_)
+    never = (tree.set_of >= 0) & ~is_set
     place = np.zeros(n_all, np.int64)  # of our nodes, and then of our leaves
     left, right = (np.where(c >= 0, c, n + ~c) for c in (tree.left, tree.right))
+    left, right = np.where(is_set, right, left), np.where(is_set, left, right)
     place[left], place[right] = 2 * np.arange(n) + 1, 2 * np.arange(n) + 2
     inner = place[:n]
 
@@ -306,7 +389,10 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
 
     parents = np.full(n_all, _ROOT, np.int64)
     parents[place[left]], parents[place[right]] = inner, inner
-    above = beside(tree.threshold, np.inf)
+    above = np.where(never, np.float32(-np.inf), beside(tree.threshold, np.inf))
+    with_set = np.flatnonzero(is_set)
+    with_set = with_set[np.argsort(inner[with_set])]  # in the order of XGBoost's nodes
+    sizes = [len(codes[node]) for node in with_set.tolist()]
     mean = np.nan_to_num(tree.mean[:n])
     single, weight = np.float32, np.nan_to_num(tree.weight)
     with np.errstate(over="ignore"):
@@ -314,11 +400,11 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
     return {
         # those of leaves include the learning rate, as in XGBoost
         "base_weights": _floats(spread(mean, value, single)),
-        "categories": [],
-        "categories_nodes": [],
-        "categories_segments": [],
-        "categories_sizes": [],
-        "default_left": spread(tree.missing_left, 0).tolist(),
+        "categories": [code for node in with_set.tolist() for code in codes[node]],
+        "categories_nodes": inner[with_set].tolist(),
+        "categories_segments": np.cumsum([0, *sizes])[:-1].tolist(),
+        "categories_sizes": sizes,
+        "default_left": spread(tree.missing_left != is_set, 0).tolist(),
         "id": number,
         "left_children": spread(place[left], -1).tolist(),
         "loss_changes": _floats(spread(tree.gain, 0.0, single)),
@@ -326,7 +412,7 @@ def _tree_document(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
         "right_children": spread(place[right], -1).tolist(),
         "split_conditions": _floats(spread(above, value, single)),
         "split_indices": spread(tree.feature, 0).tolist(),
-        "split_type": [0] * n_all,
+        "split_type": spread(is_set, 0).tolist(),
         "sum_hessian": _floats(spread(weight[:n], weight[n:], single)),
         "tree_param": {
             "num_deleted": "0",

@@ -1,8 +1,9 @@
 """XGBoost's dumps: the JSON of ``Booster.get_dump`` and ``dump_model``.
 
 A dump is a list of nested trees: a value goes to "yes" if x < split_condition, in float32, a
-missing value to "missing". It lacks the base score, the numbers of classes and features, and the
-weights of dart; features have names, by default ``f0``, ``f1``, ...
+missing value to "missing". If split_condition is a list of categories, these go to "yes". A dump
+lacks the base score, the numbers of classes and features, and the weights of dart; features have
+names, by default ``f0``, ``f1``, ...
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rankgrove.errors import ModelFileError
 from rankgrove.formats.foreign import (
     MOST_FEATURES,
     Foreign,
+    SetRoom,
     TreeParts,
     absent_of,
     as_list,
@@ -26,6 +28,7 @@ from rankgrove.formats.foreign import (
     inside,
     joined,
     learned_directions,
+    named_categories,
 )
 from rankgrove.model.tree import Tree
 
@@ -42,8 +45,8 @@ def read_dump(document: Any, features: Sequence[str] | None, base_score: float |
     listed = [
         json.loads(tree) if isinstance(tree, str) else tree for tree in as_list(document, "dump")
     ]
-    columns = _Columns(features)
-    trees = [_tree(t, tree, columns) for t, tree in enumerate(listed)]
+    columns, room = _Columns(features), SetRoom()
+    trees = [_tree(t, tree, columns, room) for t, tree in enumerate(listed)]
     base = 0.0 if base_score is None else float(np.float32(base_score))
     n_features = columns.highest + 1 if features is None else len(features)
     ensemble = joined(trees, n_features, base, 1, single=True)
@@ -55,6 +58,7 @@ def read_dump(document: Any, features: Sequence[str] | None, base_score: float |
         least_features=features is None,
         absent=absent_of(None, learned_directions(ensemble)),
         notes=(NO_BASE,) if base_score is None else (),
+        categories=named_categories({}, ensemble),
     )
 
 
@@ -89,7 +93,7 @@ class _Columns:
         return column
 
 
-def _tree(number: int, root: Any, columns: _Columns) -> Tree:
+def _tree(number: int, root: Any, columns: _Columns, room: SetRoom) -> Tree:
     """Read one tree of nested nodes, without recursion."""
     parts = TreeParts()
     todo: list[tuple[Any, tuple[int, bool] | None]] = [(root, None)]
@@ -101,11 +105,10 @@ def _tree(number: int, root: Any, columns: _Columns) -> Tree:
             parts.leaf(place, _single(node["leaf"], number), **_known(node))
             continue
         name = inside(node, "split")
-        if "split_condition" not in node or isinstance(node["split_condition"], list):
+        if "split_condition" not in node:
             raise ModelFileError(
-                f"tree {number} splits {name!r} by categories or as an indicator ('i' of a feature "
-                "map), which a dump does not fully describe. Use the file that save_model "
-                "writes, of a model without categories."
+                f"tree {number} splits {name!r} as an indicator ('i' of a feature map), which a "
+                "dump does not fully describe. Use the file that save_model writes."
             )
         column = columns.of(name, number)
         children = {
@@ -118,9 +121,12 @@ def _tree(number: int, root: Any, columns: _Columns) -> Tree:
             raise ModelFileError(
                 f"a node of tree {number} lacks one of its children: it is damaged."
             )
-        # x < t is x <= the float32 before t
-        at = float(beside(np.array(_single(node["split_condition"], number)), -math.inf))
-        at_node = parts.split(place, column, at, missing == yes, **_known(node))
+        condition, at, codes = node["split_condition"], 0.0, None
+        if isinstance(condition, list):
+            codes = room.checked(condition, number)
+        else:  # x < t is x <= the float32 before t
+            at = float(beside(np.array(_single(condition, number)), -math.inf))
+        at_node = parts.split(place, column, at, missing == yes, codes, **_known(node))
         todo.append((children[no], (at_node, False)))
         todo.append((children[yes], (at_node, True)))
     return parts.tree(np.float32)

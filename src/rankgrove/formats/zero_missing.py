@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from rankgrove.errors import ModelFileError
-from rankgrove.formats.foreign import TreeParts
+from rankgrove.formats.foreign import TreeParts, codes_of_nodes
 from rankgrove.model.tree import Tree
 
 ZERO = float(np.float32(1e-35))  # LightGBM's kZeroThreshold
@@ -56,7 +56,7 @@ def without_zero_rule(tree: Tree, is_zero: np.ndarray, room: int) -> Tree:
 def _with_zeros_together(tree: Tree) -> Tree:
     """Return the tree with all values that LightGBM treats as 0 on the side of 0."""
     threshold = np.array(tree.threshold, np.float64)
-    threshold[(threshold >= 0.0) & (threshold < ZERO)] = ZERO
+    threshold[(threshold >= 0.0) & (threshold < ZERO) & (tree.set_of < 0)] = ZERO
     threshold[(threshold < 0.0) & (threshold > BELOW)] = BELOW
     return replace(tree, threshold=threshold)
 
@@ -87,7 +87,7 @@ def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) 
     side, on which Shapley values depend, stay the same. These numbers are not whole; they are kept
     as weights, and counts are unknown.
     """
-    parts = TreeParts()
+    parts, categories = TreeParts(), codes_of_nodes(tree)
     rows = np.where(tree.count < 0, np.nan, tree.count.astype(np.float64)).tolist()
     todo: list[tuple[int, tuple[int, bool] | None, float]] = [(0, None, 1.0)]
     while todo:
@@ -111,7 +111,8 @@ def _spread(tree: Tree, chains: dict[int, list[tuple[float, bool]]], room: int) 
             # a missing value leaves the chain at the first node that leads to its side
             to_left = leads_left == default_left
             known = {"weight": weight, "gain": gain if at == 0 else 0.0}
-            node = parts.split(place, int(tree.feature[child]), threshold, to_left, **known)
+            feature, codes = int(tree.feature[child]), categories[child]
+            node = parts.split(place, feature, threshold, to_left, codes, **known)
             leaving, place = sides[leads_left], (node, False)
             todo.append((leaving, (node, True), part))
             weight -= part * rows[leaving if leaving >= 0 else tree.n_nodes + ~leaving]

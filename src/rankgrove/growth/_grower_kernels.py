@@ -17,7 +17,7 @@ from numba import njit, prange
 
 from rankgrove.growth._histogram_kernels import accumulate
 from rankgrove.growth._kernel_tools import bounds
-from rankgrove.growth._partition_kernels import divide
+from rankgrove.growth._partition_kernels import divide, divide_by_table
 from rankgrove.growth._splitting_kernels import scan_block
 
 # Arguments that belong together are one NamedTuple. It must be an argument by itself and must not
@@ -49,6 +49,7 @@ class Division(NamedTuple):
     """How the rows ``order[start:end]`` of a leaf are divided.
 
     column, bin, missing_left : the split: a column of bins, the last bin that goes left
+    table : of a set of categories, by bin whether it goes left; empty: by `bin`
     wanted, small_is_left : whether the smaller child is counted, and which one it is
     """
 
@@ -59,17 +60,26 @@ class Division(NamedTuple):
     end: int
     small_is_left: bool
     wanted: bool
+    table: np.ndarray
+
+
+@njit(cache=True)
+def _divided(column, bin, missing_left, table, rows, low, high, lefts, rights):
+    """Divide some rows; return how many go left."""
+    if table.size:
+        return divide_by_table(column, table, rows, low, high, lefts, rights)
+    return divide(column, bin, missing_left, rows, low, high, lefts, rights)
 
 
 @njit(cache=True, parallel=True)
 def divide_and_count(division, order, content, n_parts, parts):
     """First step: divide the parts of a leaf; if wanted, count those of the smaller child."""
-    column, bin, missing_left, start, end, small_is_left, wanted = division
+    column, bin, missing_left, start, end, small_is_left, wanted, table = division
     lefts, rights, n_left = order.lefts, order.rights, order.n_left
     words, common, how, packed = content.words, content.common, content.how, content.packed
     for t in prange(n_parts):
         low, high = bounds(start, end, t, n_parts)
-        n_left[t] = divide(column, bin, missing_left, order.rows, low, high, lefts, rights)
+        n_left[t] = _divided(column, bin, missing_left, table, order.rows, low, high, lefts, rights)
         if wanted:
             if small_is_left:
                 accumulate(words, common, how, packed, lefts[low : low + n_left[t]], parts[t])
@@ -147,8 +157,9 @@ def search_leaf(hist, child, rules, out_gain, out):
 @njit(cache=True)
 def split_serial(division, order, content, small, large, scan, rules, out_gain, out):
     """Both steps for a small leaf, in one thread."""
-    column, bin, missing_left, start, end, small_is_left, wanted = division
-    m = divide(column, bin, missing_left, order.rows, start, end, order.lefts, order.rights)
+    column, bin, missing_left, start, end, small_is_left, wanted, table = division
+    lefts, rights = order.lefts, order.rights
+    m = _divided(column, bin, missing_left, table, order.rows, start, end, lefts, rights)
     order.n_left[0] = m
     _place(order, start, end, 0, 1)
     if wanted:

@@ -41,7 +41,19 @@ def divide(column, bin, missing_left, order, start, end, lefts, rights):
 
 
 @njit(cache=True)
-def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of):
+def divide_by_table(column, table, order, start, end, lefts, rights):
+    """Like :func:`divide`: rows whose bin has a 1 in the table go left."""
+    n_left = start
+    for i in range(start, end):
+        row = order[i]
+        lefts[np.uint64(n_left)] = row
+        rights[np.uint64(start + i - n_left)] = row
+        n_left += np.int64(table[np.uint64(column[unsigned(row)])])
+    return n_left - start
+
+
+@njit(cache=True)
+def route_chunk(codes, rows, position, bins, missing_left, left, right, set_of, tables, leaf_of):
     """Set ``leaf_of[row]`` of a few rows by dividing them down a tree, in one thread.
 
     Children have higher numbers than their parent, so one pass over the nodes is enough.
@@ -62,7 +74,11 @@ def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of)
         k = start[node]
         for i in range(start[node], end[node]):
             row = order[i]
-            goes = np.int64(np.uint8(codes[unsigned(row), feature] + turn) <= limit)
+            code = codes[unsigned(row), feature]
+            if set_of[node] >= 0:
+                goes = np.int64(tables[set_of[node], np.uint64(code)])
+            else:
+                goes = np.int64(np.uint8(code + turn) <= limit)
             order[np.uint64(k)] = row
             rights[np.uint64(i - k)] = row
             k += goes
@@ -81,12 +97,12 @@ def route_chunk(codes, rows, position, bins, missing_left, left, right, leaf_of)
 
 
 @njit(cache=True, parallel=True)
-def route(codes, rows, position, bins, missing_left, left, right, leaf_of):
+def route(codes, rows, position, bins, missing_left, left, right, set_of, tables, leaf_of):
     """Set ``leaf_of[row]`` of all `rows`, chunk by chunk."""
     n = rows.size
     for chunk in prange((n + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
         some = rows[chunk * ROWS_AT_ONCE : min((chunk + 1) * ROWS_AT_ONCE, n)]
-        route_chunk(codes, some, position, bins, missing_left, left, right, leaf_of)
+        route_chunk(codes, some, position, bins, missing_left, left, right, set_of, tables, leaf_of)
 
 
 @njit(cache=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankgrove.data.binning import Binner
+from rankgrove.data.binning import N_BINS, Binner
+from rankgrove.growth.constraints import Constraints, bounded
 from rankgrove.growth.leaves import ExactSums
 from rankgrove.growth.splitting import Split
+from rankgrove.model.category_sets import CategorySets
 from rankgrove.model.tree import Tree
 
 
@@ -16,6 +18,7 @@ def assemble(
     gradient: ExactSums,
     hessian: ExactSums | None,
     l2: float,
+    constraints: Constraints,
 ) -> Tree:
     """Return the tree of `splits`, each with the leaf that it divides.
 
@@ -34,21 +37,49 @@ def assemble(
             children[node] = ~child
             place[child] = (children, node)
     count, weight, mean = _statistics(splits, gradient, hessian, l2)
+    feature = np.array([binner.columns[s.feature] for _, s in splits], np.int32)
+    threshold = np.array([_threshold(binner, s) for _, s in splits], np.float32)
+    missing_left = np.array([s.missing_left for _, s in splits], np.bool_)
+    value = mean[n_nodes:].copy()
+    if constraints.directions:
+        signs = np.where(threshold == np.inf, 0, constraints.signs(feature))
+        value = bounded(left, right, signs, mean)
+    sets = [_categories(binner, split) for _, split in splits]
+    set_of = np.full(n_nodes, -1, np.int32)
+    with_set = [node for node, codes in enumerate(sets) if codes is not None]
+    set_of[with_set] = np.arange(len(with_set))
+    # The set is the side without missing values: where these go left, children change places.
+    turned = (set_of >= 0) & missing_left
     return Tree(
-        feature=np.array([binner.columns[s.feature] for _, s in splits], np.int32),
-        threshold=np.array([_threshold(binner, s) for _, s in splits], np.float32),
-        left=left.copy(),
-        right=right.copy(),
-        missing_left=np.array([s.missing_left for _, s in splits], np.bool_),
+        feature=feature,
+        threshold=threshold,
+        left=np.where(turned, right, left).astype(np.int32),
+        right=np.where(turned, left, right).astype(np.int32),
+        missing_left=missing_left & ~turned,
         gain=np.array([s.gain for _, s in splits], np.float64),
-        value=mean[n_nodes:].copy(),
+        value=value,
         count=count,
         weight=weight,
         mean=mean,
+        set_of=set_of,
+        sets=CategorySets.of([codes for codes in sets if codes is not None]),
     )
 
 
+def _categories(binner: Binner, split: Split) -> np.ndarray | None:
+    """Return the categories on the side without missing values; None: the split is of numbers."""
+    categories = binner.categories_of(split.feature)
+    if categories is None:
+        return None
+    table = split.table
+    if categories.ordered:
+        table = ((np.arange(N_BINS) <= split.bin) != split.missing_left).astype(np.uint8)
+    return categories.left_codes(table)
+
+
 def _threshold(binner: Binner, split: Split) -> float:
+    if binner.categories_of(split.feature) is not None:
+        return 0.0
     thresholds = binner.thresholds[split.feature]
     return float(thresholds[split.bin]) if split.bin < thresholds.size else np.inf
 

@@ -12,6 +12,7 @@ histogram of the larger child is that of the parent minus that of the smaller ch
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -21,9 +22,10 @@ import numpy as np
 from rankgrove.data.binning import Binner
 from rankgrove.growth._grower_kernels import search_leaf
 from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
+from rankgrove.growth.constraints import NO_BOUNDS, Meeting
 from rankgrove.growth.histogram import N_BINS, HistogramPool
 from rankgrove.growth.quantise import Layout
-from rankgrove.growth.splitting import FeatureDraw, Split, SplitRules, best_split
+from rankgrove.growth.splitting import COUNT_MASK, FeatureDraw, Split, SplitRules, best_split
 
 
 @dataclass(slots=True)
@@ -42,6 +44,9 @@ class Leaf:
     weight: int  # quantised hessian
     slot: int = -1  # of its histogram, or -1
     split: Split | None = None
+    low: float = -math.inf  # bounds of its value, in units of quantised gradients
+    high: float = math.inf
+    used: tuple[int, ...] = ()  # features of the splits above it, if not all may meet
 
     @property
     def count(self) -> int:
@@ -51,10 +56,15 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """The values of one unit of a quantised gain and of a quantised hessian."""
+    """The values of one unit of a quantised gain and of a quantised hessian.
+
+    `noise` is the gain, in quantised units, that a category without any effect has on average: the
+    variance of a row's gradient over its mean hessian.
+    """
 
     gain: float
     weight: float
+    noise: float = 0.0
 
 
 class Search(NamedTuple):
@@ -126,6 +136,11 @@ class Frontier:
         self.layout = layout
         self._n_bins = np.array([t.size + 1 for t in binner.thresholds], np.int64)
         self._column_numbers = binner.columns
+        self._is_categorical = binner.splits_by_set
+        self._signs = rules.constraints.signs(binner.columns)
+        self._bounds = np.empty((2, 2)) if self._signs.size else NO_BOUNDS
+        groups = rules.constraints.groups
+        self._meeting = None if groups is None else Meeting(groups, binner.columns)
         n_blocks = -(-binner.columns.size // 8)
         self._pool = HistogramPool(n_blocks, layout.planes, n_leaves, histogram_bytes)
         self._spare = np.empty(self._pool.shape, np.int64)
@@ -135,17 +150,16 @@ class Frontier:
         self.leaves: list[Leaf] = []
         self._queue: list[tuple[float, int, int]] = []  # (-gain, birth, leaf number)
         self._scales = Scales(1.0, 1.0)
+        self._category = rules.categories.numbers(0.0)
         self._round = 0
 
     def grow(self, n_rows: int, scales: Scales, round: int) -> list[tuple[int, Split]]:
         """Grow a tree on `n_rows` rows; return its splits, each with its leaf."""
-        self._pool.clear()
-        self._scales = scales
-        self._round = round
-        self._queue = []
-        self.leaves = [Leaf(0, 0, 0, n_rows, 0, 0, 0)]
+        root = self._begin(n_rows, scales, round)
         splits: list[tuple[int, Split]] = []
-        self._search_root(self.leaves[0])
+        if self._n_bins.size and self._splittable(root):
+            self._count_root(root)
+            self._search(root)
         self._enqueue(0)
         while self._queue:
             _, _, number = heapq.heappop(self._queue)
@@ -163,6 +177,16 @@ class Frontier:
             self._enqueue(number)
             self._enqueue(len(self.leaves) - 1)
         return splits
+
+    def _begin(self, n_rows: int, scales: Scales, round: int) -> Leaf:
+        """Start a tree; return its root."""
+        self._pool.clear()
+        self._scales = scales
+        self._category = self.rules.categories.numbers(scales.noise)
+        self._round = round
+        self._queue = []
+        self.leaves = [Leaf(0, 0, 0, n_rows, 0, 0, 0)]
+        return self.leaves[0]
 
     def _enqueue(self, number: int) -> None:
         """Queue a leaf if it can be split; otherwise free its histogram."""
@@ -183,7 +207,31 @@ class Frontier:
         number, right_sum = n_splits + 1, parent.total - split.left_sum
         right_weight = parent.weight - left_weight
         right = Leaf(number, birth + 1, middle, parent.end, depth, right_sum, right_weight)
+        if self._signs.size:
+            self._bound(parent, split, left, right)
+        if self._meeting is not None:
+            used = parent.used
+            used = used if split.feature in used else (*used, split.feature)
+            left.used = right.used = used
         return left, right
+
+    def _bound(self, parent: Leaf, split: Split, left: Leaf, right: Leaf) -> None:
+        """Set the bounds of two children: those of their parent, and the middle of their values."""
+        left.low = right.low = parent.low
+        left.high = right.high = parent.high
+        has_order = split.bin < self._n_bins[split.feature] - 1  # else: values and missing ones
+        sign = int(self._signs[split.feature]) if has_order else 0
+        if sign:
+            below, above = (left, right) if sign > 0 else (right, left)
+            below.high = above.low = 0.5 * (self._value(below) + self._value(above))
+
+    def _value(self, leaf: Leaf) -> float:
+        """Return the value of a leaf by its quantised sums, within its bounds."""
+        hessian = float(leaf.total & COUNT_MASK)
+        if self.layout.hessian is not None:
+            hessian = leaf.weight * self._scales.weight + self.rules.l2
+        value = (leaf.total >> 32) / hessian if hessian > 0.0 else 0.0
+        return min(max(value, leaf.low), leaf.high)
 
     def _splittable(self, leaf: Leaf) -> bool:
         """Return whether to search for a split of the leaf."""
@@ -191,15 +239,13 @@ class Frontier:
         deep = self.rules.max_depth is not None and leaf.depth >= self.rules.max_depth
         return not full and not deep and leaf.count >= 2 * self.rules.min_leaf
 
-    def _search_root(self, root: Leaf) -> None:
-        if self._n_bins.size == 0 or not self._splittable(root):
-            return
+    def _count_root(self, root: Leaf) -> None:
+        """Count the root's histogram; the sums of all rows come from it."""
         root.slot = self._pool.take()
         hist = self._pool[root.slot]
         self.source.count(root, hist)
         sums = [int(plane[0, :N_BINS].sum()) for plane in hist]
         root.total, root.weight = self.layout.unpack(sums)
-        self._search(root)
 
     def _split(self, parent: Leaf, split: Split, left: Leaf, right: Leaf) -> None:
         """Divide the rows of a leaf among its children, and search them."""
@@ -237,10 +283,13 @@ class Frontier:
         )
 
     def _rules_of(self, *leaves: Leaf) -> SearchRules:
+        if self._signs.size:
+            for child, leaf in enumerate(leaves):
+                self._bounds[child, 0], self._bounds[child, 1] = leaf.low, leaf.high
         return SearchRules(
             n_bins=self._n_bins,
             columns=self._column_numbers,
-            allowed=np.stack([self.draw(self._round, leaf.birth) for leaf in leaves]),
+            allowed=np.stack([self._features_of(leaf) for leaf in leaves]),
             totals=np.array([leaf.total for leaf in leaves]),
             weights=np.array([leaf.weight for leaf in leaves]),
             step=self._scales.weight,
@@ -248,7 +297,16 @@ class Frontier:
             min_leaf=self.rules.min_leaf,
             count_bits=self.layout.count_bits,
             hessian_bits=self.layout.hessian_bits,
+            is_categorical=self._is_categorical,
+            category=self._category,
+            signs=self._signs,
+            bounds=self._bounds,
         )
+
+    def _features_of(self, leaf: Leaf) -> np.ndarray:
+        """Return a mask of the features that may divide a leaf."""
+        allowed = None if self._meeting is None else self._meeting.allowed(leaf.used)
+        return self.draw(self._round, leaf.birth, allowed)
 
     def _search(self, leaf: Leaf) -> None:
         """Find the best split of a leaf that has a histogram."""

@@ -1,4 +1,4 @@
-"""Leaf-wise growth: the leaf whose best split has the highest gain is split next.
+"""Growth of trees: leaf by leaf (`frontier.py`), or symmetric, level by level (`symmetric.py`).
 
 The grower holds the binned rows and all work arrays; a call of :meth:`Grower.grow` makes one tree
 from a gradient and a hessian per row. Everything that decides the shape of the tree is integer
@@ -30,6 +30,7 @@ from rankgrove.growth.quantise import (
     scale_exponent,
 )
 from rankgrove.growth.splitting import FeatureDraw, SplitRules
+from rankgrove.growth.symmetric import SymmetricFrontier
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
 from rankgrove.validation import check_integer
@@ -48,7 +49,7 @@ class Grower:
     seed : seed of stochastic rounding and of drawn features
     histogram_bytes : maximum memory of the histogram pool
     n_threads : None: all cores
-    **rules : split, min_leaf, min_gain, max_depth, l2, feature_fraction: see
+    **rules : split, min_leaf, min_gain, max_depth, l2, feature_fraction, growth, constraints: see
         :class:`~rankgrove.growth.splitting.SplitRules`
 
     Examples
@@ -85,7 +86,14 @@ class Grower:
         with threads(n_threads) as most:
             self._rows = LocalRowSource(binned, layout, keys, most)
         self._frontier = frontier_of(
-            self._rows, binned.binner, layout, n_leaves, self.rules, seed, histogram_bytes
+            self._rows,
+            binned.binner,
+            layout,
+            n_leaves,
+            self.rules,
+            seed,
+            histogram_bytes,
+            n_threads,
         )
 
     def grow(
@@ -131,9 +139,14 @@ def frontier_of(
     rules: SplitRules,
     seed: int,
     histogram_bytes: int = HISTOGRAM_BYTES,
+    n_threads: int | None = None,
 ) -> Frontier:
     """Return the frontier of trees on the rows of a source."""
     draw = FeatureDraw(binner.columns, rules.feature_fraction, seed)
+    if rules.growth == "symmetric":
+        return SymmetricFrontier(
+            source, binner, layout, n_leaves, rules, draw, histogram_bytes, n_threads
+        )
     return Frontier(source, binner, layout, n_leaves, rules, draw, histogram_bytes)
 
 
@@ -151,11 +164,18 @@ def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree
     exponents = [scale_exponent(total, n, field.bits) for total, field in both]
     source.quantise(exponents, draw)
     unit = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
-    splits = frontier.grow(n, Scales(math.ldexp(1.0, -2 * exponents[0]), unit), draw[1])
     largest = [r.largest for r in ranges]
+    # The mean magnitude of normal numbers is sqrt(2 / pi) times their deviation; it is known.
+    deviation = math.ldexp(math.sqrt(math.pi / 2.0) * totals[0] / n, exponents[0])
+    per_row = totals[1] / n if len(totals) > 1 else 1.0
+    noise = deviation**2 / per_row if per_row > 0.0 else 0.0
+    scales = Scales(math.ldexp(1.0, -2 * exponents[0]), unit, noise)
+    splits = frontier.grow(n, scales, draw[1])
     parts = source.leaf_sums(frontier.leaves, largest)
     sums = [ExactSums.of(part, n, most) for part, most in zip(parts, largest, strict=True)]
-    return assemble(splits, binner, sums[0], sums[1] if len(sums) > 1 else None, frontier.rules.l2)
+    hessian = sums[1] if len(sums) > 1 else None
+    rules = frontier.rules
+    return assemble(splits, binner, sums[0], hessian, rules.l2, rules.constraints)
 
 
 def _measure(source: RowSource) -> list[Range]:

@@ -136,7 +136,7 @@ class LocalRowSource:
         order, content, n_threads = self._order, self._content, self.n_threads
         column = self._columns[split.feature]
         division = Division(
-            column, split.bin, split.missing_left, start, end, small_is_left, wanted
+            column, split.bin, split.missing_left, start, end, small_is_left, wanted, split.table
         )
         n_counted = 0
         if wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankgrove.data.binning import BinnedMatrix, Binner
+from rankgrove.data.binning import MISSING, N_BINS, BinnedMatrix, Binner
 from rankgrove.errors import DataError
 from rankgrove.growth import _partition_kernels as kernels
 from rankgrove.model.tree import Tree
@@ -30,12 +30,13 @@ def leaves_of(
 
     The tree must have been grown on the same bins: its thresholds must be among them.
     """
-    position, bins = split_bins(tree, binned.binner)
+    position, bins, tables_of_sets = split_bins(tree, binned.binner)
     if out is None:
         out = np.empty(binned.n_rows, leaf_dtype(tree.n_leaves))
     if rows is None:
         rows = np.arange(binned.n_rows, dtype=np.int32)
-    tables = (position, bins, tree.missing_left, tree.left, tree.right)
+    nodes = (position, bins, tree.missing_left, tree.left, tree.right)
+    tables = (*nodes, *tables_of_sets)
     if rows.size <= kernels.ROWS_AT_ONCE:
         kernels.route_chunk(binned.codes, rows, *tables, out)
         return out
@@ -44,21 +45,41 @@ def leaves_of(
     return out
 
 
-def split_bins(tree: Tree, binner: Binner) -> tuple[np.ndarray, np.ndarray]:
-    """Return the binned feature and the bin of every split of a tree."""
+def split_bins(
+    tree: Tree, binner: Binner
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return the binned feature and the bin of every split of a tree.
+
+    And of sets of categories: by node the number of its table (-1: none), and the tables, by bin
+    whether it goes left.
+    """
     places = {column: at for at, column in enumerate(binner.columns.tolist())}
     position = np.empty(tree.n_nodes, np.int64)
-    bins = np.empty(tree.n_nodes, np.int64)
+    bins = np.zeros(tree.n_nodes, np.int64)
+    set_of = np.full(tree.n_nodes, -1, np.int32)
+    tables: list[np.ndarray] = []
     for node in range(tree.n_nodes):
         at = places.get(int(tree.feature[node]), -1)
+        categories = binner.categories_of(at) if at >= 0 else None
+        if tree.set_of[node] >= 0 and categories is not None:
+            set_of[node] = len(tables)
+            table = categories.table(tree.sets.holds(int(tree.set_of[node]), categories.codes))
+            table[MISSING] = tree.missing_left[node]
+            tables.append(table)
+            position[node] = at
+            continue
         thresholds = binner.thresholds[at] if at >= 0 else np.empty(0, np.float32)
         bin = int(np.searchsorted(thresholds, tree.threshold[node]))
         last = bin == thresholds.size
-        if at < 0 or (tree.threshold[node] != (np.inf if last else thresholds[bin])):
+        if (
+            at < 0
+            or tree.set_of[node] >= 0
+            or (tree.threshold[node] != (np.inf if last else thresholds[bin]))
+        ):
             raise DataError(
                 f"Node {node} of the tree splits feature {tree.feature[node]} at "
                 f"{tree.threshold[node]}, which is not a threshold of these bins: apply the tree "
                 "to the features instead."
             )
         position[node], bins[node] = at, bin
-    return position, bins
+    return position, bins, (set_of, np.array(tables, np.uint8).reshape(-1, N_BINS))

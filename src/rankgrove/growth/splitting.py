@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from rankgrove.growth._category_kernels import MASK
+from rankgrove.growth.constraints import NO_CONSTRAINTS, Constraints
 from rankgrove.random import derive_seed, mix64
 from rankgrove.validation import check_choice, check_integer, check_real
 
 CRITERIA = ("mse", "newton")
+GROWTHS = ("leafwise", "symmetric")
+NO_TABLE = np.empty(0, np.uint8)
 COUNT_MASK = 0xFFFFFFFF  # the count in a packed sum
 
 
 @dataclass(frozen=True)
 class SplitRules:
-    """Which splits are allowed, and how their gain is computed.
+    """Which splits are allowed, how their gain is computed, and which is made next.
 
     Attributes
     ----------
@@ -25,7 +29,12 @@ class SplitRules:
     min_gain : the gain of a split must be higher than this
     max_depth : maximum number of splits between the root and a leaf; None: no limit
     l2 : added to the hessian of a leaf
-    feature_fraction : share of the features that a leaf may use, redrawn for every leaf
+    feature_fraction : share of the features that a leaf may use, redrawn for every leaf (of a
+        symmetric tree: for every level)
+    growth : "leafwise", the leaf whose split has the highest gain is divided next, or "symmetric",
+        one split divides all leaves of a level
+    categories : rules for sets of categories
+    constraints : directions of features, and features that may meet
     """
 
     split: str = "mse"
@@ -34,6 +43,9 @@ class SplitRules:
     max_depth: int | None = None
     l2: float = 0.0
     feature_fraction: float = 1.0
+    growth: str = "leafwise"
+    categories: CategoryRules = field(default_factory=lambda: CategoryRules())
+    constraints: Constraints = NO_CONSTRAINTS
 
     def __post_init__(self) -> None:
         check_choice("split", "SplitRules", self.split, CRITERIA)
@@ -43,6 +55,40 @@ class SplitRules:
             check_integer("max_depth", "SplitRules", self.max_depth, low=1)
         check_real("l2", "SplitRules", self.l2, low=0.0)
         check_real("feature_fraction", "SplitRules", self.feature_fraction, above=0.0, high=1.0)
+        check_choice("growth", "SplitRules", self.growth, GROWTHS)
+
+
+@dataclass(frozen=True)
+class CategoryRules:
+    """Which sets of categories are allowed, and how they are found.
+
+    Attributes
+    ----------
+    smoothing : gradient over hessian of a category is shrunk towards that of the leaf, as if the
+        category had this many more rows of the leaf
+    l2 : added to the hessians of both children, in rows of the leaf, when sets are compared
+    penalty : times the gain that the best set of categories without any effect is expected to have,
+        which is subtracted from gains
+    min_rows : a category with fewer rows in a leaf goes where missing values go
+    max_set : maximum number of categories in a set
+    """
+
+    smoothing: float = 10.0
+    l2: float = 0.0
+    penalty: float = 1.0
+    min_rows: int = 5
+    max_set: int = 128
+
+    def __post_init__(self) -> None:
+        for name in ("smoothing", "l2", "penalty"):
+            check_real(name, "CategoryRules", getattr(self, name), low=0.0)
+        for name in ("min_rows", "max_set"):
+            check_integer(name, "CategoryRules", getattr(self, name), low=1)
+
+    def numbers(self, noise: float) -> np.ndarray:
+        """Return the rules as kernels take them; `noise` is the gain of one category by chance."""
+        expected = self.penalty * noise * 2.0 / np.pi
+        return np.array([self.smoothing, self.l2, expected, self.min_rows, self.max_set])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +101,7 @@ class Split:
     missing_left: bool
     left_sum: int
     left_weight: int
+    table: np.ndarray = field(default_factory=lambda: NO_TABLE)  # of a set: which bins go left
 
     @property
     def left_count(self) -> int:
@@ -85,30 +132,42 @@ def best_split(
     equals = np.flatnonzero(gains == gains[block])
     if equals.size > 1:
         block = int(equals[np.argmin(columns[fields[equals, 0]])])
-    feature, bin, missing_left, any_missing, left_sum, left_weight = fields[block].tolist()
+    feature, bin, missing_left, any_missing, left_sum, left_weight = fields[block, :MASK].tolist()
     if not any_missing:
         missing_left = 2 * (left_sum & COUNT_MASK) >= count
-    return Split(gain, feature, bin, bool(missing_left), left_sum, left_weight)
+    table, words = NO_TABLE, fields[block, MASK:]
+    if words.any():
+        table = np.unpackbits(words.astype("<i8").view(np.uint8), bitorder="little")
+    return Split(gain, feature, bin, bool(missing_left), left_sum, left_weight, table)
 
 
 class FeatureDraw:
     """Draws the features that a leaf may use: those with the lowest hashes.
 
-    A hash depends only on (seed, round, leaf, column).
+    A hash depends only on (seed, round, leaf, column). Where only some features are allowed, the
+    same share of these is drawn.
     """
 
     def __init__(self, columns: np.ndarray, fraction: float, seed: int) -> None:
         self.columns = columns.astype(np.uint64)
-        self.n_drawn = max(1, round(fraction * columns.size)) if columns.size else 0
+        self.fraction = fraction
+        self.n_drawn = self._share(columns.size)
         self.seed = seed
         self._all = np.ones(columns.size, np.bool_)
 
-    def __call__(self, round: int, leaf: int) -> np.ndarray:
-        """Return a mask of the features."""
+    def __call__(self, round: int, leaf: int, allowed: np.ndarray | None = None) -> np.ndarray:
+        """Return a mask of the features; `allowed`, a mask: only of these."""
         if self.n_drawn == self.columns.size:
-            return self._all
+            return self._all if allowed is None else allowed
         stream = np.uint64(derive_seed(self.seed, "features", round, leaf))
         hashes = mix64(self.columns ^ stream)
         drawn = np.zeros(self.columns.size, np.bool_)
-        drawn[np.argpartition(hashes, self.n_drawn - 1)[: self.n_drawn]] = True
+        if allowed is None:
+            drawn[np.argpartition(hashes, self.n_drawn - 1)[: self.n_drawn]] = True
+        else:
+            some = np.flatnonzero(allowed)
+            drawn[some[np.argsort(hashes[some])[: self._share(some.size)]]] = True
         return drawn
+
+    def _share(self, n: int) -> int:
+        return max(1, round(self.fraction * n)) if n else 0

@@ -137,6 +137,13 @@ class Measure(ABC):
 
         return _kernels
 
+    def on_scale_of(self, labels: np.ndarray) -> Self:
+        """Return the measure with what it would take from these labels fixed.
+
+        Its values on parts of the data are then on one scale.
+        """
+        return self
+
     @property
     def swap_rule(self) -> int:
         """The rule by which the value changes when two documents are swapped."""

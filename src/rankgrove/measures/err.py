@@ -21,6 +21,12 @@ def _checked_grade(owner: str, max_grade: float | None) -> float | None:
     return check_real("max_grade", owner, max_grade, above=0.0, high=1000.0)
 
 
+def _highest(labels: np.ndarray) -> float | None:
+    """Return the highest label; None where no label is above 0, and the scale does not matter."""
+    highest = float(labels.max())
+    return highest if highest > 0.0 else None
+
+
 def _stopping(labels: np.ndarray, max_grade: float | None, name: str) -> np.ndarray:
     """Return (2^label - 1) / 2^max_grade, the probability that a reader stops at a document."""
     highest = max(float(labels.max()), 0.0)
@@ -55,6 +61,9 @@ class ERR(Measure):
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         return _stopping(labels, self.max_grade, self.name)
+
+    def on_scale_of(self, labels: np.ndarray) -> ERR:
+        return self if self.max_grade is not None else self.with_(max_grade=_highest(labels))
 
     def weights(
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False
@@ -101,6 +110,11 @@ class PFound(Measure):
                 "0/.07/.14/.41/.61."
             )
         return gain
+
+    def on_scale_of(self, labels: np.ndarray) -> PFound:
+        if self.gain != "exp2" or self.max_grade is not None:
+            return self
+        return self.with_(max_grade=_highest(labels))
 
     def weights(
         self, gain: np.ndarray, queries: QueryPieces, beyond_cutoff: bool = False

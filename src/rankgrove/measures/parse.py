@@ -156,6 +156,15 @@ def format_measure(m: Measure) -> str:
     return f"{head}[{','.join(items)}]"
 
 
+def full_name(spec: str | Measure) -> str:
+    """Return the name of a measure with its convention, even the usual one: ndcg@10[papers]."""
+    head, _, items = format_measure(measure(spec)).partition("[")
+    listed = items.removesuffix("]").split(",") if items else []
+    if listed[:1] and listed[0] in CONVENTIONS:
+        return f"{head}[{items}"
+    return f"{head}[{','.join(['papers', *listed])}]"
+
+
 def _text(value: ParameterValue) -> str:
     if isinstance(value, tuple):
         return "/".join(map(_text, value))

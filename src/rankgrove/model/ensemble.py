@@ -16,13 +16,20 @@ If a row has several scores, one per class, tree t adds to column ``t % n_column
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.errors import DataError, ModelFileError
 from rankgrove.model import sense
+from rankgrove.model.category_sets import (
+    MOST_CATEGORIES,
+    NO_SETS,
+    WORD_BITS,
+    CategorySets,
+    joined,
+)
 from rankgrove.model.store import needed
 from rankgrove.model.tree import Tree
 from rankgrove.validation import check_integer, counted
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
 
 # The arrays with one entry per node, and those with one per leaf; `count`, `weight` and `mean` of a
 # Tree are split into a part for nodes and a part for leaves.
-TREE_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "gain")
+TREE_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "gain", "set_of")
 NODE_FIELDS = (*TREE_FIELDS, "node_count", "node_weight", "node_mean")
 LEAF_FIELDS = ("value", "leaf_count", "leaf_weight", "leaf_mean")
 # Statistics of the training rows at nodes and leaves, which a foreign model or an old file may
@@ -45,6 +52,7 @@ _TYPES = {
     "left": np.int32,
     "right": np.int32,
     "missing_left": np.bool_,
+    "set_of": np.int32,
     "node_count": np.int64,
     "leaf_count": np.int64,
     "node_ptr": np.int64,
@@ -60,7 +68,8 @@ class Ensemble:
     ----------
     n_features : number of columns of the data
     node_ptr, leaf_ptr : where the nodes and leaves of every tree begin
-    feature, threshold, left, right, missing_left, gain : one per node, as in a ``Tree``
+    feature, threshold, left, right, missing_left, gain, set_of : one per node, as in a ``Tree``
+    sets : the sets of categories that nodes test
     value : one per leaf, multiplied by the learning rate and the weight of the tree
     node_count, node_weight, node_mean, leaf_count, leaf_weight, leaf_mean : number of training rows
         that reached a node or leaf, the sum of their hessians, and the mean response there (without
@@ -89,8 +98,12 @@ class Ensemble:
     base: float = 0.0
     n_columns: int = 1
     single: bool = False
+    set_of: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    sets: CategorySets = NO_SETS
 
     def __post_init__(self) -> None:
+        if np.size(self.set_of) != np.size(self.feature) and len(self.sets) == 0:
+            object.__setattr__(self, "set_of", np.full(np.size(self.feature), -1, np.int32))
         for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
             values = getattr(self, name)
             dtype: DTypeLike = _TYPES.get(name, np.float64)
@@ -111,24 +124,27 @@ class Ensemble:
     ) -> Ensemble:
         """Return the ensemble of some trees."""
 
-        def joined(name: str, leaves: bool | None = None) -> np.ndarray:
+        def whole(name: str, leaves: bool | None = None) -> np.ndarray:
             """Return an array of all trees; for statistics, the part of nodes or of leaves."""
             pieces = [np.empty(0, np.float32 if name == "threshold" else np.float64)]
             for tree in trees:
-                whole, n = getattr(tree, name), tree.n_nodes
-                pieces.append(whole if leaves is None else whole[n:] if leaves else whole[:n])
+                values, n = getattr(tree, name), tree.n_nodes
+                pieces.append(values if leaves is None else values[n:] if leaves else values[:n])
             return np.concatenate(pieces)
 
+        set_of, sets = joined([(tree.set_of, tree.sets) for tree in trees])
         return cls(
             n_features=int(n_features),
             node_ptr=np.cumsum([0, *(tree.n_nodes for tree in trees)]),
             leaf_ptr=np.cumsum([0, *(tree.n_leaves for tree in trees)]),
-            **{name: joined(name) for name in (*TREE_FIELDS, "value")},
-            **{f"node_{name}": joined(name, leaves=False) for name in ("count", "weight", "mean")},
-            **{f"leaf_{name}": joined(name, leaves=True) for name in ("count", "weight", "mean")},
+            **{name: whole(name) for name in (*TREE_FIELDS[:-1], "value")},
+            **{f"node_{name}": whole(name, leaves=False) for name in ("count", "weight", "mean")},
+            **{f"leaf_{name}": whole(name, leaves=True) for name in ("count", "weight", "mean")},
             base=float(base),
             n_columns=int(n_columns),
             single=single,
+            set_of=set_of,
+            sets=sets,
         )
 
     @property
@@ -159,7 +175,17 @@ class Ensemble:
                 )
                 for name in ("count", "weight", "mean")
             },
+            sets=self.sets,
         )
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether a node tests a set of categories."""
+        return bool((self.set_of >= 0).any())
+
+    def categorical_features(self) -> np.ndarray:
+        """Return the columns that nodes test for sets of categories, ascending."""
+        return np.unique(self.feature[self.set_of >= 0])
 
     def for_float32(self) -> Ensemble:
         """Return the ensemble with float32 thresholds that decide in the same way on float32 data.
@@ -198,7 +224,11 @@ class Ensemble:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return everything as named arrays, for the model file."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sets"}
+        if self.has_sets:
+            arrays |= {"set_ptr": self.sets.ptr, "set_words": self.sets.words}
+        else:  # as in the files of models that know no categories
+            del arrays["set_of"]
         arrays["n_features"] = np.array(self.n_features)
         arrays["base"] = np.array(self.base)
         arrays["n_columns"] = np.array(self.n_columns)
@@ -210,9 +240,11 @@ class Ensemble:
         """Build from named arrays; refuse arrays that do not fit together."""
         n_nodes, n_leaves = (np.size(arrays.get(name, [])) for name in ("feature", "value"))
         older = {"single": np.array(False), **unknown_statistics(n_nodes, n_leaves)}
+        older["set_of"] = np.full(n_nodes, -1, np.int32)
         arrays = {**older, **arrays}
-        values = needed(arrays, (f.name for f in fields(cls)))
+        values = needed(arrays, (f.name for f in fields(cls) if f.name != "sets"))
         try:
+            values["sets"] = _sets_of(arrays)
             for name in ("node_ptr", "leaf_ptr", *NODE_FIELDS, *LEAF_FIELDS):
                 sense.typed(values[name], _TYPES.get(name, np.float64), f"the array {name!r}")
             values["n_features"] = sense.whole(values["n_features"], "n_features")
@@ -260,6 +292,8 @@ class Ensemble:
             and not 0 <= self.feature.min() <= self.feature.max() < self.n_features
         ):
             raise ValueError("a split on a feature that does not exist.")
+        if self.set_of.size and not -1 <= self.set_of.min() <= self.set_of.max() < len(self.sets):
+            raise ValueError("a split on a set of categories that does not exist.")
         finite = np.isfinite(self.value).all() and np.isfinite(self.base)
         if np.isnan(self.threshold).any() or not finite:
             raise ValueError("a threshold or a leaf value that is not a number.")
@@ -267,6 +301,19 @@ class Ensemble:
         limit = float(np.finfo(np.float32).max) if self.single else sense.LARGEST
         if not abs(self.base) + np.sum(highest) <= limit:
             raise ValueError(f"scores that can be beyond {limit:g}.")
+
+
+def _sets_of(arrays: dict[str, np.ndarray]) -> CategorySets:
+    """Return the sets of categories of a model file."""
+    if "set_ptr" not in arrays and "set_words" not in arrays:
+        return NO_SETS
+    ptr, words = needed(arrays, ("set_ptr", "set_words")).values()
+    sense.typed(ptr, np.int64, "the array 'set_ptr'")
+    sense.typed(words, np.uint32, "the array 'set_words'")
+    sense.borders(ptr, words.size, "sets of categories")
+    if np.diff(ptr).max(initial=0) > MOST_CATEGORIES // WORD_BITS:
+        raise ValueError(f"a category beyond {MOST_CATEGORIES - 1:,}.")
+    return CategorySets(ptr, words)
 
 
 def floor_float32(values: np.ndarray) -> np.ndarray:

@@ -10,13 +10,16 @@ that is a leaf is written as ``~leaf``::
     leaf 0    leaf 1
 
 A value goes left if ``x <= threshold``; a missing value (NaN) goes left if ``missing_left`` is set.
+A node may test a set of categories instead (`category_sets.py`): what is in the set goes left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+
+from rankgrove.model.category_sets import NO_SETS, CategorySets
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,9 @@ class Tree:
     count, weight, mean : one per node and then one per leaf: the training rows that reached it, the
         sum of their hessians, and the sum of their gradients over that weight (plus L2), which is
         the mean response if hessians are 1 (or row weights) and there is no L2
+    set_of : int32, the set of categories that a node tests; -1: it tests its threshold. The
+        threshold of a node that tests a set means nothing, and is 0
+    sets : the sets
     """
 
     feature: np.ndarray
@@ -47,10 +53,16 @@ class Tree:
     count: np.ndarray
     weight: np.ndarray
     mean: np.ndarray
+    set_of: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    sets: CategorySets = NO_SETS
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            getattr(self, field.name).flags.writeable = False
+        if self.set_of.size != self.feature.size:  # not given: all nodes have thresholds
+            object.__setattr__(self, "set_of", np.full(self.feature.size, -1, np.int32))
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     @classmethod
     def constant(cls, value: float) -> Tree:
@@ -96,7 +108,12 @@ class Tree:
         while walking.size:
             at = node[walking]
             x = features[walking, self.feature[at]]
-            goes_left = np.where(np.isnan(x), self.missing_left[at], x <= self.threshold[at])
+            goes_left = x <= self.threshold[at]
+            for number in np.unique(self.set_of[at]):
+                if number >= 0:
+                    here = self.set_of[at] == number
+                    goes_left[here] = self.sets.holds(int(number), x[here])
+            goes_left = np.where(np.isnan(x), self.missing_left[at], goes_left)
             node[walking] = np.where(goes_left, self.left[at], self.right[at])
             walking = walking[node[walking] >= 0]
         return ~node

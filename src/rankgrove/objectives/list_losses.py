@@ -11,6 +11,9 @@ from rankgrove.errors import DataError
 from rankgrove.objectives.over_queries import WeightedObjective
 from rankgrove.random import derive_seed
 
+# Of the softmax loss: 2^800, times a weight of 1e30, times the rows of a query, is a number.
+HIGHEST_LABEL = 800
+
 
 class SoftmaxCrossEntropy(WeightedObjective):
     """XE-NDCG (Bruch 2021): the cross entropy of a query's labels and the softmax of its scores.
@@ -44,6 +47,7 @@ class SoftmaxCrossEntropy(WeightedObjective):
         query_weight: np.ndarray | None = None,
     ) -> None:
         check_differences(labels, query_ptr)
+        check_powers(labels)
         super().__init__(query_ptr, weight)
         self.powers = np.exp2(np.asarray(labels, np.float64))
         self.keys = np.ascontiguousarray(row_keys, np.uint64)
@@ -110,6 +114,17 @@ class QuerySquaredError(WeightedObjective):
 
         centred_queries(
             queries, self.query_ptr, self.labels, self.weight, scores, gradient, hessian
+        )
+
+
+def check_powers(labels: np.ndarray) -> None:
+    """Refuse labels whose powers of 2, weighted and summed over a query, could overflow or be 0."""
+    furthest = float(labels[np.argmax(np.abs(labels))])
+    if abs(furthest) > HIGHEST_LABEL:
+        raise DataError(
+            "The softmax loss takes 2 to the power of a label, so that labels must be at least "
+            f"-{HIGHEST_LABEL} and at most {HIGHEST_LABEL}. Got {furthest:g}: give documents "
+            "grades, such as 0 to 4, or train with another loss, such as 'query_squared'."
         )
 
 

@@ -21,7 +21,14 @@ from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.trees.base_trees import base_trees, check_dataset, fitted_base, objective_for
+from rankgrove.rankers.categorical import coded_like
+from rankgrove.rankers.trees.base_trees import (
+    base_categories,
+    base_trees,
+    check_dataset,
+    fitted_base,
+    objective_for,
+)
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 from rankgrove.rankers.trees.trada import OBJECTIVES, Trada
 from rankgrove.validation import check_choice, check_real
@@ -192,6 +199,8 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
     if names and source.has_feature_names and source.feature_names != names[: source.n_features]:
         raise DataError("The target's features must be the source's, by name, and then others.")
     parts = []
+    # what the source lacks is missing there, also where it is categorical in the target
+    more = {j: v for j, v in target.categories.items() if j >= source.n_features}
     for data, mark, factor in ((source, "source ", 1.0), (target, "target ", weight)):
         query_weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         parts.append(
@@ -206,6 +215,7 @@ def combined_data(source: QueryDataset, target: QueryDataset, weight: float = 1.
                 docid=data.docid_column,
                 base_score=None,
                 absent=data.absent_given,
+                categories=data.categories | more,
             )
         )
     return concatenate(parts)
@@ -252,6 +262,8 @@ def statistics_from_data(
     check_dataset("source", "statistics_from_data", source)
     names = source.given_names
     trees = base_trees(base, source.n_features, names, "statistics_from_data", "source")
+    categories = base_categories(base, names)
+    source = coded_like(source, categories, source.n_features, "statistics_from_data")
     keys = source.row_keys
     followed = objective_for(base, objective, measure, source, keys, n_threads)
     rows = TargetRows.of(source.features, query_order_rows(source), np.unique(trees.feature))
@@ -265,6 +277,8 @@ def statistics_from_data(
     known.n_features_in_ = source.n_features
     if names is not None:
         known.feature_names_ = names
+    if categories:
+        known.categories_ = categories
     known.ensemble_ = trees
     return known
 

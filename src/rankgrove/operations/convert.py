@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankgrove.data.categories import Categories
 from rankgrove.errors import ParameterError
 from rankgrove.files import atomic_output
 from rankgrove.formats.endings import FORMAT_OF
@@ -47,6 +48,7 @@ def convert(
     missing: str = "refuse",
     combine: str | None = None,
     base_score: float | None = None,
+    expand_categories: bool = False,
 ) -> None:
     """Write a trained ranker in the format of another program.
 
@@ -71,6 +73,9 @@ def convert(
     combine : ``"mean"``: for a bag that scales its models' scores within every query, which no
         format can express, write the plain mean of its models, which is a different ranking
     base_score : for a dump of XGBoost, the start of its scores, as in :func:`load`
+    expand_categories : write trees without sets of categories: a categorical feature ``brand``
+        becomes one feature per category that splits test, ``brand=acme`` (``f3=7`` without names),
+        which is 1 where a document has the category, else 0
 
     Examples
     --------
@@ -102,6 +107,11 @@ def convert(
         check_choice("combine", owner, combine, ["mean"])
         ranker, notes = _as_mean(ranker)
     if form == OURS:
+        if expand_categories:
+            raise ParameterError(
+                "convert: expand_categories=True (--expand-categories) is for other programs; our "
+                "own files hold categories. Leave it out."
+            )
         ranker.save(target)
         _log_notes(target, notes)
         return
@@ -114,6 +124,7 @@ def convert(
         zero=missing == "zero",
         shift=shift,
         learned_missing=_may_have_learned_missing(ranker),
+        expand_categories=expand_categories,
     )
     with atomic_output(target, pack=False) as out:
         out.write(content)
@@ -146,8 +157,10 @@ def _format(path: Path, to: str | None) -> str:
 def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
     n = ranker.n_features_in_
     names = getattr(ranker, "feature_names_", None) if features is None else features
+    known = dict(getattr(ranker, "categories_", {}))
     if names is None:
-        return Labels(name or path.stem, [f"f{j + 1}" for j in range(n)], False, ranker.absent_)
+        numbered = [f"f{j + 1}" for j in range(n)]
+        return Labels(name or path.stem, numbered, False, ranker.absent_, known)
     if isinstance(names, str) or not all(isinstance(feature, str) and feature for feature in names):
         refuse("features", "convert", "a list of names", features)
     if len(names) != n:
@@ -158,7 +171,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
     if len(set(names)) < n:
         twice = next(feature for at, feature in enumerate(names) if feature in names[:at])
         raise ParameterError(f"convert: the feature name {twice!r} is given twice.")
-    return Labels(name or path.stem, list(names), True, ranker.absent_)
+    return Labels(name or path.stem, list(names), True, ranker.absent_, known)
 
 
 # -- one model of a ranker ------------------------------------------------------------------------
@@ -175,7 +188,30 @@ def flat_model(ranker: Ranker) -> Model:
             "which no format can hold. Convert them one by one."
         )
     ensembles = [model for _, model in parts if isinstance(model, Ensemble)]
+    _check_codes(ranker, {}, ranker)
     return summed(ensembles, np.array([weight for weight, _ in parts]), ranker.n_features_in_)
+
+
+def _check_codes(ranker: object, known: Categories, whole: Ranker) -> None:
+    """Refuse rankers whose codes stand for different categories: their trees cannot be joined.
+
+    known : inout, the names of every column so far; one model may know more of them than another
+    """
+    if not isinstance(ranker, Ranker):
+        return
+    own = {} if ranker.combined() else ranker.categories_  # a combination has no trees of its own
+    for j, names in own.items():
+        before = known.setdefault(j, names)
+        first, second = sorted((before or (), names or ()), key=len)
+        if second[: len(first)] != first:
+            raise ParameterError(
+                f"The models in this {type(whole).__name__} have different codes for the "
+                f"categories of {whole._names()[j]!r}, so that their trees cannot be joined. Train "
+                "them on the same data set, or convert them one by one."
+            )
+        known[j] = second or None
+    for member in ranker.members():
+        _check_codes(member, known, whole)
 
 
 def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
@@ -233,7 +269,13 @@ def _of_bag(bag: BaggedRanker, weight: float) -> list[tuple[float, Model]]:
 
 @_parts.register(AutoRanker)
 def _of_search(ranker: AutoRanker, weight: float) -> list[tuple[float, Model]]:
-    return _parts(ranker.model_, weight)
+    try:
+        return _parts(ranker.model_, weight)
+    except ParameterError as error:
+        raise ParameterError(
+            f"{error} AutoRanker(exportable=True) (rankgrove auto --exportable) keeps to models "
+            "that can be converted."
+        ) from None
 
 
 @_parts.register(CombinedRanker)
@@ -281,6 +323,12 @@ def _of_ranker(ranker: Ranker, weight: float) -> list[tuple[float, Model]]:
         raise ParameterError(
             f"The model normalises features within every query (normalise={ranker.normalise!r}), "
             "which no format can express. Train it without, or normalise in the search engine."
+        )
+    if getattr(ranker, "transform", None) is not None:
+        raise ParameterError(
+            f"The model transforms features (transform={ranker.transform!r}), which no format can "
+            "express. Train it without, or transform in the search engine and convert `ranker_`, "
+            "the model on the prepared features."
         )
     kind = type(ranker).__name__
     raise ParameterError(f"A {kind} has neither trees nor weights nor a net to be converted.")

@@ -144,8 +144,14 @@ def prune(
         inner = prune(model.inside(), model.prepared(data), listed, **options)
         return replace(inner, ranker=model.with_inside(inner.ranker))
     if isinstance(model, AutoRanker):
+        if model.flat() is None:
+            raise ParameterError(
+                "prune needs a ranker made of trees, and not all members of this AutoRanker are "
+                "sums of trees: use AutoRanker(exportable=True) (rankgrove auto --exportable)."
+            )
         model = model.model_
     model = model.widened(data)
+    data = model.recoded(data, owner)
     models, shares = model.averaged()
     scale = None
     if model.is_bag and model.combine != "mean":

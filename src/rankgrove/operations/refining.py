@@ -93,6 +93,7 @@ def refine_weights(
             f"{owner} needs a trained ranker made of trees. Got {type(model).__name__}."
         )
     model = model.widened(data)
+    data = model.recoded(data, owner)
     ensemble = model.ensemble_
     prepared = chosen.prepare(data.grouped(data.y), data.query_ptr, n_threads)
     base = data.grouped(model.truncated(0).predict(data, n_threads=n_threads))

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -16,7 +17,8 @@ from sklearn.exceptions import NotFittedError
 from rankgrove.compiling import announce
 from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix
-from rankgrove.data.dataset_checks import check_absent
+from rankgrove.data.categories import Categories, Names, extended, without_unknown
+from rankgrove.data.dataset_checks import check_absent, is_frame
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import (
     DataError,
@@ -28,6 +30,7 @@ from rankgrove.errors import (
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.store import write_model
+from rankgrove.rankers.categorical import coded_frame, coded_like, packed, refusal, unpacked
 from rankgrove.rankers.declaring import Parameter
 from rankgrove.rankers.fitting import (
     Callback,
@@ -70,7 +73,7 @@ Arrays = dict[str, np.ndarray]
 # Ranker classes by kind: `__init_subclass__` registers them, `rankgrove.load` looks them up.
 KINDS: dict[str, type[Ranker]] = {}
 # Parameters that say how to run, not what to learn: they are not saved with a model.
-OF_THE_RUN = frozenset({"checkpoint", "cluster", "progress", "n_threads"})
+OF_THE_RUN = frozenset({"checkpoint", "cluster", "group", "progress", "n_threads"})
 # Arguments of `fit` that not all rankers can use.
 EXTRAS = {
     "valid": "validation data",
@@ -92,6 +95,9 @@ class HasFeatures(Protocol):
     @property
     def absent(self) -> str: ...
 
+    @property
+    def categories(self) -> Categories: ...
+
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """Base of the rankers.
@@ -106,6 +112,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # Those of EXTRAS that the ranker's `fit` can use; the others are refused. A ranker that does
     # not use weights must leave "weight" out, or it ignores them silently.
     fit_takes: ClassVar[frozenset[str]] = frozenset({"valid", "weight", "callbacks"})
+    takes_row_weights: ClassVar[bool] = True  # where it takes weights: those of rows too
     bins_depend_on: ClassVar[frozenset[str]] = frozenset()  # parameters; see `shared_bins`
     _saved: ClassVar[dict[str, str]] = {}  # words of a model file -> attributes
 
@@ -114,11 +121,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     absent_: str | None = None  # as a data set's `absent`; None: the model file does not say
     # whether values were missing in training; None: not known, as in older files
     saw_missing_: bool | None = None
+    # as a data set's `categories`; data is coded by the names when it is scored
+    categories_: Mapping[int, Names] = MappingProxyType({})
     pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
     # parameters that are rankers or data: _state saves them, not plain_parameters
     held: ClassVar[frozenset[str]] = frozenset()
     # parameters that are trained models: clone does not copy them, and their parameters are hidden
     trained: ClassVar[frozenset[str]] = frozenset()
+    takes_categories: ClassVar[bool] = False  # fit can use categorical features
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
     is_bag: ClassVar[bool] = False  # many models like its `base`, whose scores are averaged
@@ -268,6 +278,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input: give it those of training, in their "
                 "order."
             )
+        if self.categories_ and not isinstance(X, QueryDataset):
+            features = without_unknown(features, self.categories_)
         names = frame_names(X)
         if isinstance(X, QueryDataset) and X.has_feature_names:
             names = list(X.feature_names)
@@ -276,12 +288,32 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return features, rows, threads
 
     def _aligned(self, X: Documents, owner: str) -> Any:
+        """Return data as the model knows it: its number of features, and its categories' codes.
+
+        A table becomes an array where the model has categorical features.
+        """
+        if isinstance(X, QueryDataset):
+            return self.recoded(self._as_wide(X, owner), owner)
+        if not self.categories_ or not is_frame(X):
+            return X
+        names = frame_names(X)
+        if names is not None and len(names) == self.n_features_in_:
+            check_names(getattr(self, "feature_names_", None), names, owner)
+        return coded_frame(X, self.categories_)
+
+    def recoded(self, data: QueryDataset, owner: str) -> QueryDataset:
+        """Return data with the model's codes of categories; unknown categories are missing."""
+        if not self.categories_ and not data.categories:
+            return data
+        return coded_like(data, self.categories_, self.n_features_in_, owner)
+
+    def _as_wide(self, X: QueryDataset, owner: str) -> QueryDataset:
         """Return data read from text with the model's number of features, and warn.
 
         Text leaves features out, so the last features may occur in no row, here or in training.
         Other data is returned unchanged.
         """
-        if not isinstance(X, QueryDataset) or X.absent_given is None:
+        if X.absent_given is None:
             return X
         if self.absent_ not in (None, X.absent):
             warn(
@@ -344,6 +376,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_", None)
         if names is not None:
             content["feature_names"] = list(names)
+        if self.categories_:
+            content["categories"] = packed(self.categories_)
         if hasattr(self, "pruning_"):
             content["pruning"] = self.pruning_
         return content, arrays
@@ -360,6 +394,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker.absent_ = check_absent(content["absent"], cls.__name__)
         if "feature_names" in content:
             ranker.feature_names_ = tuple(content["feature_names"])
+        if "categories" in content:
+            ranker.categories_ = unpacked(content["categories"], ranker.n_features_in_)
         if "pruning" in content:
             ranker.pruning_ = content["pruning"]
         ranker._restore(content, arrays)
@@ -546,9 +582,41 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ) -> Training:
         """Return the argument of ``_fit``; refuse validation data with other features."""
         measures = self.check_validation(bool(watched), valid_measures)
+        train = self._with_codes_before(train, owner)
         for name, data in watched.items():
             check_alike(data, name, train.n_features, train.given_names, type(self).__name__)
-        return Training(train, watched, measures, callbacks, owner)
+        coded = {
+            name: coded_like(
+                data,
+                train.categories,
+                train.n_features,
+                f"{owner}, the {name} data",
+                whose="the training data",
+            )
+            for name, data in watched.items()
+        }
+        return Training(train, coded, measures, callbacks, owner)
+
+    def _with_codes_before(self, train: QueryDataset, owner: str) -> QueryDataset:
+        """Return training data with the codes of the model that training starts from.
+
+        Categories that the model does not know have the codes after its own.
+        """
+        before = self._categories_before(train)
+        if not before:
+            return train
+        both = {j: extended(names, train.categories.get(j, ())) for j, names in before.items()}
+        return coded_like(train, both | _others(train, before), train.n_features, owner)
+
+    def _categories_before(self, train: QueryDataset) -> Mapping[int, Names]:
+        """Return the categories of the model that training starts from, by column of the data."""
+        return {}
+
+    def check_categories(self, data: QueryDataset, owner: str) -> None:
+        """Refuse categorical features that the ranker cannot use."""
+        if data.categories and not self.takes_categories:
+            names = [data.feature_names[j] for j in data.categories]
+            raise refusal(owner, names, type(self).__name__)
 
     def learn(self, training: Training) -> Self:
         """Train on the arguments that ``fit`` has checked, and keep the result.
@@ -557,6 +625,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         loop over fits nor a search should take such a model for a trained one.
         """
         train = training.train
+        self.check_categories(train, training.owner)
         if "weight" not in self.fit_takes and not (train.weight is train.query_weight is None):
             raise ParameterError(
                 f"{training.owner} cannot use {EXTRAS['weight']}: give it data without them."
@@ -681,11 +750,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return np.array(self.feature_names_, dtype=object)
 
     def _keep_features(self, train: HasFeatures) -> None:
-        """Remember the training data's features: their number, names, and what absent ones are."""
+        """Remember the training data's features: number, names, categories, absent ones."""
         self.n_features_in_ = train.n_features
         self.absent_ = train.absent
         if train.given_names is not None:
             self.feature_names_ = tuple(train.given_names)
+        if train.categories:
+            self.categories_ = dict(train.categories)
 
     def _names(self) -> Sequence[str]:
         """Return the names of the features; ``f1``, ``f2``, ... where they have none."""
@@ -713,6 +784,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _restore(self, content: Content, arrays: Arrays) -> None:
         raise NotImplementedError
+
+
+def _others(train: QueryDataset, known: Mapping[int, Names]) -> Categories:
+    """Return the categorical columns of training data that a model does not know."""
+    return {j: names for j, names in train.categories.items() if j not in known}
 
 
 def class_of(kind: str) -> type[Ranker]:
@@ -751,4 +827,6 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
     return value if isinstance(value, str | int | float | bool | None) else str(value)

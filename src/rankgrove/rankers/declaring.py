@@ -24,8 +24,9 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
@@ -133,10 +134,10 @@ def real(
     )
 
 
-def choice(names: Iterable[str]) -> Rule:
-    """Return the rule for one of several words."""
+def choice(names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})) -> Rule:
+    """Return the rule for one of several words; `elsewhere` has others' names, in lower case."""
     words = list(names)
-    return lambda name, owner, value: check_choice(name, owner, value, words)
+    return lambda name, owner, value: check_choice(name, owner, value, words, elsewhere)
 
 
 def optional(rule: Rule) -> Rule:

@@ -181,7 +181,9 @@ def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
     else:
         arrays += [features.data, features.indices, features.indptr]
     if binned is not None:
-        arrays += [binned.binner.columns, *binned.binner.thresholds]
+        arrays += binned.binner.content()
+    if data.categories:
+        arrays.append(np.frombuffer(repr(data.categories).encode(), np.uint8))
     return digest_of(arrays)
 
 

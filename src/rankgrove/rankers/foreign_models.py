@@ -80,6 +80,8 @@ class TreeRanker(TreeModel):
     n_classes_ : number of classes, one per column of the trees; 1: no classes
     n_features_in_, feature_names_ : of the model; RankLib's files do not say how many features
         there are, so data may have more
+    categories_ : the categorical columns (from 0), each with the names of its codes, or None where
+        the file has no names
 
     Examples
     --------
@@ -93,6 +95,7 @@ class TreeRanker(TreeModel):
     """
 
     kind: ClassVar[str] = "trees"
+    categories_: dict[int, tuple[str, ...] | None]
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads
@@ -110,6 +113,7 @@ class TreeRanker(TreeModel):
         ranker.n_features_in_ = model.ensemble.n_features
         if model.feature_names is not None:
             ranker.feature_names_ = model.feature_names
+        ranker.categories_ = dict(model.categories)
         ranker.steps_ = [1.0] * model.ensemble.n_trees
         ranker._average(model.averaged)
         return ranker

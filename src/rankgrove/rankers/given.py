@@ -68,6 +68,26 @@ def as_dataset(
     )
 
 
+def with_queries(ranker: Ranker, X: Documents, qid: ArrayLike | None, owner: str) -> Documents:
+    """Return documents with their queries, where query ids are given.
+
+    Without them, a ranker that scales something within queries is refused.
+    """
+    if isinstance(X, QueryDataset):
+        return X
+    if qid is not None:
+        # tables are coded by the names of their categories first
+        data = as_dataset(ranker._aligned(X, owner), np.zeros(np.size(qid)), qid, owner)
+        return data.with_codes_of(dict(ranker.categories_))
+    scaled = ranker.scaled_by_query()
+    if scaled is not None:
+        raise DataError(
+            f"{owner}: the model scales {scaled} within every query, so it needs the queries: give "
+            "it a QueryDataset, or qid=."
+        )
+    return X
+
+
 def query_ids(
     qid: ArrayLike | None, group: ArrayLike | None, owner: str, n_rows: int | None = None
 ) -> Any:

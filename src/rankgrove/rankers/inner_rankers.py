@@ -11,7 +11,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.model.sense import table
-from rankgrove.rankers.base import Arrays, Content, Ranker
+from rankgrove.rankers.base import Arrays, Content, Ranker, plain_parameters, untrained
 from rankgrove.rankers.restoring import restored
 from rankgrove.validation import counted, refuse
 
@@ -58,6 +58,22 @@ def unpack_members(
 ) -> tuple[Ranker, ...]:
     """Build the rankers that :func:`pack_members` packed."""
     return tuple(unpack(content, arrays, f"{name} {i}") for i, content in enumerate(packed))
+
+
+def described(ranker: Ranker) -> Content:
+    """Return an untrained ranker as plain values: its kind, its parameters, and its base ranker."""
+    content = {"kind": ranker.kind, "parameters": plain_parameters(ranker)}
+    inner = getattr(ranker, "base", None)
+    return content | ({"base": described(inner)} if isinstance(inner, Ranker) else {})
+
+
+def undescribed(content: Content) -> Ranker:
+    """Return the untrained ranker of :func:`described`."""
+    content = table(content, "an untrained ranker")
+    ranker = untrained(content["kind"], content["parameters"])
+    if "base" in content and "base" in ranker.held:
+        ranker.set_params(base=undescribed(content["base"]))
+    return ranker
 
 
 def loaded(model: Any, name: str, owner: str, rule: str) -> Any:

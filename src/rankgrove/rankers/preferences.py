@@ -15,7 +15,13 @@ from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.objectives.preference_pairs import Preferences, check_preferences, components
 from rankgrove.rankers.fitting import Callback, Training, listed_callbacks
-from rankgrove.rankers.given import check_qid, features_of, frame_names, valid_datasets
+from rankgrove.rankers.given import (
+    check_qid,
+    features_of,
+    frame_names,
+    row_count,
+    valid_datasets,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -63,12 +69,14 @@ def preference_data(
 ) -> PreferenceData:
     """Return the arguments of ``fit_pairs`` in the form that training takes."""
     names: Sequence[str] | None = frame_names(X)
+    features: Any = X
+    categorical = None
     if isinstance(X, QueryDataset):
         features, qid = X.X, X.qid if qid is None else qid
-        names = X.given_names
-    else:
+        names, categorical = X.given_names, X.categorical
+    elif names is None:
         features = features_of(X, owner)[0]
-    n_rows = features.shape[0]
+    n_rows = row_count(features)
     preferences = check_preferences(pairs, n_rows, owner, probability, weight)
     first, second = preferences.first, preferences.second
     by_query = qid is not None
@@ -76,7 +84,9 @@ def preference_data(
         qid = components(first, second, n_rows)
     else:
         check_qid(qid, n_rows, owner)
-    data = QueryDataset(features, np.zeros(n_rows), qid, feature_names=names)
+    data = QueryDataset(
+        features, np.zeros(n_rows), qid, feature_names=names, categorical=categorical
+    )
     query = data.query_of_row
     apart = np.flatnonzero(query[first] != query[second])
     if apart.size:

@@ -13,6 +13,7 @@ from rankgrove.errors import ModelFileError
 from rankgrove.model import sense
 from rankgrove.model.store import DAMAGE, said
 from rankgrove.rankers.base import OF_THE_RUN, Arrays, Content, Ranker, class_of
+from rankgrove.rankers.categorical import unpacked
 from rankgrove.validation import counted
 
 
@@ -34,6 +35,8 @@ def _checked(ranker_class: type[Ranker], content: Content, arrays: Arrays) -> Ra
         names = sense.texts(content["feature_names"], "the names of features")
         if len(names) != n_features:
             raise ValueError(f"{counted(n_features, 'feature')}, and {len(names)} names of them.")
+    if "categories" in content:
+        unpacked(content["categories"], n_features)
     for word, check in _WORDS.items():
         if word in content:
             check(content[word], word)
@@ -119,8 +122,13 @@ def _leaderboard(value: object, word: str) -> None:
     if not isinstance(value, list) or not value:
         raise ValueError(f"{word} must be a list of candidates.")
     for entry in value:
-        sense.table(entry["parameters"], "the parameters of a candidate")
-        sense.texts([entry["name"], entry["kind"]], "the name of a candidate")
+        settings: object = entry["settings"]
+        while settings is not None:
+            content = sense.table(settings, "the settings of a candidate")
+            sense.texts([content["kind"]], "the kind of a candidate")
+            sense.table(content["parameters"], "the parameters of a candidate")
+            settings = content.get("base")
+        sense.texts([entry["name"]], "the name of a candidate")
         sense.numbers([entry[key] for key in _OF_CANDIDATES], word)
         _round_or_none(entry["trees"], "the trees of a candidate")
 
@@ -168,6 +176,7 @@ _WORDS: dict[str, Callable[[Any, str], object]] = {
     "interval": sense.numbers,
     "optimism": sense.number,
     "leaderboard": _leaderboard,
+    "microseconds": _number_or_none,
     "search": _search,
     "compared": _numbers_by_name,
     "failed": _texts_by_name,

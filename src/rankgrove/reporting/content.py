@@ -270,14 +270,17 @@ def _kept(curve: LearningCurve) -> list[list[float]]:
 
 def _importance(importance: Importance) -> JsonObject:
     top = importance.top(N_FEATURES)
+    n_features = n_used = len(importance.features)
+    if importance.kind != "permutation":  # which says what matters, not what is used
+        n_used = int((importance.values > 0).sum())
     return {
         "model": importance.model,
         "kind": importance.kind,
         "label": importance.label,
         "features": [importance.features[j] for j in top],
         "values": rounded(importance.values[top], 5),
-        "used": int((importance.values > 0).sum()),
-        "of": len(importance.features),
+        "used": n_used,
+        "of": n_features,
     }
 
 
@@ -287,6 +290,7 @@ def _dependence(dependence: Dependence) -> JsonObject:
         "feature": dependence.feature,
         "tenths": rounded(dependence.tenths),
         "lines": [{"model": name, "x": x, "y": rounded(y)} for name, y in dependence.lines.items()],
+        "names": None if dependence.names is None else list(dependence.names),
     }
 
 

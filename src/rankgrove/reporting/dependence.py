@@ -30,8 +30,9 @@ class Dependence:
     Attributes
     ----------
     feature : the feature's name
-    tenths : the deciles of its values
-    grid : the values that it was set to
+    tenths : the deciles of its values; none for a categorical feature
+    grid : the values that it was set to; for a categorical feature, the places of `names`
+    names : of a categorical feature, the most frequent categories, else None
     lines : model -> standardised mean score at every value of the grid: minus the mean of the
         model's scores, divided by their standard deviation
     """
@@ -40,6 +41,7 @@ class Dependence:
     tenths: np.ndarray
     grid: np.ndarray
     lines: dict[str, np.ndarray]
+    names: tuple[str, ...] | None = None
 
 
 def dependences(
@@ -57,23 +59,47 @@ def dependences(
         values = values[np.isfinite(values)]
         if not values.size:
             continue
-        levels = np.quantile(values, np.linspace(0.01, 0.99, N_POINTS), method="inverted_cdf")
-        grid = np.unique(levels.astype(np.float32))
+        names = _categories(data, j, values)
+        if names is None:
+            levels = np.quantile(values, np.linspace(0.01, 0.99, N_POINTS), method="inverted_cdf")
+            grid: Any = np.unique(levels.astype(np.float32))
+        else:
+            grid = names
         lines = {}
         for name, standardised in usable.items():
             if standardised is None:
                 continue
             model, mean, spread = standardised
             try:
-                line = partial_dependence(model, sample, j + 1, grid, n_threads=n_threads).mean
+                found = partial_dependence(model, sample, j + 1, grid, n_threads=n_threads)
             except RankgroveError:
                 continue  # it scales by query, or is not a rankgrove ranker
+            line = found.mean
+            if names is not None:  # models may have the categories in another order
+                at = {text: k for k, text in enumerate(found.texts(0))}
+                line = line[[at[str(one)] for one in names]]
             lines[name] = (line - mean) / spread
-        if lines and grid.size > 1:
+        if lines and len(grid) > 1:
+            feature = data.feature_names[j]
+            if names is not None:
+                texts = tuple(str(one) for one in names)
+                places = np.arange(len(texts), dtype=np.float64)
+                shown.append(Dependence(feature, np.empty(0), places, lines, texts))
+                continue
             tenths = np.quantile(values, np.linspace(0.1, 0.9, 9))
             tenths = np.unique(tenths.clip(grid[0], grid[-1]))
-            shown.append(Dependence(data.feature_names[j], tenths, grid, lines))
+            shown.append(Dependence(feature, tenths, grid, lines))
     return shown
+
+
+def _categories(data: QueryDataset, column: int, values: np.ndarray) -> list[str | int] | None:
+    """Return the names of a feature's most frequent categories, or their codes; None: numbers."""
+    if column not in data.categories:
+        return None
+    codes, counts = np.unique(values.astype(np.int64), return_counts=True)
+    codes = np.sort(codes[np.argsort(-counts, kind="stable")[:N_POINTS]])
+    names = data.categories[column]
+    return codes.tolist() if names is None else [names[code] for code in codes.tolist()]
 
 
 def _usable_model(

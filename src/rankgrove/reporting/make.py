@@ -14,7 +14,9 @@ from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure
 from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.given import valid_datasets
+from rankgrove.reporting.auto_page import auto_page
 from rankgrove.reporting.content import content, measured
 from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
 from rankgrove.reporting.page import page
@@ -58,7 +60,7 @@ class Report:
 
 def report(
     models: Any,
-    dataset: QueryDataset,
+    dataset: QueryDataset | None = None,
     measures: str | Measure | Iterable[str | Measure] = MEASURES,
     out: str | Path | None = None,
     *,
@@ -76,7 +78,8 @@ def report(
     models : a model or several, in a dict by name or in a list; the others are compared with the
         first. Anything that :func:`rankgrove.evaluate` takes: rankers, models with ``predict``,
         scores; also results of :func:`rankgrove.prune` and :func:`rankgrove.optimal_combination`
-    dataset : judged data that no model was trained on
+    dataset : judged data that no model was trained on; None: the page is about the search of an
+        :class:`rankgrove.AutoRanker`, and needs none
     measures : the measures to compute; models are compared by the first
     out : the file to write
     convention : how measures are defined where their names do not say it
@@ -112,6 +115,8 @@ def report(
     check_integer("n_documents", owner, n_documents, low=0)
     if out is not None:
         check_output_file("out", owner, out)
+    if dataset is None:
+        return _report_of_search(models, out, title)
     systems = as_systems(models, dataset, owner)
     wanted = query_places(dataset, queries)
     watched = valid_datasets(valid, owner)
@@ -130,6 +135,19 @@ def report(
         result = verdict_of_one(names[0], first, evaluation)
     shown = content(subject, wanted, n_documents)
     page_report = Report(str(result), page(title or _title(names), result, subject, shown))
+    if out is not None:
+        page_report.save(out)
+    return page_report
+
+
+def _report_of_search(model: Any, out: str | Path | None, title: str | None) -> Report:
+    if not isinstance(model, AutoRanker):
+        raise ParameterError(
+            "report needs judged data that no model was trained on; without data it shows the "
+            f"search of one AutoRanker. Got a {type(model).__name__} and no data."
+        )
+    model._check_is_fitted()
+    page_report = Report(model.estimate_text(), auto_page(model, title))
     if out is not None:
         page_report.save(out)
     return page_report

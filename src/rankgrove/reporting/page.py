@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -24,29 +25,39 @@ from rankgrove.reporting.distribution import label_groups
 from rankgrove.reporting.verdict import Verdict, is_significant, p_text, signed
 from rankgrove.validation import counted
 
-SCRIPTS = ("charts.js", "sections.js", "queries.js", "page.js")
+SCRIPTS = ("charts.js", "frame.js", "sections.js", "queries.js", "page.js")
 N_COLOURS = 8
 _PARTS = re.compile(r"(?<=[_./-])|(?<=[a-z])(?=[A-Z])")
 
 
 def page(title: str, verdict: Verdict, subject: Subject, values: Content) -> str:
     """Return the page's HTML."""
-    script = "(() => {\n" + "\n".join(_template(name) for name in SCRIPTS) + "\n})();"
-    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Template(_template("report.html")).substitute(
+    return framed(
+        "report.html",
+        SCRIPTS,
+        {**values, "means": _means(subject)},
         title=escape(title),
         verdict=escape(verdict.sentence),
         details=escape(verdict.figures),
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'",
-        version=__version__,
-        style=_template("report.css").strip(),
         facts=_facts(subject),
         measures_lead=escape(_lead(subject)),
         measures_table=_measures_table(subject, values["micros"]),
         tests=_tests(subject),
-        data=embedded({**values, "means": _means(subject)}),
+    )
+
+
+def framed(template: str, scripts: Sequence[str], data: object, **parts: str) -> str:
+    """Return a page with its style, scripts, data and policy inside; `parts` are markup."""
+    script = "(() => {\n" + "\n".join(_template(name) for name in scripts) + "\n})();"
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Template(_template(template)).substitute(
+        parts,
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
+        version=__version__,
+        style=_template("report.css").strip(),
+        data=embedded(data),
         script=script,
         footer=f"Made by rankgrove {__version__} on {now}.",
     )
@@ -140,7 +151,7 @@ def _measures_table(subject: Subject, micros: dict[str, float | None]) -> str:
         if micros:
             took = micros.get(system.name)
             time = f"<td>{'–' if took is None else f'{took:.3g}'}</td>"
-        shown = _breakable(system.name)
+        shown = breakable(system.name)
         rows.append(
             f'<tr><th scope="row" class="model"><span class="name"><span class="key" style="'
             f'background:var(--c{k % N_COLOURS})"></span><span>{shown}</span></span>'
@@ -152,7 +163,7 @@ def _measures_table(subject: Subject, micros: dict[str, float | None]) -> str:
     )
 
 
-def _breakable(name: str) -> str:
+def breakable(name: str) -> str:
     """Return an escaped name in which lines may break between its parts."""
     return "<wbr>".join(escape(part) for part in _PARTS.split(name))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,7 +116,8 @@ def _sizes(result: Explanation, n_features: int, ax: Axes | None) -> Figure:
 def partial_dependence(result: PartialDependence, *, ax: Axes | None = None) -> Figure:
     """Plot partial dependence: the mean score, and bands of half and of 90 % of the rows.
 
-    With two features, the mean is shown as colours.
+    A categorical feature has points, and bars instead of bands. With two features, the mean is
+    shown as colours.
 
     Parameters
     ----------
@@ -132,6 +133,8 @@ def partial_dependence(result: PartialDependence, *, ax: Axes | None = None) -> 
     figure, [axes] = new_panels("partial_dependence", 1, ax)
     if isinstance(result.grid, tuple):
         _colours(figure, axes, result)
+    elif result.labels[0] is not None:
+        _points(axes, result)
     else:
         _bands(axes, result.grid, result)
     axes.set_title(f"{result.model}, {counted(result.n_rows, 'row')}", fontsize="medium")
@@ -154,16 +157,37 @@ def _bands(axes: Axes, grid: np.ndarray, result: PartialDependence) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
+def _points(axes: Axes, result: PartialDependence) -> None:
+    """Draw a point per category, with the spread of the rows' scores."""
+    x = np.arange(result.mean.size)
+    for low, high, width, name in ((0, 4, 1.0, "90 % of rows"), (1, 3, 4.0, "half of the rows")):
+        a, b = result.quantiles[low], result.quantiles[high]
+        axes.vlines(x, a, b, color="C0", alpha=0.4, linewidth=width, label=name)
+    axes.plot(x, result.mean, color="C0", marker="o", linestyle="", label="mean")
+    _name_ticks(axes.xaxis, result.texts(0), 25)
+    axes.tick_params(axis="x", rotation=90 if x.size > 6 else 0)
+    axes.set_xlabel(result.features[0])
+    axes.set_ylabel("score")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _name_ticks(axis: Any, texts: list[str], most: int) -> None:
+    """Write the texts of some places: all of them, up to a number."""
+    ticks = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), most)).round().astype(int))
+    axis.set_ticks(ticks, [texts[k] for k in ticks.tolist()])
+
+
 def _colours(figure: Figure, axes: Axes, result: PartialDependence) -> None:
     drawn = axes.imshow(result.mean.T, origin="lower", aspect="auto")
     figure.colorbar(drawn, ax=axes, label="mean score")
-    for axis, name, grid in zip(
-        (axes.xaxis, axes.yaxis), result.features, result.grid, strict=True
-    ):
-        ticks = np.unique(np.linspace(0, grid.size - 1, min(grid.size, 6)).round().astype(int))
-        axis.set_ticks(ticks, [_short(value) for value in grid[ticks]])
-        axis.set_label_text(name)
+    for k, axis in enumerate((axes.xaxis, axes.yaxis)):
+        names, values = result.labels[k], result.grid[k]
+        texts = [_short(value) for value in values] if names is None else list(names)
+        _name_ticks(axis, texts, 6)
+        axis.set_label_text(result.features[k])
 
 
-def _short(value: float) -> str:
+def _short(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
     return "missing" if math.isnan(value) else f"{value:.3g}"

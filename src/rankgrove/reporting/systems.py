@@ -97,6 +97,7 @@ def with_features(data: QueryDataset, features: np.ndarray) -> QueryDataset:
         feature_names=data.feature_names if data.has_feature_names else None,
         base_score=data.base_score,
         absent=data.absent_given,
+        categorical=data.categorical,
     )
 
 

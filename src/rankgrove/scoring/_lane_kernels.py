@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from rankgrove.scoring._lane_vectors import (
+    ABREAST,
     LANES,
     SUMS,
     TREES,
@@ -17,6 +18,9 @@ from rankgrove.scoring._lane_vectors import (
     bins_of,
     descend_1,
     descend_2,
+    descend_masked_1,
+    descend_masked_2,
+    turn_bytes,
 )
 from rankgrove.scoring._lane_vectors import (
     turn as turn_values,
@@ -66,6 +70,30 @@ class Trees(NamedTuple):
     value_at: np.ndarray
 
 
+class Memberships(NamedTuple):
+    """The sets of categories that nodes test, as columns of 8 bits; for ensembles without: None.
+
+    mask : by node: the bit that it tests, in a column of bits; all bits in a column of bins
+    feature : by categorical feature: its number
+    column : its first column, which come after the columns of bins; one more entry for the end
+    code_ptr, row : for code c of a categorical feature, row[code_ptr[k] + c] is where its bits
+        begin in the table, with one byte per column
+    unknown, missing : by categorical feature: where the bits of other values, and of NaN, begin
+    table : the bits
+    place : scratch, by document: where its bits begin
+    """
+
+    mask: np.ndarray
+    feature: np.ndarray
+    column: np.ndarray
+    code_ptr: np.ndarray
+    row: np.ndarray
+    unknown: np.ndarray
+    missing: np.ndarray
+    table: np.ndarray
+    place: np.ndarray
+
+
 class Buffers(NamedTuple):
     """The buffers of one thread while it scores: see :meth:`~.lanes.Lanes.room`."""
 
@@ -107,10 +135,38 @@ def number_leaves(node_ptr, leaf_ptr, left, right, begin, turn, place):
 
 
 @njit(cache=True, nogil=True)
-def fill_bins(features, rows, first, last, width, columns, buffers, bins):
+def known_codes(sets, set_ptr, set_words, row):
+    """Set row[code] to 1 for every code that is in one of the sets, whose numbers are given."""
+    for s in sets:
+        for w in range(set_ptr[s], set_ptr[s + 1]):
+            word = set_words[w]
+            for bit in range(32):
+                if (word >> np.uint32(bit)) & np.uint32(1):
+                    row[32 * (w - set_ptr[s]) + bit] = 1
+
+
+@njit(cache=True, nogil=True)
+def flip_bits(sets, set_ptr, set_words, row, table):
+    """Flip bit i % 8 of byte i // 8, in the rows of all codes that are in sets[i].
+
+    row : by code, where its bytes begin in the table
+    """
+    for i in range(sets.size):
+        s = sets[i]
+        flipped = np.uint8(1 << (i % 8))
+        for w in range(set_ptr[s], set_ptr[s + 1]):
+            word = set_words[w]
+            for bit in range(32):
+                if (word >> np.uint32(bit)) & np.uint32(1):
+                    table[row[32 * (w - set_ptr[s]) + bit] + i // 8] ^= flipped
+
+
+@njit(cache=True, nogil=True)
+def fill_bins(features, rows, first, last, width, columns, memberships, buffers, bins):
     """Write the bins of the documents rows[first:last] (first, ..., last - 1 if rows is empty).
 
-    bins : one row of `width` documents per column; places after the last document repeat it
+    bins : one row of `width` documents per column, and room for ABREAST more; places after the last
+        document repeat it
     """
     feature, missing, n_rows, table_ptr, table = columns
     at, values = buffers.at, buffers.values
@@ -129,20 +185,55 @@ def fill_bins(features, rows, first, last, width, columns, buffers, bins):
                     values, table, bins,
                     (c - tile) * width + d, table_ptr[c], n_rows[c], missing[c], c * width + d,
                 )  # fmt: skip
+    if memberships is not None:
+        _fill_bits(features, width, memberships, at, values, bins)
 
 
 @njit(cache=True, nogil=True)
-def reach_leaves(bins, width, trees, k, leaf):
+def _fill_bits(features, width, memberships, at, values, bins):
+    """Write the columns of bits; whatever comes after them is overwritten by other bits.
+
+    at : where every document's features begin; values : scratch, of the type that is compared
+    """
+    _, feature, column, code_ptr, row, unknown, missing, table, place = memberships
+    for k in range(feature.size):
+        for d in range(0, width, TURNED):
+            turn_values(features, at, values, d, feature[k], d)
+        begin, n_codes = code_ptr[k], code_ptr[k + 1] - code_ptr[k]
+        for d in range(width):
+            x = values[d]
+            if x >= 0 and x < n_codes:
+                place[d] = row[begin + np.int64(x)]
+            else:
+                place[d] = missing[k] if np.isnan(x) else unknown[k]
+        for c in range(column[k], column[k + 1], ABREAST):
+            for d in range(0, width, TURNED):
+                turn_bytes(table, place, bins, d, c - column[k], c * width + d, width)
+
+
+@njit(cache=True, nogil=True)
+def reach_leaves(bins, width, trees, memberships, k, leaf):
     """Write the leaves that a block's documents reach in the trees of chunk `k`."""
     column, test, turn, row = trees.column, trees.test, trees.turn, trees.row
     group_ptr = trees.group_ptr
     for g in range(trees.chunk_ptr[k], trees.chunk_ptr[k + 1]):
         begin = group_ptr[g]
         n_steps = (group_ptr[g + 1] - begin) // TREES
-        if width == BLOCK:
-            descend_2(bins, column, test, turn, row, leaf, begin, n_steps, g * TREES)
+        if memberships is None:
+            if width == BLOCK:
+                descend_2(bins, column, test, turn, row, leaf, begin, n_steps, g * TREES)
+            else:
+                descend_1(bins, column, test, turn, row, leaf, begin, n_steps, g * TREES)
         else:
-            descend_1(bins, column, test, turn, row, leaf, begin, n_steps, g * TREES)
+            mask = memberships.mask
+            if width == BLOCK:
+                descend_masked_2(
+                    bins, column, test, turn, row, leaf, mask, begin, n_steps, g * TREES
+                )
+            else:
+                descend_masked_1(
+                    bins, column, test, turn, row, leaf, mask, begin, n_steps, g * TREES
+                )
 
 
 @njit(cache=True, nogil=True)
@@ -161,23 +252,24 @@ def add_chunk(leaf, width, n_documents, trees, k, n_columns, sums):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(features, rows, begin, end, columns, trees, buffers, scores):
+def score_rows(features, rows, begin, end, columns, trees, bits, buffers, scores):
     """Add the values of all trees, in their order, to the scores of rows[begin:end].
 
     `scores` has the shape (columns, rows); tree t adds to column t modulo the number of columns.
     """
     columns, trees, buffers = Columns(*columns), Trees(*trees), Buffers(*buffers)
+    memberships = None if bits is None else Memberships(*bits)
     n_columns, bins, leaf, sums = scores.shape[0], buffers.bins, buffers.leaf, buffers.sums
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
         n = last - first
         width = LANES if n <= LANES else BLOCK
-        fill_bins(features, rows, first, last, width, columns, buffers, bins)
+        fill_bins(features, rows, first, last, width, columns, memberships, buffers, bins)
         for c in range(n_columns):
             for d in range(n):
                 sums[c * width + d] = scores[c, first + d]
         for k in range(trees.chunk_ptr.size - 1):
-            reach_leaves(bins, width, trees, k, leaf)
+            reach_leaves(bins, width, trees, memberships, k, leaf)
             add_chunk(leaf, width, n, trees, k, n_columns, sums)
         for c in range(n_columns):
             for d in range(n):

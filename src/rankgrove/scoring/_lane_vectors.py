@@ -1,8 +1,9 @@
 # mypy: ignore-errors
 """Vector code of the lane scorer: a lane is a document, and 64 of them take every step at once.
 
-Three things are written by hand: the search of a value's bin among a feature's thresholds, the
-steps of documents down trees, and the sum of leaf values. What a lane computes depends on its own
+Four things are written by hand: the search of a value's bin among a feature's thresholds, the
+transposition of categories' memberships in sets, the steps of documents down trees, and the sum of
+leaf values. What a lane computes depends on its own
 document alone, so the scores are the same on every machine, whatever its vectors' width.
 """
 
@@ -17,6 +18,7 @@ LANES = 64  # documents a vector
 TREES = 4  # trees that are walked side by side, so that no step waits for the one before
 GROUPS = 16  # of thresholds, in the search of a bin
 TURNED = 16  # documents whose values of a feature are brought together at a time
+ABREAST = 16  # columns of memberships that are brought together at a time, of TURNED documents
 SUMS = 16  # documents whose sums are held in registers
 LOWEST = -128  # the bin of a value below all thresholds
 HIGHEST = 127  # above all; as a test, one that nothing passes
@@ -203,19 +205,55 @@ def turn(typing_context, features, at, values, first, feature, to):
     return types.void(features, at, values, *[types.int64] * 3), _turn
 
 
+def _turn_bytes(context, builder, signature, arguments):
+    """Transpose TURNED rows of ABREAST bytes; see `turn_bytes`."""
+    table, place, bins = (_data(context, builder, signature, arguments, i) for i in range(3))
+    first, column, to, width = arguments[3:]
+    kind = ir.VectorType(_I8, ABREAST)
+    rows = []
+    for i in range(TURNED):
+        row = builder.load(builder.gep(place, [builder.add(first, _int(i))]))
+        rows.append(_load(builder, table, builder.add(row, column), kind))
+    half = ABREAST // 2
+    low, high = (
+        ir.Constant(
+            ir.VectorType(_I32, ABREAST),
+            [start + i // 2 + ABREAST * (i % 2) for i in range(ABREAST)],
+        )
+        for start in (0, half)
+    )
+    # Every round interleaves row i with row i + half; after four, rows have become columns.
+    for _ in range(4):
+        pairs = [(rows[i], rows[i + half]) for i in range(half)]
+        rows = [builder.shuffle_vector(a, b, how) for a, b in pairs for how in (low, high)]
+    for i, row in enumerate(rows):
+        _store(builder, row, bins, builder.add(to, builder.mul(width, _int(i))))
+    return context.get_dummy_value()
+
+
+@intrinsic
+def turn_bytes(typing_context, table, place, bins, first, column, to, width):
+    """Write ABREAST bytes of TURNED documents, a row of `bins` per byte, which are `width` apart.
+
+    table, place : where a document's bytes begin in a table; those from `column` on are taken
+    """
+    return types.void(table, place, bins, *[types.int64] * 4), _turn_bytes
+
+
 # -- trees ----------------------------------------------------------------------------------------
 
 
-def _descend(n_vectors):
+def _descend(n_vectors, masked=False):
     """Return the code that brings n_vectors * LANES documents down TREES trees."""
+    n_arrays = 7 if masked else 6
 
     def code(context, builder, signature, arguments):
-        arrays = [_data(context, builder, signature, arguments, i) for i in range(6)]
+        arrays = [_data(context, builder, signature, arguments, i) for i in range(n_arrays)]
         number = context.get_data_type(signature.args[5].dtype)
         # all vectors in one loop, or one after the other where they would not fit the registers
         every = range(n_vectors)
         for vectors in [every] if _wide(context) else [[v] for v in every]:
-            _descend_some(builder, arrays, arguments[6:], number, vectors, n_vectors * LANES)
+            _descend_some(builder, arrays, arguments[n_arrays:], number, vectors, n_vectors * LANES)
         return context.get_dummy_value()
 
     return code
@@ -223,7 +261,7 @@ def _descend(n_vectors):
 
 def _descend_some(builder, arrays, numbers, number, vectors, width):
     """Bring some vectors of a block that is `width` documents wide down TREES trees."""
-    bins, column, test, turn, row, leaf = arrays
+    bins, column, test, turn, row, leaf, *masks = arrays
     first, n_steps, row_at = numbers
     leaves, tests = ir.VectorType(number, LANES), ir.VectorType(_I8, LANES)
     last = builder.add(first, builder.mul(n_steps, _int(TREES)))
@@ -240,8 +278,13 @@ def _descend_some(builder, arrays, numbers, number, vectors, width):
             _spread(builder, builder.load(builder.gep(turn, [place])), LANES)
             for place in (pair, builder.add(pair, _int(1)))
         )
+        looked_at = [
+            _spread(builder, builder.load(builder.gep(mask, [node])), LANES) for mask in masks
+        ]
         for v in vectors:
             x = _load(builder, bins, builder.add(at, _int(v * LANES)), tests)
+            for mask in looked_at:
+                x = builder.and_(x, mask)
             now = next(standing)
             here = builder.icmp_signed("==", now, begin)
             goes = builder.and_(builder.icmp_signed(">", x, bound), here)
@@ -255,8 +298,8 @@ def _descend_some(builder, arrays, numbers, number, vectors, width):
             _store(builder, next(standing), leaf, builder.add(at, _int(v * LANES)))
 
 
-def _descend_signature(bins, column, test, turn, row, leaf):
-    return types.void(bins, column, test, turn, row, leaf, *[types.int64] * 3)
+def _descend_signature(*arrays):
+    return types.void(*arrays, *[types.int64] * 3)
 
 
 @intrinsic
@@ -274,6 +317,22 @@ def descend_1(typing_context, bins, column, test, turn, row, leaf, first, n_step
 def descend_2(typing_context, bins, column, test, turn, row, leaf, first, n_steps, row_at):
     """Like descend_1, but for twice LANES documents."""
     return _descend_signature(bins, column, test, turn, row, leaf), _descend(2)
+
+
+@intrinsic
+def descend_masked_1(
+    typing_context, bins, column, test, turn, row, leaf, mask, first, n_steps, row_at
+):
+    """Like descend_1, but a node compares only those bits of a bin that are in its mask."""
+    return _descend_signature(bins, column, test, turn, row, leaf, mask), _descend(1, masked=True)
+
+
+@intrinsic
+def descend_masked_2(
+    typing_context, bins, column, test, turn, row, leaf, mask, first, n_steps, row_at
+):
+    """Like descend_masked_1, but for twice LANES documents."""
+    return _descend_signature(bins, column, test, turn, row, leaf, mask), _descend(2, masked=True)
 
 
 # -- sums -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rankgrove.scoring._lane_kernels import (
     CHUNK,
     Buffers,
     Columns,
+    Memberships,
     Trees,
     add_chunk,
     fill_bins,
@@ -124,7 +125,7 @@ def _move_together(old, new, n_columns, n, n_alive, contenders):
 
 
 @njit(cache=True, nogil=True)
-def score_top(features, columns, trees, buffers, bounds, bins, contenders):
+def score_top(features, columns, trees, bits, buffers, bounds, bins, contenders):
     """Score all documents, but stop for those that cannot be among the first heap.size.
 
     bins : two rows, each with room for all documents; the bins of the documents that remain are
@@ -135,22 +136,26 @@ def score_top(features, columns, trees, buffers, bounds, bins, contenders):
     that were evaluated.
     """
     columns, trees, buffers = Columns(*columns), Trees(*trees), Buffers(*buffers)
+    memberships = None if bits is None else Memberships(*bits)
     bounds, contenders = Bounds(*bounds), Contenders(*contenders)
     document, sums, alive, _ = contenders
     leaf, every_row = buffers.leaf, np.empty(0, np.int64)
     n, n_trees, n_columns = document.size, trees.value_at.size, columns.feature.size
+    if bits is not None:
+        n_columns = memberships.column[-1]
     side, n_alive, looked_at = 0, n, 0
     for i in range(n):
         alive[i], document[i] = True, i
     for first in range(0, n, BLOCK):
         last, width = min(first + BLOCK, n), _width(n - first)
         fill_bins(
-            features, every_row, first, last, width, columns, buffers, bins[0, first * n_columns :]
-        )
+            features, every_row, first, last, width, columns, memberships, buffers,
+            bins[0, first * n_columns :],
+        )  # fmt: skip
     for k in range(trees.chunk_ptr.size - 1):
         for first in range(0, n, BLOCK):
             width = _width(n - first)
-            reach_leaves(bins[side, first * n_columns :], width, trees, k, leaf)
+            reach_leaves(bins[side, first * n_columns :], width, trees, memberships, k, leaf)
             add_chunk(leaf, width, min(n - first, width), trees, k, 1, sums[first:])
         end = min((k + 1) * CHUNK, n_trees)
         looked_at += n * (end - k * CHUNK)

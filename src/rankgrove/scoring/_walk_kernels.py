@@ -9,10 +9,20 @@ from numba import njit
 BLOCK = 64  # rows that go down one tree before the next tree is fetched
 
 
+@njit(cache=True, nogil=True, inline="always")
+def in_set(x, set_words, first, last):
+    """Return whether the category of a value that is not NaN is in the set of some words."""
+    if x < 0 or x >= 32 * (last - first):
+        return False
+    code = np.int64(x)
+    return (set_words[first + (code >> 5)] >> np.uint32(code & 31)) & np.uint32(1) != 0
+
+
 @njit(cache=True, nogil=True)
 def walk_rows(
     features, rows, begin, end,
-    node_ptr, leaf_ptr, feature, threshold, left, right, missing_left, value, scores,
+    node_ptr, leaf_ptr, feature, threshold, left, right, missing_left, value,
+    set_of, set_ptr, set_words, scores,
 ):  # fmt: skip
     """Add the values of all trees, in their order, to the scores of rows[begin:end].
 
@@ -35,6 +45,10 @@ def walk_rows(
                     x = threshold.dtype.type(features[row, feature[at]])
                     if np.isnan(x):
                         node = left[at] if missing_left[at] else right[at]
+                    elif set_of[at] >= 0:
+                        first_word, last_word = set_ptr[set_of[at]], set_ptr[set_of[at] + 1]
+                        inside = in_set(x, set_words, first_word, last_word)
+                        node = left[at] if inside else right[at]
                     else:
                         node = left[at] if x <= threshold[at] else right[at]
                 scores[column, i] += value[leaves + ~node]

@@ -6,6 +6,11 @@ the first leaf that it may still reach. All nodes of a tree are visited in their
 comparisons of bytes and one selection for all lanes; there are no branches to predict and no bits
 to search. Where NaN goes depends only on its bin: a feature whose nodes send NaN both ways has two
 columns of bins.
+
+A node that tests a set of categories looks at one bit of a byte. The bits of a category, one for
+every set that nodes of its feature test, are looked up in a table, and become columns beside those
+of bins, 8 sets each. Nodes of such ensembles have masks: ``bin & mask > test``. Bits 0 to 6 say
+that a document goes right (test 0). Bit 7 is the sign: it says that it goes left (test -1).
 """
 
 from __future__ import annotations
@@ -23,21 +28,26 @@ from rankgrove.scoring._lane_kernels import (
     TILE,
     Buffers,
     Columns,
+    Memberships,
     Trees,
+    flip_bits,
+    known_codes,
     number_leaves,
     score_rows,
 )
-from rankgrove.scoring._lane_vectors import GROUPS, HIGHEST, LOWEST, TREES
+from rankgrove.scoring._lane_vectors import ABREAST, GROUPS, HIGHEST, LOWEST, TREES
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from rankgrove.scoring._top_kernels import Bounds
 
-# Columns, Trees and Buffers as kernels take them: plain tuples
-Room = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+# Columns, Trees, Memberships and Buffers as kernels take them: plain tuples
+Arrays = tuple[np.ndarray, ...]
+Room = tuple[Arrays, Arrays, Arrays | None, Arrays]
 _FLOAT32 = np.dtype(np.float32)
 MOST_THRESHOLDS = HIGHEST - LOWEST  # per column of bins
+_NO_SETS = 0b0111_1111  # the bits of a category that is in no set
 # The order of GROUPS - 1 numbers, counted from 1, in a search tree; entry 0 is not used.
 _LEVEL_ORDER = np.array([1, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15])
 
@@ -50,14 +60,22 @@ class Lanes:
     ----------
     columns : the columns of bins, by the type of the numbers that are compared with thresholds
     trees : the nodes and leaves
+    memberships : the sets of categories that nodes test; None if they test none
     n_columns : the number of scores per document
     single : whether scores are added in float32
     """
 
     columns: dict[np.dtype[Any], Columns]
     trees: Trees
+    memberships: Memberships | None
     n_columns: int
     single: bool
+
+    @property
+    def n_bytes(self) -> int:
+        """Number of bytes that scoring needs per document: columns of bins, and of bits."""
+        n_bins = self.columns[_FLOAT32].feature.size
+        return n_bins if self.memberships is None else int(self.memberships.column[-1])
 
     def room(self, dtype: DTypeLike) -> Room:
         """Return what scoring features of a type needs, for one thread at a time."""
@@ -65,11 +83,24 @@ class Lanes:
         buffers = Buffers(
             at=np.empty(BLOCK, np.int64),
             values=_aligned(TILE * BLOCK, columns.table.dtype),
-            bins=_aligned(columns.feature.size * BLOCK, np.int8),
+            bins=_aligned((self.n_bytes + self._beyond) * BLOCK, np.int8),
             leaf=_aligned((CHUNK + 1) * BLOCK, self.trees.turn.dtype),
             sums=_aligned(self.n_columns * BLOCK, np.float32 if self.single else np.float64),
         )
-        return tuple(columns), tuple(self.trees), tuple(buffers)
+        bits = self.memberships
+        if bits is not None:
+            bits = bits._replace(place=np.empty(BLOCK, np.int64))
+        return (
+            tuple(columns),
+            tuple(self.trees),
+            None if bits is None else tuple(bits),
+            tuple(buffers),
+        )
+
+    @property
+    def _beyond(self) -> int:
+        """Columns after the last one that are written to: bits are written ABREAST at a time."""
+        return 0 if self.memberships is None else ABREAST
 
     def add(
         self,
@@ -85,7 +116,7 @@ class Lanes:
 
     def enough(self, kept: list[np.ndarray], n_rows: int) -> np.ndarray:
         """Return room for the bins of `n_rows` documents, twice: taken from `kept`, or new."""
-        needed = -(-n_rows // BLOCK) * BLOCK * self.columns[_FLOAT32].feature.size
+        needed = (-(-n_rows // BLOCK) * self.n_bytes + self._beyond) * BLOCK
         try:
             bins = kept.pop()
         except IndexError:
@@ -120,6 +151,9 @@ class Lanes:
 def compile_lanes(ensemble: Ensemble) -> Lanes:
     """Compile an ensemble for lanes."""
     columns, column, test = _binned(ensemble)
+    memberships = None
+    if ensemble.has_sets:
+        memberships = _memberships(ensemble, columns[_FLOAT32].feature.size, column, test)
     n_nodes, n_leaves = np.diff(ensemble.node_ptr), np.diff(ensemble.leaf_ptr)
     begin, right = (np.empty(ensemble.feature.size, np.int64) for _ in range(2))
     place = np.empty(ensemble.n_leaves, np.int64)
@@ -135,6 +169,8 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
         turn[:, 0], turn[:, 1] = begin[at], right[at]
         column, test = column[at], test[at]
         column[empty], test[empty] = 0, HIGHEST
+    if memberships is not None:
+        memberships = memberships._replace(mask=memberships.mask[at])
     value = np.empty(ensemble.n_leaves)
     value[np.repeat(ensemble.leaf_ptr[:-1], n_leaves) + place] = ensemble.value
     trees = Trees(
@@ -147,7 +183,7 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
         value=value,
         value_at=np.array(ensemble.leaf_ptr[:-1]),
     )
-    return Lanes(columns, trees, ensemble.n_columns, ensemble.single)
+    return Lanes(columns, trees, memberships, ensemble.n_columns, ensemble.single)
 
 
 def remaining(ensemble: Ensemble) -> Bounds:
@@ -178,9 +214,10 @@ def remaining(ensemble: Ensemble) -> Bounds:
 def _binned(
     ensemble: Ensemble,
 ) -> tuple[dict[np.dtype[Any], Columns], np.ndarray, np.ndarray]:
-    """Return the columns of bins, and the column and test of every node."""
+    """Return the columns of bins, and the column and test of every node with a threshold."""
     kind = 2 * ensemble.feature.astype(np.int64) + ~ensemble.missing_left
     order = np.lexsort((ensemble.threshold, kind))
+    order = order[ensemble.set_of[order] < 0]
     kinds, thresholds = kind[order], ensemble.threshold[order]
     first_of_kind, is_new = np.ones(order.size, bool), np.ones(order.size, bool)
     first_of_kind[1:] = kinds[1:] != kinds[:-1]
@@ -189,7 +226,7 @@ def _binned(
     group = np.cumsum(first_of_kind) - 1
     rank = distinct - distinct[first_of_kind][group]  # among the thresholds of its kind
     first_of_column = first_of_kind | (is_new & (rank % MOST_THRESHOLDS == 0))
-    column, test = np.empty(order.size, np.int64), np.empty(order.size, np.int64)
+    column, test = np.zeros(kind.size, np.int64), np.zeros(kind.size, np.int64)
     column[order] = np.cumsum(first_of_column) - 1
     test[order] = rank % MOST_THRESHOLDS + LOWEST
     column_kind = kinds[first_of_column]
@@ -197,9 +234,9 @@ def _binned(
     exact = thresholds[is_new]
     parts = [exact[a:b] for a, b in itertools.pairwise(bounds)]
     n_rows = np.array([-(-(part.size + 1) // GROUPS) for part in parts], np.int64)
-    tables = {_FLOAT32: _table([floor_float32(part) for part in parts])}
+    tables = {_FLOAT32: _table([floor_float32(part) for part in parts], _FLOAT32)}
     if exact.dtype == np.float64:
-        tables[exact.dtype] = _table(parts)
+        tables[exact.dtype] = _table(parts, exact.dtype)
     feature, missing = column_kind // 2, np.where(column_kind % 2, HIGHEST, LOWEST)
     table_ptr = np.cumsum(n_rows * GROUPS) - n_rows * GROUPS
     columns = {
@@ -209,9 +246,68 @@ def _binned(
     return columns, column, test
 
 
-def _table(parts: list[np.ndarray]) -> np.ndarray:
+def _memberships(
+    ensemble: Ensemble, n_bins: int, column: np.ndarray, test: np.ndarray
+) -> Memberships:
+    """Return the columns of bits, which come after `n_bins` columns of bins.
+
+    column, test : inout, by node: those of nodes that test sets are filled
+    """
+    nodes = np.flatnonzero(ensemble.set_of >= 0)
+    sets = ensemble.sets
+    # One bit per feature, set and place of missing values, in the order of the nodes: trees that
+    # are walked one after the other look at neighbouring columns.
+    keys = np.stack([ensemble.feature[nodes], ensemble.set_of[nodes], ensemble.missing_left[nodes]])
+    different, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    order = np.lexsort((first, different[0]))
+    feature, number, missing_left = different[:, order]
+    features, begin, n_bits = np.unique(feature, return_index=True, return_counts=True)
+    n_columns = -(-n_bits // 8)
+    columns = n_bins + np.cumsum([0, *n_columns])
+    of_feature = np.repeat(np.arange(features.size), n_bits)
+    bit = np.arange(order.size) - begin[of_feature]
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    at = place[which.ravel()]  # the bit of every node
+    column[nodes] = columns[of_feature[at]] + bit[at] // 8
+    test[nodes] = np.where(bit[at] % 8 < 7, 0, -1)
+    mask = np.full(ensemble.feature.size, -1, np.int8)
+    mask[nodes] = (1 << (bit[at] % 8)).astype(np.uint8).view(np.int8)
+
+    rows, tables, unknown, missing, size = [], [], [], [], 0
+    for k, a in enumerate(begin.tolist()):
+        own = np.ascontiguousarray(number[a : a + n_bits[k]])
+        n_codes = 32 * int(np.diff(sets.ptr)[own].max())
+        known = np.zeros(n_codes, np.int64)
+        known_codes(own, sets.ptr, sets.words, known)
+        # the first row: categories in no set; the second one: NaN
+        row = np.where(known, (np.cumsum(known) + 1) * n_columns[k], 0)
+        table = np.full((2 + int(known.sum())) * n_columns[k], _NO_SETS, np.uint8)
+        flip_bits(own, sets.ptr, sets.words, row, table)
+        left = missing_left[a : a + n_bits[k]].astype(np.uint8)
+        table[n_columns[k] : 2 * n_columns[k]] ^= np.packbits(left, bitorder="little")
+        rows.append(row + size)
+        tables.append(table)
+        unknown.append(size)
+        missing.append(size + n_columns[k])
+        size += table.size
+    tables.append(np.zeros(ABREAST, np.uint8))  # read together with the last columns
+    return Memberships(
+        mask=mask,
+        feature=features.astype(np.int64),
+        column=columns,
+        code_ptr=np.cumsum([0, *(row.size for row in rows)]),
+        row=np.concatenate(rows),
+        unknown=np.array(unknown, np.int64),
+        missing=np.array(missing, np.int64),
+        table=np.concatenate(tables).view(np.int8),
+        place=np.empty(0, np.int64),
+    )
+
+
+def _table(parts: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
     """Return the thresholds of all columns in the order in which `bins_of` searches them."""
-    rows = [np.empty((0, GROUPS), np.float32 if not parts else parts[0].dtype)]
+    rows = [np.empty((0, GROUPS), dtype)]
     for part in parts:
         n = -(-(part.size + 1) // GROUPS)
         padded = np.full(GROUPS * n, np.inf, part.dtype)

@@ -36,12 +36,22 @@ _SERIAL = 100_000.0  # nanoseconds of work that are not worth a second thread
 _WALK = (5.0, 5.0)  # per tree, and per doubling of its leaves
 _LANE_COLUMN = 1.5  # per bin that is looked up
 _LANE_NODE = 0.013  # per document of 64
+_LANE_SET = 0.007  # more for a node that tests a set of categories
 _WIDE = 1.7  # times as much for more than 256 leaves
 _BUILD_NODE = 500.0
+MOST_BITS = 1 << 28  # bytes of a table of categories' bits; a longer one is not worth its memory
 
 
 class Costs:
-    """The costs of scoring by an ensemble, in nanoseconds."""
+    """The costs of scoring by an ensemble, in nanoseconds.
+
+    Attributes
+    ----------
+    walk, lanes : per document
+    build : of compiling for lanes
+    fits : whether lanes would not need too much memory
+    least : number of documents from which on lanes are faster
+    """
 
     def __init__(self, ensemble: Ensemble) -> None:
         leaves = np.diff(ensemble.leaf_ptr)
@@ -50,10 +60,25 @@ class Costs:
         node = _LANE_NODE * (1.0 if widest <= 256 else _WIDE)
         self.walk = _WALK[0] * leaves.size + _WALK[1] * float(np.log2(leaves).sum())
         self.lanes = _LANE_COLUMN * columns + node * ensemble.feature.size + 0.2 * leaves.size
+        self.lanes += _LANE_SET * np.count_nonzero(ensemble.set_of >= 0)
         self.build = _BUILD_NODE * ensemble.feature.size
+        self.fits = table_of_bits(ensemble) <= MOST_BITS
         # a vector has 64 lanes: fewer documents cost the same
-        pays = self.lanes < self.walk
+        pays = self.fits and self.lanes < self.walk
         self.least: float = math.ceil(64 * self.lanes / max(self.walk, 1e-9)) if pays else math.inf
+
+
+def table_of_bits(ensemble: Ensemble) -> int:
+    """Return an upper bound of the bytes that lanes need for the bits of categories."""
+    nodes = np.flatnonzero(ensemble.set_of >= 0)
+    sets, n_bytes = ensemble.sets, 0
+    for column in np.unique(ensemble.feature[nodes]).tolist():
+        here = ensemble.set_of[nodes[ensemble.feature[nodes] == column]]
+        n_codes = 32 * int(np.diff(sets.ptr)[here].max())
+        if n_codes * here.size > MOST_BITS:  # only categories in sets count: maybe few
+            n_codes = min(n_codes, sum(sets.codes(int(s)).size for s in np.unique(here)))
+        n_bytes += n_codes * (here.size // 8 + 1)
+    return n_bytes
 
 
 class _Known:

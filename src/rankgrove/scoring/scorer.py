@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rankgrove.scoring._top_kernels import Bounds
-    from rankgrove.scoring.lanes import Room
+    from rankgrove.scoring.lanes import Lanes, Room
 
 FEW = 256  # up to this number of documents, scoring all is faster than leaving some out
 
@@ -49,9 +49,10 @@ class Scorer:
         self.n_features = ensemble.n_features
         self._ensemble = ensemble
         self._kind = np.float32 if ensemble.single else np.float64
-        self._lanes = lanes_of(ensemble)
+        costs = known(ensemble).costs
+        self._lanes = lanes_of(ensemble) if costs.fits else None
         self._walk = Walk(ensemble)
-        self._least = known(ensemble).costs.least
+        self._least = costs.least
         self._free: dict[np.dtype[Any], list[Room]] = {
             np.dtype(kind): [] for kind in (np.float32, np.float64)
         }
@@ -81,10 +82,10 @@ class Scorer:
         scores = np.empty(n_rows) if out is None else _checked_out(out, n_rows)
         written = scores if self._kind is np.float64 else np.empty(n_rows, np.float32)
         written.fill(self._ensemble.base)
-        if n_rows < self._least:
+        if n_rows < self._least or self._lanes is None:
             self._walk.add(features, EVERY_ROW, 0, n_rows, None, written.reshape(1, -1))
         else:
-            room = self._taken(features.dtype)
+            room = self._taken(self._lanes, features.dtype)
             self._lanes.add(features, EVERY_ROW, 0, n_rows, room, written.reshape(1, -1))
             self._free[features.dtype].append(room)
         if written is not scores:
@@ -110,9 +111,9 @@ class Scorer:
         Also returns the number of (document, tree) pairs that were evaluated.
         """
         n, n_trees = features.shape[0], self._ensemble.n_trees
-        if n <= max(k, FEW) or not n_trees:
+        if n <= max(k, FEW) or not n_trees or self._lanes is None:
             return np.arange(n), self.predict(features), n * n_trees
-        room = self._taken(features.dtype)
+        room = self._taken(self._lanes, features.dtype)
         bins = self._lanes.enough(self._bins, n)
         sums = np.full(-(-n // 128) * 128, self._ensemble.base, self._kind)
         document, looked_at = self._lanes.top(features, k, room, bins, sums, self._remaining())
@@ -120,12 +121,12 @@ class Scorer:
         self._bins.append(bins)
         return document, sums[: document.size].astype(np.float64), looked_at
 
-    def _taken(self, dtype: np.dtype[Any]) -> Room:
+    def _taken(self, lanes: Lanes, dtype: np.dtype[Any]) -> Room:
         """Return buffers that no other thread uses."""
         try:
             return self._free[dtype].pop()
         except IndexError:
-            return self._lanes.room(dtype)
+            return lanes.room(dtype)
 
     def _checked(self, X: ArrayLike) -> np.ndarray:
         features = np.asarray(X)

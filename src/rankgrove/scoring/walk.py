@@ -50,5 +50,8 @@ class Walk:
             trees.right,
             trees.missing_left,
             trees.value,
+            trees.set_of,
+            trees.sets.ptr,
+            trees.sets.words,
             scores,
         )

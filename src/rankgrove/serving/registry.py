@@ -59,6 +59,7 @@ class Served:
             np.zeros(1, np.int64),
             np.zeros(n_rows, np.int64),
             base_score=base_score,
+            categories=dict(self.model.categories_),
         )
         return self.model.predict(query, n_threads=1)
 
@@ -74,6 +75,10 @@ class Served:
             "n_features": self.model.n_features_in_,
             "features": self.form.names,
             "absent": self.form.absent,
+            "categorical": {
+                self.form.names[j]: None if names is None else len(names)
+                for j, names in self.model.categories_.items()
+            },
             "n_trees": None if trees is None else trees.n_trees,
             "measure": str(getattr(self.model, "measure", "")) or None,
             "validation": _validation(self.model),
@@ -162,7 +167,7 @@ class Registry:
         ]
         needs = needs_base_score(getattr(model, "submodel_", None))
         absent = self.absent or model.absent_ or "missing"
-        form = RequestForm(names, self.max_documents, needs, absent)
+        form = RequestForm(names, self.max_documents, needs, absent, model.categories_)
         scorer = None if model.flat() is None else model.scorer()
         served = Served(name, path, model, scorer, form, stamp, time.time(), version)
         for n_rows in (2, 256):  # compile before the first request, and check that scoring works

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,8 @@ class RequestForm:
     max_documents : more are refused
     needs_base_score : whether every document must have a base score
     absent : ``"zero"`` or ``"missing"``, the value of features that a document does not name
+    categories : the model's categorical columns, with the names of their codes. Where there are
+        names, a value is a name, or a whole number that is one; unknown names are missing values
     """
 
     def __init__(
@@ -50,12 +53,19 @@ class RequestForm:
         max_documents: int,
         needs_base_score: bool = False,
         absent: str = "missing",
+        categories: Mapping[int, Sequence[str] | None] = MappingProxyType({}),
     ) -> None:
         self.names = list(names)
         self.max_documents = max_documents
         self.needs_base_score = needs_base_score
         self.absent = absent
-        self._unnamed = 0.0 if absent == "zero" else None
+        self._codes = {
+            j: {name: float(code) for code, name in enumerate(names)}
+            for j, names in categories.items()
+            if names is not None
+        }
+        unnamed = 0.0 if absent == "zero" else None
+        self._unnamed = [None if j in self._codes else unnamed for j in range(len(self.names))]
         self._column = {name: j for j, name in enumerate(self.names)}
 
     def read(self, request: object) -> RankRequest:
@@ -103,6 +113,8 @@ class RequestForm:
         for i, row in enumerate(rows):
             if len(row) != n:
                 raise _wrong_length(i, len(row), n)
+        if self._codes:
+            rows = self._coded(rows, documents)
         if not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
             raise self._first_wrong(documents)
         try:
@@ -115,11 +127,33 @@ class RequestForm:
             raise self._first_wrong(documents)
         return features
 
+    def _coded(self, rows: list[list[Any]], documents: list[dict[str, Any]]) -> list[list[Any]]:
+        """Return the values with codes in place of the names of categories."""
+        coded = [list(row) for row in rows]
+        for i, row in enumerate(coded):
+            for j, codes in self._codes.items():
+                value = row[j]
+                if type(value) is not str:
+                    if value is None or value != value:
+                        continue
+                    if type(value) not in (int, float, bool) or value % 1 != 0:
+                        by_name = type(documents[i]["features"]) is dict
+                        place = f".{self.names[j]}" if by_name else f"[{j}]"
+                        raise _wrong(
+                            f"documents[{i}].features{place}",
+                            value,
+                            f"{self.names[j]} is a categorical feature, whose values are texts.",
+                            "Send the name of a category, or null.",
+                        )
+                    value = str(value).lower() if type(value) is bool else str(int(value))
+                row[j] = codes.get(value)
+        return coded
+
     def _by_name(self, rows: list[Any], first: int = 0) -> list[list[Any]]:
         """Return the values of objects as lists; features that an object lacks are absent."""
-        column, n, lists = self._column, len(self.names), []
+        column, lists = self._column, []
         for i, row in enumerate(rows, first):
-            values: list[Any] = [self._unnamed] * n
+            values: list[Any] = self._unnamed.copy()
             for name, value in row.items():
                 j = column.get(name)
                 if j is None:
@@ -158,7 +192,8 @@ class RequestForm:
             features = document["features"]
             pairs = features.items() if type(features) is dict else enumerate(features)
             for key, value in pairs:
-                if not _is_value(value):
+                column = key if type(key) is int else self._column[str(key)]
+                if column not in self._codes and not _is_value(value):
                     place = f"[{key}]" if type(key) is int else f".{key}"
                     path = f"documents[{i}].features{place}"
                     return _wrong(path, value, _VALUE_RULE, "Send a number or null.")

@@ -20,8 +20,8 @@ class Budget:
         self.started = time.monotonic()
         self.n_fits = n_fits
         self.seconds = None if minutes is None else 60.0 * minutes
-        self.finishing = 0.0 if self.seconds is None else FINISHING * self.seconds
         self.fits = 0
+        self._reserved: dict[str, float] = {}
 
     @property
     def elapsed(self) -> float:
@@ -35,9 +35,15 @@ class Budget:
             return None
         return self.started + self.seconds - self.finishing
 
-    def reserve(self, seconds: float) -> None:
-        """Keep at least this time for what comes after the fits."""
-        self.finishing = max(self.finishing, seconds)
+    def reserve(self, seconds: float, purpose: str = "choice") -> None:
+        """Keep this time for something that comes after the fits."""
+        self._reserved[purpose] = seconds
+
+    @property
+    def finishing(self) -> float:
+        """Seconds that are kept for what comes after the fits."""
+        least = 0.0 if self.seconds is None else FINISHING * self.seconds
+        return max(least, sum(self._reserved.values()))
 
     @property
     def used(self) -> float:

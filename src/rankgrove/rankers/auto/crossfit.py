@@ -16,6 +16,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.auto.portfolio import Candidate
 from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.ensembles.prepared import PreparedRanker
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 
 SMOOTHED_OVER = 11  # rounds: width of the moving average of a learning curve
@@ -42,7 +43,7 @@ class Shared(NamedTuple):
 
     groups : one key per query; queries of one group are in one fold
     usable : whether the measure tells orders of a query apart
-    deadline : time (of ``time.monotonic``) after which training stops; None: no limit
+    deadlines : by fold, the time (of ``time.monotonic``) after which training stops; None: no limit
     """
 
     data: QueryDataset
@@ -52,7 +53,7 @@ class Shared(NamedTuple):
     n_folds: int
     measure: Measure
     seed: int
-    deadline: float | None
+    deadlines: tuple[float, ...] | None
 
     def folds(self, repeat: int) -> np.ndarray:
         """Return the fold of every query in one of the divisions."""
@@ -104,24 +105,25 @@ def fit_fold(shared: Shared, task: Task, n_threads: int | None) -> FoldFit:
         slim, whole = shared.bins
         train = slim.select(seen)
         bins = whole.some(np.repeat(seen, np.diff(shared.data.query_ptr)))
+    deadline = None if shared.deadlines is None else shared.deadlines[task.fold]
     ranker.fit_binned(
         train,
         bins,
         valid=valid,
         valid_measures=[shared.measure] if valid else None,
-        callbacks=_stop_at(shared.deadline) if "callbacks" in ranker.fit_takes else (),
+        callbacks=stop_at(deadline) if "callbacks" in ranker.fit_takes else (),
     )
     return FoldFit(ranker, curve_of(ranker), time.monotonic() - started)
 
 
-def _stop_at(deadline: float | None) -> tuple[Callable[[Any], bool], ...]:
+def stop_at(deadline: float | None) -> tuple[Callable[[Any], bool], ...]:
     """Return the callbacks that end training after a deadline."""
     return () if deadline is None else (lambda _: time.monotonic() > deadline,)
 
 
 def curve_of(ranker: Ranker) -> np.ndarray:
     """Return the values of the measure on the held-out fold, round by round."""
-    history = getattr(ranker, "history_", None) or {}
+    history = getattr(ranker.inside(), "history_", None) or {}
     for measures in history.values():
         return np.array(next(iter(measures.values())), np.float64)
     return np.empty(0)
@@ -164,13 +166,11 @@ class CrossFit:
         self.scores = scores if repeat == 0 else self.scores + (scores - self.scores) / (repeat + 1)
 
     def scores_within(self, most_rounds: int, shared: Shared, n_threads: int | None) -> np.ndarray:
-        """Return the out-of-fold scores of models with at most the given number of rounds."""
-        if self.rounds is None or self.rounds <= most_rounds:
-            return self.scores
-        repeats = range(len(self.repeats))
-        return np.mean(
-            [self._out_of_fold(r, shared, n_threads, most_rounds) for r in repeats], axis=0
-        )
+        """Return the out-of-fold scores of models with at most the given number of rounds.
+
+        They are those of one division: a model of limited size is not the mean of several.
+        """
+        return self._out_of_fold(0, shared, n_threads, most_rounds)
 
     def _out_of_fold(
         self, repeat: int, shared: Shared, n_threads: int | None, most_rounds: int | None = None
@@ -216,5 +216,6 @@ def shortened(model: Ranker, rounds: int | None) -> Ranker:
     """Return a model with at most the given number of rounds."""
     if rounds is None:
         return model
-    boosted: Any = model
-    return boosted.truncated(min(rounds, boosted.ensemble_.n_rounds))
+    boosted: Any = model.inside()
+    shorter = boosted.truncated(min(rounds, boosted.ensemble_.n_rounds))
+    return model.with_inside(shorter) if isinstance(model, PreparedRanker) else shorter

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.inner_rankers import undescribed
 from rankgrove.showing import html_text
 
 
@@ -15,18 +18,18 @@ class Entry:
 
     Attributes
     ----------
-    name, kind, parameters : the ranker
+    name : its name in the table
+    settings : the ranker: its kind, its parameters and, for prepared features, those of its base
     value : the mean of the measure by out-of-fold scores
     low, high : its 95 % confidence interval (Student's t over queries)
     weight : its share in the final model
     fits, seconds : number of fits and their time; 0: not known, as of a file of a search that was
         limited by a number of fits
-    trees : number of trees per model; None: no trees
+    trees : number of trees of a model, the mean over its models; None: no trees
     """
 
     name: str
-    kind: str
-    parameters: dict[str, Any]
+    settings: dict[str, Any]
     value: float
     low: float
     high: float
@@ -34,6 +37,10 @@ class Entry:
     fits: int
     seconds: float
     trees: int | None
+
+    def ranker(self) -> Ranker:
+        """Return the candidate untrained, with the parameters that it was tried with."""
+        return undescribed(self.settings)
 
 
 class Leaderboard(Sequence[Entry]):
@@ -58,20 +65,47 @@ class Leaderboard(Sequence[Entry]):
     def text(self, most: int | None = None) -> str:
         """Return the table of the best candidates, and of all that are in the final model."""
         shown = [e for i, e in enumerate(self) if most is None or i < most or e.weight > 0.0]
-        width = max(len("candidate"), *(len(e.name) for e in shown)) if shown else 9
-        title = f"{'candidate':<{width}}  {self.measure:>9}  {'95 % interval':>15}  weight"
-        lines = [f"{title}  fits    time  trees"]
-        for e in shown:
-            weight = f"{e.weight:6.1%}" if e.weight > 0.0 else " " * 6
-            trees = "" if e.trees is None else f"{e.trees:,}"
-            seconds = f"{e.seconds:5.1f} s" if e.seconds > 0.0 else " " * 7
-            lines.append(
-                f"{e.name:<{width}}  {e.value:9.4f}  {e.low:.4f} - {e.high:.4f}  {weight}  "
-                f"{e.fits:4}  {seconds}  {trees:>5}"
-            )
+        columns = {
+            "candidate": [e.name for e in shown],
+            self.measure: [f"{e.value:.4f}" for e in shown],
+            "95 % interval": [interval_text(e.low, e.high) for e in shown],
+            "weight": [share_text(e.weight) if e.weight > 0.0 else "" for e in shown],
+            "fits": [f"{e.fits:,}" for e in shown],
+            "time": [f"{e.seconds:,.1f} s" if e.seconds > 0.0 else "-" for e in shown],
+            "trees/model": ["-" if e.trees is None else f"{e.trees:,}" for e in shown],
+        }
+        if not any(e.seconds > 0.0 for e in shown):
+            del columns["time"]  # as after loading the file of a search with `n_fits`
+        lines = _aligned(columns)
         hidden = len(self) - len(shown)
         return "\n".join(lines + ([f"... and {hidden:,} more"] if hidden else []))
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the entries as plain values."""
         return [asdict(entry) for entry in self]
+
+    def to_frame(self) -> Any:
+        """Return the entries as a pandas DataFrame, one row each."""
+        import pandas
+
+        return pandas.DataFrame(self.to_list(), columns=[field.name for field in fields(Entry)])
+
+
+def share_text(weight: float) -> str:
+    """Return a weight as a percentage."""
+    return f"{100.0 * weight:.1f} %"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Return an interval as text; one query has none."""
+    return "none" if math.isnan(low) else f"{low:.4f} - {high:.4f}"
+
+
+def _aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the lines of a table; the first column starts its lines, others end at one place."""
+    widths = [max(map(len, [title, *cells])) for title, cells in columns.items()]
+    lines = []
+    for first, *others in zip(*([title, *cells] for title, cells in columns.items()), strict=True):
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return lines

@@ -21,13 +21,18 @@ from rankgrove.rankers.auto.selection import (
     Strategy,
     choose,
     few_strategies,
+    mean_of,
     spread_of,
 )
 
 TUNED_UNTIL = 0.6  # share of the limit after which no more variations are tried
-REPEATED = 6  # of the best candidates, this many are fitted on more divisions
-VARIED = 6  # of the best boosted candidates, this many are varied
+REPEATED = 12  # of the chosen candidates, this many are fitted on more divisions
+FIRST_SHARE = 0.25  # of the time limit, at least, is for the first candidate
 UNKNOWN = 3.0  # a candidate of a new kind may take this many times as long as the quickest one
+
+
+class _OutOfTime(Exception):
+    """The limit was reached before all folds of a candidate were fitted."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Search:
         self._cluster, self._n_threads = cluster, n_threads
         # Threads do not make trees on few rows faster, and cost much on a busy machine.
         small = n_threads is None and shared.data.n_rows <= SMALL
-        self._threads_of_fit = 1 if small else n_threads
+        self.threads_of_fit = 1 if small else n_threads
         self._stored, self._on_step = stored, on_step
         self._known: set[str] = set()
         data = shared.data
@@ -90,7 +95,6 @@ class Search:
                 self._fit(candidate)
             if not self.fitted:
                 return
-            self._time_choice()
             self._vary()
             self._repeat()
         except KeyboardInterrupt:
@@ -99,16 +103,28 @@ class Search:
                 raise
 
     def _vary(self) -> None:
+        """Fit variations of good candidates, until most of the limit is used.
+
+        Every fold has its own lineage of variations, which it had no part in proposing: parents
+        are presets and variations of the lineage, in the order of their values on the other folds.
+        The value of the final choice on a fold is that of presets and of its lineage.
+        """
         draw = generator(self.shared.seed, "auto")
+        fold, blind = self.shared.folds(0), 0
         while self.budget.used < TUNED_UNTIL:
-            boosted = [fit.candidate for fit in self._ranked() if fit.candidate.is_boosted]
-            child = variation(boosted[:VARIED], self._known, draw) if boosted else None
+            seen = fold != blind
+            known = [fit for fit in self.fitted if fit.candidate.blind in (None, blind)]
+            known.sort(key=lambda fit: -self.value(fit, seen))
+            child = variation([fit.candidate for fit in known], self._known, draw, blind)
             if child is None or not self._fit(child):
                 return
+            blind = (blind + 1) % self.shared.n_folds
 
     def _repeat(self) -> None:
-        """Fit the best candidates on more divisions into folds, one after the other."""
-        best = self._ranked()[:REPEATED]
+        """Fit the chosen candidates on more divisions into folds, one after the other."""
+        weights = self.choice().weights
+        chosen = np.argsort(-weights, kind="stable")[:REPEATED]
+        best = [self.fitted[j] for j in chosen if weights[j] > 0.0]
         while not self.budget.is_over:
             fewest = min(best, key=lambda fit: len(fit.repeats))  # the best one of those
             if not self._fit_again(fewest):
@@ -119,7 +135,8 @@ class Search:
     def _fit(self, candidate: Candidate) -> bool:
         """Cross-fit a candidate; return whether there was room for it within the limit."""
         self._known.add(candidate.key)
-        if not self.budget.allows(self.shared.n_folds, self._estimate(candidate)):
+        is_first = not self.fitted and self.budget.seconds is not None  # it is always fitted
+        if not is_first and not self.budget.allows(self.shared.n_folds, self._estimate(candidate)):
             return False
         try:
             fits = self._fold_fits(candidate, 0)
@@ -138,11 +155,11 @@ class Search:
         """Return about how many seconds a candidate takes; 0 for the first one."""
         if not self.fitted:
             return 0.0
-        kind, is_boosted = candidate.ranker.kind, candidate.is_boosted
+        kind, is_boosted = candidate.learner.kind, candidate.is_boosted
         alike = [
             fit.seconds / len(fit.repeats)
             for fit in self.fitted
-            if fit.candidate.ranker.kind == kind or (is_boosted and fit.candidate.is_boosted)
+            if fit.candidate.learner.kind == kind or (is_boosted and fit.candidate.is_boosted)
         ]
         if alike:
             return float(np.median(alike))
@@ -167,26 +184,45 @@ class Search:
             fits = {k: fit for k, task in enumerate(tasks) if (fit := self._stored.read(task))}
         missing = [task for k, task in enumerate(tasks) if k not in fits]
         is_first = not self.fitted
-        shared = self.shared._replace(deadline=None if is_first else self.budget.deadline)
+        deadlines = self._deadlines([task.fold for task in missing], is_first)
+        self.budget.fits += len(tasks)
 
         def on_done(i: int, fit: FoldFit) -> None:
-            in_time = shared.deadline is None or time.monotonic() <= shared.deadline
-            if self._stored is not None and in_time:
+            if deadlines is not None and time.monotonic() > deadlines[missing[i].fold]:
+                if not is_first:
+                    raise _OutOfTime  # it was stopped early, and so would be those after it
+            elif self._stored is not None:
                 self._stored.write(missing[i], fit)
 
-        trained = run_tasks(
-            fit_fold,
-            shared,
-            missing,
-            cluster=self._cluster,
-            n_threads=self._threads_of_fit,
-            on_done=on_done,
-        )
-        self.budget.fits += len(tasks)
-        if shared.deadline is not None and missing and time.monotonic() > shared.deadline:
-            return None  # the last ones were stopped early
+        try:
+            trained = run_tasks(
+                fit_fold,
+                self.shared._replace(deadlines=deadlines),
+                missing,
+                cluster=self._cluster,
+                n_threads=self.threads_of_fit,
+                on_done=on_done,
+            )
+        except _OutOfTime:
+            return None
         fits |= {task.fold: fit for task, fit in zip(missing, trained, strict=True)}
         return [fits[k] for k in range(self.shared.n_folds)]
+
+    def _deadlines(self, folds: list[int], is_first: bool) -> tuple[float, ...] | None:
+        """Return the time at which the training of every fold ends; None: there is no limit.
+
+        The first candidate is always taken, however short its training: its folds share the time,
+        at least a quarter of the limit.
+        """
+        end, n_folds = self.budget.deadline, self.shared.n_folds
+        if end is None or self.budget.seconds is None or (is_first and self._cluster is not None):
+            return None
+        if not is_first:
+            return (end,) * n_folds
+        now = time.monotonic()
+        part = max(end - now, FIRST_SHARE * self.budget.seconds) / max(1, len(folds))
+        ends = {fold: now + (i + 1) * part for i, fold in enumerate(folds)}
+        return tuple(ends.get(fold, end) for fold in range(n_folds))
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -199,12 +235,10 @@ class Search:
         ranking = rank(crossfit.scores, self.shared.data.query_ptr, self._n_threads)
         return np.asarray(prepared.values(ranking, self._n_threads))
 
-    def value(self, crossfit: CrossFit) -> float:
-        """Return the mean of the measure of a candidate's out-of-fold scores."""
-        return float(np.nanmean(self.values(crossfit)))
-
-    def _ranked(self) -> list[CrossFit]:
-        return sorted(self.fitted, key=lambda fit: -self.value(fit))
+    def value(self, crossfit: CrossFit, queries: np.ndarray | None = None) -> float:
+        """Return the mean of the measure of out-of-fold scores, on all or on some queries."""
+        values = self.values(crossfit)
+        return mean_of(values if queries is None else values[queries])
 
     def prepare(self, queries: np.ndarray) -> Any:
         """Return the measure on the labels of some queries."""
@@ -225,24 +259,20 @@ class Search:
         """Choose among the candidates by some out-of-fold scores of theirs."""
         ptr = self.shared.data.query_ptr
         scaled = np.array([column / spread_of(column, ptr) for column in scores])
-        candidates = [fit.candidate for fit in self.fitted]
+        # Scores may be those of all candidates several times, by number of rounds.
+        candidates = [fit.candidate for fit in self.fitted] * (len(scores) // len(self.fitted))
 
-        def columns_of(queries: np.ndarray) -> Columns:
+        def columns_of(queries: np.ndarray, members: np.ndarray) -> Columns:
             return Columns(
-                scaled[:, np.repeat(queries, np.diff(ptr))],
+                scaled[np.ix_(members, np.repeat(queries, np.diff(ptr)))],
                 self.prepare(queries),
-                [candidate.family for candidate in candidates],
-                [candidate.group for candidate in candidates],
+                [candidates[j].family for j in members],
+                [candidates[j].group for j in members],
                 self._n_threads,
             )
 
-        return choose(columns_of, self.shared.folds(0), strategies)
-
-    def _time_choice(self) -> None:
-        """Keep time for the last choice, which has more candidates than this one."""
-        began = time.monotonic()
-        self.choice()
-        self.budget.reserve(2.0 * (time.monotonic() - began))
+        blind = [candidate.blind for candidate in candidates]
+        return choose(columns_of, self.shared.folds(0), strategies, blind)
 
     def _record(self, crossfit: CrossFit) -> None:
         value = self.value(crossfit)

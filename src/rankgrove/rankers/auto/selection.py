@@ -1,9 +1,9 @@
 """Choosing members and weights by out-of-fold scores, and what the choice is worth.
 
-A strategy turns the columns of out-of-fold scores into weights. Strategies are compared by nesting:
-their weights are found on all folds but one, and valued on that one. The final weights are the
-mean of those of all strategies within one standard error of the best. Their value is nested once
-more, with this choice inside, so that no query has a part in choosing what it is used to value.
+A strategy turns the columns of out-of-fold scores into weights. The final weights are the mean of
+those of all strategies: on small data a choice among strategies is mostly luck, and it would have
+to be nested once more. Their value is nested: the weights are found on all folds but one, and
+valued on that one, so that no query has a part in finding the weights that it is used to value.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def spread_of(scores: np.ndarray, query_ptr: np.ndarray) -> float:
     sizes = np.diff(query_ptr)
     means = np.add.reduceat(scores, query_ptr[:-1]) / sizes
     deviation = float(np.std(scores - np.repeat(means, sizes)))
-    return deviation if deviation > 0.0 else 1.0
+    # Equal scores of a query differ from their mean by rounding.
+    return deviation if deviation > 1e-12 * float(np.abs(scores).max(initial=0.0)) else 1.0
 
 
 # -- strategies ------------------------------------------------------------------------------------
@@ -109,6 +110,18 @@ def balanced_groups(columns: Columns) -> np.ndarray:
         best = best[:BEST_OF_GROUP]
         weights[best] = 1.0 / (len(kept) * len(best))
     return weights
+
+
+def balanced_mean(columns: Columns) -> np.ndarray:
+    """Give every kind of model the same weight: all its candidates that are not far behind."""
+    values = np.array([columns.mean(column) for column in columns.scores])
+    kept = values >= values.max() - FAR_BEHIND
+    groups = np.array(columns.groups)
+    weights = np.zeros(len(values))
+    for group in np.unique(groups[kept]):
+        of_group = kept & (groups == group)
+        weights[of_group] = 1.0 / np.count_nonzero(of_group)
+    return weights / weights.sum()
 
 
 def exact_greedy(columns: Columns) -> np.ndarray:
@@ -161,16 +174,18 @@ def counted_greedy(columns: Columns) -> np.ndarray:
     return best_counts / best_counts.sum()
 
 
+ALONE = "the best candidate alone"
+MEANS = (10, 5, 3)
 STRATEGIES: dict[str, Strategy] = {
-    "the best candidate alone": mean_of_best(1),
-    "the mean of the 3 best": mean_of_best(3),
-    "the mean of the 5 best": mean_of_best(5),
-    "the mean of the 10 best": mean_of_best(10),
+    "all candidates, the same weight for every kind of model": balanced_mean,
+    "the 3 best of every kind of model": balanced_groups,
     "the best of every family": best_of_families,
-    "the same weight for every kind of model": balanced_groups,
+    **{f"the mean of the {n} best": mean_of_best(n) for n in MEANS},
     "greedy selection with equal steps": counted_greedy,
     "greedy selection with exact weights": exact_greedy,
+    ALONE: mean_of_best(1),
 }
+LEAST_CANDIDATES = {f"the mean of the {n} best": n for n in MEANS}
 
 
 # -- the choice ------------------------------------------------------------------------------------
@@ -182,14 +197,12 @@ class Choice:
 
     Attributes
     ----------
-    strategies : the names of the strategies whose weights were averaged, the best first
     weights : one per candidate, of scores with a spread of 1; they add up to 1
-    values : the nested measure of every query: neither weights nor strategy saw it
+    values : the nested measure of every query, by weights that it had no part in
     in_sample : the mean of the measure at the weights on the data that they were chosen on
     compared : the nested mean of every strategy
     """
 
-    strategies: tuple[str, ...]
     weights: np.ndarray
     values: np.ndarray
     in_sample: float
@@ -207,37 +220,36 @@ class Choice:
 
 
 def choose(
-    columns_of: Callable[[np.ndarray], Columns],
+    columns_of: Callable[[np.ndarray, np.ndarray], Columns],
     fold: np.ndarray,
     strategies: dict[str, Strategy],
+    blind: Sequence[int | None],
 ) -> Choice:
     """Choose weights by nested cross-validation of out-of-fold scores.
 
     Parameters
     ----------
-    columns_of : the out-of-fold scores of some queries, given as a mask
+    columns_of : the out-of-fold scores of some queries, given as a mask, by some candidates, given
+        by number
     fold : the fold of every query
+    blind : of every candidate the fold that had no part in proposing it; None: no fold had. A fold
+        is valued without the candidates that it may have had a part in
     """
-    # by strategy: the measure of every query, by weights that were found on the other folds
+    # by strategy, and for the mean of all: the measure of every query, by weights that were found
+    # on the other folds
     nested = {name: np.full(fold.size, np.nan) for name in strategies}
-    found: dict[int, dict[str, np.ndarray]] = {}  # weights by fold that was left out and strategy
-    held_out = {int(k): columns_of(fold == k) for k in np.unique(fold)}
-    for k, columns in held_out.items():
-        learned = columns_of(fold != k)
-        found[k] = {name: strategy(learned) for name, strategy in strategies.items()}
-        for name, weights in found[k].items():
-            nested[name][fold == k] = columns.values(weights @ columns.scores)
     values = np.full(fold.size, np.nan)
-    for k, columns in held_out.items():
-        names = _about_best(nested, fold != k)
-        weights = np.mean([found[k][name] for name in names], axis=0)
-        values[fold == k] = columns.values(weights @ columns.scores)
-    everything = np.ones(fold.size, np.bool_)
-    chosen = _about_best(nested, everything)
-    columns = columns_of(everything)
-    weights = np.mean([strategies[name](columns) for name in chosen], axis=0)
+    for k in np.unique(fold).tolist():
+        members = np.array([j for j, b in enumerate(blind) if b is None or b == k])
+        learned, held_out = columns_of(fold != k, members), columns_of(fold == k, members)
+        found = {name: strategy(learned) for name, strategy in strategies.items()}
+        for name, weights in found.items():
+            nested[name][fold == k] = held_out.values(weights @ held_out.scores)
+        weights = np.mean(list(found.values()), axis=0)
+        values[fold == k] = held_out.values(weights @ held_out.scores)
+    columns = columns_of(np.ones(fold.size, np.bool_), np.arange(len(blind)))
+    weights = np.mean([strategy(columns) for strategy in strategies.values()], axis=0)
     return Choice(
-        tuple(chosen),
         weights,
         values,
         columns.mean(weights @ columns.scores),
@@ -245,29 +257,12 @@ def choose(
     )
 
 
-def _about_best(nested: dict[str, np.ndarray], queries: np.ndarray) -> list[str]:
-    """Return the strategies within one standard error of the best on some queries, best first."""
-    means = {name: mean_of(values[queries]) for name, values in nested.items()}
-    order = sorted(means, key=lambda name: -means[name])
-    best = nested[order[0]][queries]
-    chosen = []
-    for name in order:
-        behind = best - nested[name][queries]
-        behind = behind[~np.isnan(behind)]
-        error = float(np.std(behind)) / max(1.0, float(behind.size)) ** 0.5
-        if means[order[0]] - means[name] <= error:
-            chosen.append(name)
-    return chosen
-
-
 def few_strategies(n_candidates: int) -> dict[str, Strategy]:
-    """Return the strategies that differ for this number of candidates."""
-    sizes: Sequence[tuple[str, int]] = (
-        ("the mean of the 3 best", 2),
-        ("the mean of the 5 best", 4),
-        ("the mean of the 10 best", 6),
-    )
-    dropped = {name for name, least in sizes if n_candidates < least}
+    """Return the strategies for this number of candidates."""
     if n_candidates == 1:
-        dropped = set(STRATEGIES) - {"the best candidate alone"}
-    return {name: strategy for name, strategy in STRATEGIES.items() if name not in dropped}
+        return {ALONE: STRATEGIES[ALONE]}
+    return {
+        name: strategy
+        for name, strategy in STRATEGIES.items()
+        if LEAST_CANDIDATES.get(name, 1) <= n_candidates
+    }

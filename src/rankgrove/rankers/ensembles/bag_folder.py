@@ -73,10 +73,12 @@ def open_folder(path: str | Path, run: Mapping[str, Any], name: str, owner: str,
     before = _read(about)
     for key in sorted({*told, *before}):
         if before.get(key) != told.get(key):
+            values = f"there {key} was {before.get(key)!r}, here it is {told.get(key)!r}"
+            if key.endswith(" data"):  # known by a hash, which says nothing to people
+                values = f"its {key} had other values, rows or queries"
             raise DataError(
-                f"{path} belongs to another {what}: there {key} was {before.get(key)!r}, here "
-                f"it is {told.get(key)!r}. Train with the same data and parameters, remove "
-                "the folder, or give another one."
+                f"{path} belongs to another {what}: {values}. Train with the same data and "
+                "parameters, remove the folder, or give another one."
             )
     return folder
 

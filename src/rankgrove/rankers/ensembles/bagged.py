@@ -18,14 +18,14 @@ from rankgrove.cluster.client import check_cluster
 from rankgrove.cluster.engine import run_tasks
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, ModelFileError, ParameterError
+from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
-from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters, untrained
+from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -38,8 +38,13 @@ from rankgrove.rankers.declaring import (
 from rankgrove.rankers.ensembles.bag_folder import BagFolder
 from rankgrove.rankers.ensembles.bag_scores import BagScores
 from rankgrove.rankers.fitting import Training, fingerprint
-from rankgrove.rankers.given import as_dataset
-from rankgrove.rankers.inner_rankers import pack_members, unpack_members
+from rankgrove.rankers.given import with_queries
+from rankgrove.rankers.inner_rankers import (
+    described,
+    pack_members,
+    undescribed,
+    unpack_members,
+)
 from rankgrove.training.progress import TaskBar
 from rankgrove.validation import counted, refuse
 
@@ -128,7 +133,16 @@ class BaggedRanker(Ranker):
         """The base's measure."""
         return getattr(self.base, "measure", "ndcg@10")
 
+    @property
+    def takes_categories(self) -> bool:  # type: ignore[override]
+        """Whether the base can use categorical features."""
+        return bool(self.base.takes_categories)
+
     # -- training ---------------------------------------------------------------------------------
+
+    def check_categories(self, data: QueryDataset, owner: str) -> None:
+        """Refuse categorical features that the base cannot use."""
+        self.base.check_categories(data, owner)
 
     def _fit(self, training: Training) -> Learned:
         train = training.train
@@ -197,17 +211,14 @@ class BaggedRanker(Ranker):
         base = clone(self.base)
         if self.overfitting_tolerance is not None:
             base.set_params(overfitting_tolerance=self.overfitting_tolerance)
-        known = base.get_params(deep=False)
-        off = {"progress": False, "checkpoint": None}
-        return base.set_params(**{name: value for name, value in off.items() if name in known})
+        return _with(base, progress=False, checkpoint=None)
 
     def _folder(self, base: Ranker, training: Training) -> BagFolder | None:
         if self.checkpoint is None:
             return None
-        settings = {k: v for k, v in plain_parameters(base).items() if k not in _OF_THE_BAG}
         run = {
             "base": type(base).__name__,
-            **{f"the base's {k}": v for k, v in settings.items()},
+            **_settings(base, "the base's"),
             "submodel": str(getattr(base, "submodel", None)),
             "query_fraction": self.query_fraction,
             "random_state": self.random_state,
@@ -236,8 +247,10 @@ class BaggedRanker(Ranker):
         return self.models_, self.weights_
 
     def scaled_by_query(self) -> str | None:
-        """Return the text for the models' scores, unless the bag takes their plain mean."""
-        return None if self.combine == "mean" else f"its models' scores (combine={self.combine!r})"
+        """Return the text for the models' scores; of a plain mean, what its models scale."""
+        if self.combine != "mean":
+            return f"its models' scores (combine={self.combine!r})"
+        return next(filter(None, (model.scaled_by_query() for model in self.models_)), None)
 
     def tree_count(self) -> int | None:
         """Return the number of trees of all models; None where one of them has no trees."""
@@ -264,19 +277,13 @@ class BaggedRanker(Ranker):
         ----------
         X : a data set, or features as in training
         n_threads : number of threads; None: the bag's own `n_threads`
-        qid : the query id of every row, where `X` is no data set; ``combine="mean"`` needs none
+        qid : the query id of every row, where `X` is no data set; needed unless ``combine="mean"``
+            and no model scales features within queries
         """
         self._check_is_fitted()
-        X = self._aligned(X, f"{type(self).__name__}.predict")
+        owner = f"{type(self).__name__}.predict"
+        X = self._aligned(with_queries(self, X, qid, owner), owner)
         threads = self._checked_input(X, "predict", n_threads, is_aligned=True)[2]
-        if self.combine != "mean" and not isinstance(X, QueryDataset):
-            if qid is None:
-                raise DataError(
-                    f"{type(self).__name__}.predict: scores are scaled within every query "
-                    f"(combine={self.combine!r}), so it needs the queries: give it a "
-                    "QueryDataset, or qid=."
-                )
-            X = as_dataset(X, np.zeros(np.size(qid)), qid, f"{type(self).__name__}.predict")
         return self._fast().predict(X, threads)
 
     def submodel_scores(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
@@ -344,15 +351,20 @@ class BaggedRanker(Ranker):
 
     def _state(self) -> tuple[Content, Arrays]:
         packed, arrays = pack_members(self.models_, "a bag", "model")
+        for model, content in zip(self.models_, packed, strict=True):
+            if model.categories_ == self.categories_:  # names need not be in the file many times
+                content.pop("categories", None)
         return {
-            "base": {"kind": self.base.kind, "parameters": plain_parameters(self.base)},
+            "base": described(self.base),
             "models": packed,
             "weights": self.weights_.tolist(),
             "out_of_bag": self.out_of_bag_,
         }, arrays
 
     def _restore(self, content: Content, arrays: Arrays) -> None:
-        self.models_ = list(unpack_members(content["models"], arrays, "model"))
+        shared = {"categories": content["categories"]} if "categories" in content else {}
+        members = [shared | sense.table(model, "a model") for model in content["models"]]
+        self.models_ = list(unpack_members(members, arrays, "model"))
         self.weights_ = np.array(content["weights"], np.float64)
         self.out_of_bag_ = content["out_of_bag"]
         self.out_of_bag_scores_ = None
@@ -362,7 +374,23 @@ class BaggedRanker(Ranker):
         sense.number(self.query_fraction, "query_fraction")
         if self.combine not in COMBINE:
             raise ModelFileError(f"The bag combines by {self.combine!r}, which is not known.")
-        self.base = untrained(content["base"]["kind"], content["base"]["parameters"])
+        self.base = undescribed(content["base"])
+
+
+def _with(ranker: Ranker, **values: Any) -> Ranker:
+    """Return the ranker with values of those parameters that it or its own base ranker has."""
+    names = {name: name.rpartition("__")[2] for name in ranker.get_params()}
+    return ranker.set_params(**{k: values[last] for k, last in names.items() if last in values})
+
+
+def _settings(ranker: Ranker, whose: str) -> dict[str, Any]:
+    """Return the parameters that models depend on, those of the ranker's own base included."""
+    plain = plain_parameters(ranker)
+    values = {f"{whose} {k}": v for k, v in plain.items() if k not in _OF_THE_BAG}
+    inner = getattr(ranker, "base", None)
+    if isinstance(inner, Ranker):
+        values |= {f"{whose} base": type(inner).__name__, **_settings(inner, f"{whose} base's")}
+    return values
 
 
 def train_one(
@@ -381,11 +409,9 @@ def train_one(
     base, train, bins, valid, measures, fraction = common
     number, seed = task
     model: Ranker = clone(base)
-    known = model.get_params(deep=False)
-    if "random_state" in known:
-        model.set_params(random_state=derive_seed(seed, "bagged model", number) % (1 << 31))
-    if n_threads is not None and "n_threads" in known:
-        model.set_params(n_threads=n_threads)
+    _with(model, random_state=derive_seed(seed, "bagged model", number) % (1 << 31))
+    if n_threads is not None:
+        _with(model, n_threads=n_threads)
     seen = sampled_queries(train.query_keys, fraction, seed, number)
     sample = train if seen.all() else train.select(seen)
     if bins is not None:

@@ -58,6 +58,7 @@ class CombinedRanker(Ranker):
     kind: ClassVar[str] = "combination"
     held: ClassVar[frozenset[str]] = frozenset({"rankers"})
 
+    takes_categories: ClassVar[bool] = True  # its rankers know what they were trained on
     fit_takes: ClassVar[frozenset[str]] = frozenset()
     rankers_: tuple[Any, ...] = learned()
     weights_: np.ndarray = learned()

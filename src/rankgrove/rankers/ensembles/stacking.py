@@ -59,6 +59,7 @@ class StackedRanker(NetRanker):
     kind: ClassVar[str] = "stacked"
     held: ClassVar[frozenset[str]] = frozenset({"rankers"})
     trainable: ClassVar[bool] = False
+    takes_categories: ClassVar[bool] = True  # its rankers know what they were trained on
     auto_rates: ClassVar[Mapping[str, float]] = {"adam": 0.01, "sgd": 0.01}
     rankers_: Sequence[Any] = learned()
 

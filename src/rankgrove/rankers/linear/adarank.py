@@ -68,6 +68,7 @@ class AdaRank(LinearPredictor):
     """
 
     kind: ClassVar[str] = "adarank"
+    takes_row_weights: ClassVar[bool] = False
     trainable: ClassVar[bool] = True
     _saved: ClassVar[dict[str, str]] = {
         "history": "history_",

@@ -104,7 +104,7 @@ class ChoosesC(_Base):
             thresholds=self.thresholds,
             n_threads=self.n_threads,
             owner=type(self).__name__,
-            weights=self._takes_row_weights,
+            weights=self.takes_row_weights,
         )
         learner = self._learner(data, list(training.callbacks))
         learned = _chosen(grid, learner, sights, training.measures)
@@ -113,7 +113,7 @@ class ChoosesC(_Base):
         learned |= {"skipped_": data.skipped, "saw_missing_": has_missing(train.features)}
         return learned | learner.record()
 
-    _takes_row_weights: ClassVar[bool] = False
+    takes_row_weights: ClassVar[bool] = False
 
     def _learner(self, data: LinearData, callbacks: list[Callback]) -> Learner:
         raise NotImplementedError

@@ -55,7 +55,7 @@ class SVMAcc(ChoosesC, LinearPredictor):
 
     kind: ClassVar[str] = "svm-acc"
     goal: ClassVar[str] = "map"
-    _takes_row_weights: ClassVar[bool] = True
+    takes_row_weights: ClassVar[bool] = True
 
     C: float | str | Sequence[float] = linear.C(
         1.0,

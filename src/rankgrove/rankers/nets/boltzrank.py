@@ -56,6 +56,7 @@ class BoltzRank(NetRanker):
     """
 
     kind: ClassVar[str] = "boltzrank"
+    takes_row_weights: ClassVar[bool] = False
     auto_rates: ClassVar[Mapping[str, float]] = {"adam": 0.003, "sgd": 0.1}
 
     measure: str | Measure = nets.MEASURE

@@ -44,6 +44,7 @@ class ListNet(NetRanker):
     """
 
     kind: ClassVar[str] = "listnet"
+    takes_row_weights: ClassVar[bool] = False
 
     hidden: int | Sequence[int] = nets.HIDDEN(())
     activation: str = nets.ACTIVATION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.boosting.loop import Objective
+from rankgrove.data.categories import Names
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
@@ -83,9 +84,10 @@ def _unprepared(ranker: Ranker) -> Ranker:
         return ranker
     whole = copy.copy(inner)
     whole.__dict__.update(ensemble_=trees, n_features_in_=ranker.n_features_in_)
-    whole.__dict__.pop("feature_names_", None)
-    if hasattr(ranker, "feature_names_"):
-        whole.feature_names_ = ranker.feature_names_
+    for name in ("feature_names_", "categories_"):
+        whole.__dict__.pop(name, None)
+        if name in vars(ranker):
+            setattr(whole, name, getattr(ranker, name))
     return whole
 
 
@@ -132,6 +134,28 @@ def base_trees(
             )
     column = np.array([place[name] for name in known], np.int32)
     return replace(trees, n_features=n_features, feature=column[trees.feature])
+
+
+def base_categories(base: Ranker, names: Sequence[str] | None) -> Mapping[int, Names]:
+    """Return the categorical features of a base model, by their columns in a domain's data."""
+    known = getattr(base, "feature_names_", None)
+    if known is None or names is None:
+        return base.categories_
+    place = {name: j for j, name in enumerate(names)}
+    return {
+        place[known[j]]: of_column for j, of_column in base.categories_.items() if known[j] in place
+    }
+
+
+def check_kinds(trees: Ensemble, data: QueryDataset, owner: str) -> None:
+    """Refuse categorical columns of the target where base trees have thresholds."""
+    for j in np.unique(trees.feature[trees.set_of < 0]).tolist():
+        if j in data.categories:
+            raise DataError(
+                f"{owner}: the feature {data.feature_names[j]!r} is categorical in the target's "
+                "data, and the base model has numbers there: give the target's data the same "
+                "numbers, without it in 'categorical'."
+            )
 
 
 def objective_for(

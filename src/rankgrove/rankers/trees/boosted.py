@@ -8,7 +8,7 @@ parameter `submodel` starts from the submodel's scores, in training and in scori
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +20,8 @@ from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.boosting.tree_checkpoint import TreeCheckpoint
 from rankgrove.data.arrays import Rows
 from rankgrove.data.binning import BinnedMatrix, Binner
+from rankgrove.data.categories import Names
+from rankgrove.data.category_bins import Target
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.growth.leaves import add_leaf_values
@@ -82,6 +84,10 @@ class BoostedRanker(TreeModel):
     min_leaf: int | float = 20
     max_depth: int | None = None
     feature_fraction: float = 1.0
+    growth: str = "leafwise"
+    monotone: Mapping[str | int, int] | None = None
+    interactions: Sequence[Sequence[str | int]] | None = None
+    category_rules: Mapping[str, float] | None = None
     random_state: int = 0
     early_stopping: int | None = None
     overfitting_tolerance: float = 0.0
@@ -124,7 +130,14 @@ class BoostedRanker(TreeModel):
 
     def _binner(self, train: QueryDataset, rows: Rows) -> Binner:
         """Return the bins of the rows' features."""
-        return Binner.fit(train.features, rows, self.max_bins, self.n_threads)
+        return Binner.fit(
+            train.features,
+            rows,
+            self.max_bins,
+            self.n_threads,
+            categorical=train.categories,
+            target=Target.of(train) if train.categories else None,
+        )
 
     def _rank_by(self, columns: np.ndarray, n_threads: int | None = None) -> np.ndarray:
         """Return the one score per row that ranks, from scores of shape (columns, rows)."""
@@ -196,16 +209,25 @@ class BoostedRanker(TreeModel):
             raise DataError(
                 "Every feature has the same value in all rows: there is nothing to split."
             )
+        if binner.has_ordered:
+            target = Target.of(train)
+            return binner.transform_training(train.features, rows, target, self.n_threads)
         return binner.transform(train.features, rows, self.n_threads)
 
     def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
         """Return data and its bins, of one byte each, for use in many fits.
 
-        None where the ranker uses the features themselves.
+        None where the ranker uses the features themselves, or where bins depend on labels, which
+        a part of the data must not see.
         """
         if self._starts_from_model:
             return None
-        return train.without_features(), self.bins(train)
+        bins = self.bins(train)
+        return None if bins.binner.has_ordered else (train.without_features(), bins)
+
+    def _categories_before(self, train: QueryDataset) -> Mapping[int, Names]:
+        """Return the categories of the submodel."""
+        return getattr(resolve(self.submodel, type(self).__name__), "categories_", {})
 
     def _start(self, constant: float = 0.0) -> Start:
         """Return the start of boosting: the submodel where there is one, or a constant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,8 @@ from rankgrove.cluster.parts import Parts
 from rankgrove.cluster.rows import ClusterRows
 from rankgrove.compiling import announce
 from rankgrove.data.binning import Binner
-from rankgrove.data.concatenate import concatenate
+from rankgrove.data.categories import Categories
+from rankgrove.data.concatenate import concatenate, merged_categories
 from rankgrove.data.file_kinds import is_table
 from rankgrove.data.letor import read_letor
 from rankgrove.data.queries import QueryDataset
@@ -30,6 +31,7 @@ from rankgrove.growth.splitting import SplitRules
 from rankgrove.measures.base import Measure
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.lambdas import check_pairs
+from rankgrove.rankers.categorical import coded_like
 from rankgrove.rankers.fitting import (
     Training,
     check_alike,
@@ -38,6 +40,8 @@ from rankgrove.rankers.fitting import (
     watch_of,
 )
 from rankgrove.rankers.given import check_names, valid_datasets
+from rankgrove.rankers.trees.category_rules import rules_of
+from rankgrove.rankers.trees.constraints import constraints_of
 from rankgrove.rankers.trees.recipe import rows_of_leaf
 from rankgrove.rankers.trees.starts import ZERO
 from rankgrove.training.watch import Watch
@@ -51,8 +55,8 @@ else:
     _Base = object
 
 
-_OF_LETOR = ("absent", "zero_based", "n_features", "cache")
-_OF_TABLES = ("label", "qid", "features", "weight", "docid")
+_OF_LETOR = ("absent", "zero_based", "n_features", "cache", "categorical")
+_OF_TABLES = ("label", "qid", "features", "weight", "docid", "categorical")
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,12 @@ class _Whole:
     given_names: tuple[str, ...] | None
     highest_label: float
     absent: str
+    categories: Categories
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of features, as those of a data set."""
+        return self.given_names or tuple(f"f{i + 1}" for i in range(self.n_features))
 
 
 class FitsFiles(_Base):
@@ -80,6 +90,10 @@ class FitsFiles(_Base):
         query_fraction: float
         row_fraction: float
         feature_fraction: float
+        growth: str
+        monotone: Mapping[str | int, int] | None
+        interactions: Sequence[Sequence[str | int]] | None
+        category_rules: Mapping[str, float] | None
         random_state: int
 
         @property
@@ -126,8 +140,8 @@ class FitsFiles(_Base):
         valid : as in ``fit``, or files: one name, or a list of names as a dict's value. This
             process holds the validation data
         valid_measures, callbacks : as in ``fit``
-        **reading : how files are read, as in ``read_letor`` (absent, zero_based, n_features), or
-            in ``read_table`` (label, qid, features, weight)
+        **reading : how files are read, as in ``read_letor`` (absent, zero_based, n_features,
+            categorical), or in ``read_table`` (label, qid, features, weight, categorical)
         """
         owner = f"{type(self).__name__}.fit_files"
         announce()
@@ -147,9 +161,21 @@ class FitsFiles(_Base):
                     check_alike(
                         data, name, whole.n_features, whole.given_names, type(self).__name__
                     )
-                parts.tell(("join", whole.n_features))
+                watched = {
+                    name: coded_like(
+                        data,
+                        whole.categories,
+                        whole.n_features,
+                        f"{owner}, the {name} data",
+                        whose="the training data",
+                    )
+                    for name, data in watched.items()
+                }
+                parts.tell(("join", whole.n_features, whole.categories))
                 size = (whole.n_features, whole.n_rows)
-                binner = parts.surely(lambda: parts.bins(*size, self.max_bins))
+                binner = parts.surely(
+                    lambda: parts.bins(*size, self.max_bins, frozenset(whole.categories))
+                )
                 training = Training(whole, watched, measures, called, owner)  # type: ignore[arg-type]
                 watch = watch_of(
                     training, self.early_stopping, self.n_threads,
@@ -217,6 +243,9 @@ class FitsFiles(_Base):
             max_depth=self.max_depth,
             l2=self._leaf_l2,
             feature_fraction=self.feature_fraction,
+            growth=self.growth,
+            constraints=constraints_of(self, whole.feature_names, whole.categories),
+            categories=rules_of(self.category_rules),
         )
         return ClusterRows(
             parts,
@@ -238,7 +267,7 @@ class FitsFiles(_Base):
             return None
         run = self._run_of(training)
         total = sum(int(part.digest, 16) for part in facts)  # the same for any order of parts
-        bins = digest_of([binner.columns, *binner.thresholds])
+        bins = digest_of(binner.content())
         run["training data"] = f"{bins} {total % (1 << 128):032x}"
         return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, binner.n_features)
 
@@ -260,6 +289,11 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
         first.feature_names,
         max(0.0, *(file.highest_label for file in facts)),
         "missing" if any(file.absent == "missing" for file in facts) else "zero",
+        merged_categories(
+            [file.categories for file in facts],
+            first.feature_names or [f"f{j + 1}" for j in range(n_features)],
+            [str(path) for path in paths],
+        ),
     )
 
 

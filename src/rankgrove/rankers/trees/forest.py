@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -75,6 +76,7 @@ class RandomForest(BoostedRanker):
     """
 
     kind: ClassVar[str] = "randomforest"
+    takes_categories: ClassVar[bool] = True
     out_of_bag_: float | None = learned()
 
     measure: str | Measure = shared.MEASURE(
@@ -104,6 +106,9 @@ class RandomForest(BoostedRanker):
     random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
+    monotone: Mapping[str | int, int] | None = trees.MONOTONE
+    interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
+    category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
 
     def _default_qid(self, n_rows: int) -> np.ndarray:
         return np.arange(n_rows)  # every row is a query

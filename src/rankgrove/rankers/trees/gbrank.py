@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,6 +52,7 @@ class GBRank(BoostedRanker):
     """
 
     kind: ClassVar[str] = "gbrank"
+    takes_categories: ClassVar[bool] = True
 
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES(300)
@@ -81,6 +83,10 @@ class GBRank(BoostedRanker):
     random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
+    growth: str = trees.GROWTH
+    monotone: Mapping[str | int, int] | None = trees.MONOTONE
+    interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
+    category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
 
     def objective_on(
         self, train: QueryDataset, keys: np.ndarray, first_round: int = 0

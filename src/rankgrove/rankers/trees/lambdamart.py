@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,6 +111,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     """
 
     kind: ClassVar[str] = "lambdamart"
+    takes_categories: ClassVar[bool] = True
 
     measure: str | Measure = parameter(
         "ndcg@10",
@@ -191,6 +193,10 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     progress: bool = shared.PROGRESS
     smoothing: float = shared.SMOOTHING
     draws: int = shared.DRAWS
+    growth: str = trees.GROWTH
+    monotone: Mapping[str | int, int] | None = trees.MONOTONE
+    interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
+    category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
 
     @classmethod
     def papers(cls, measure: str | Measure = "ndcg", **parameters: Any) -> Self:
@@ -223,6 +229,14 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
                 type(self).__name__,
                 "1 where there is no submodel",
                 self.submodel_weight,
+            )
+        if self.step == OPTIMAL and any((self.monotone or {}).values()):
+            refuse(
+                "step",
+                type(self).__name__,
+                "'newton' or 'optimal-newton' with monotone: the order of leaves is that of their "
+                "Newton steps, not of their mean lambdas",
+                self.step,
             )
 
     def _check_fits_pairs(self, owner: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 
 _TWO_CLASSES = {"logistic": Logistic, "balanced": Balanced}
 _OF_QUERIES = ("softmax", "query_squared")
+# Other libraries' names of losses, and ours
+_ELSEWHERE = {
+    "queryrmse": "query_squared",
+    "rank_xendcg": "softmax",
+    "xendcg": "softmax",
+    "xe_ndcg": "softmax",
+    "xe_ndcg_mart": "softmax",
+    "xe-ndcg": "softmax",
+}
 
 
 def _has_two_classes(ranker: MART) -> bool:
@@ -72,6 +82,7 @@ class MART(BoostedRanker):
     """
 
     kind: ClassVar[str] = "mart"
+    takes_categories: ClassVar[bool] = True
 
     loss: str = parameter(
         "squared",
@@ -81,7 +92,7 @@ class MART(BoostedRanker):
         '``"softmax"``: the cross entropy of a query\'s labels and the softmax of its scores '
         '(XE-NDCG, Bruch 2021); ``"query_squared"``: the squared error after the mean error of '
         "each query has been taken out (QueryRMSE)",
-        choice(["squared", *_TWO_CLASSES, *_OF_QUERIES]),
+        choice(["squared", *_TWO_CLASSES, *_OF_QUERIES], _ELSEWHERE),
     )
     measure: str | Measure = shared.MEASURE
     n_trees: int = trees.N_TREES
@@ -111,6 +122,10 @@ class MART(BoostedRanker):
     random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
+    growth: str = trees.GROWTH
+    monotone: Mapping[str | int, int] | None = trees.MONOTONE
+    interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
+    category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
 
     @available_if(_has_two_classes)
     def predict_proba(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
@@ -125,8 +140,8 @@ class MART(BoostedRanker):
         odds = 2.0 * self.sigma * self._scores(*self._checked_input(X, "predict_proba", n_threads))
         return np.column_stack([expit(-odds), expit(odds)])
 
-    def _default_qid(self, n_rows: int) -> np.ndarray:
-        return np.arange(n_rows)  # every row is a query
+    def _default_qid(self, n_rows: int) -> np.ndarray | None:
+        return None if self.loss in _OF_QUERIES else np.arange(n_rows)  # every row is a query
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
         objective = self.objective_on(data.train, data.keys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,6 +29,7 @@ from rankgrove.rankers.trees.recipe import (
 )
 from rankgrove.rankers.trees.starts import ZERO
 from rankgrove.scoring.score import score as score_ensemble
+from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
     from rankgrove.rankers.given import Documents
@@ -64,6 +66,7 @@ class McRank(BoostedRanker):
     """
 
     kind: ClassVar[str] = "mcrank"
+    takes_categories: ClassVar[bool] = True
     classes_: np.ndarray = learned()
 
     form: str = parameter(
@@ -94,12 +97,27 @@ class McRank(BoostedRanker):
     random_state: int = shared.RANDOM_STATE
     n_threads: int | None = shared.N_THREADS
     progress: bool = shared.PROGRESS
+    growth: str = trees.GROWTH
+    monotone: Mapping[str | int, int] | None = trees.MONOTONE
+    interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
+    category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
 
     def predict_proba(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
         """Return the probability of every label of ``classes_``, of shape (rows, classes)."""
         features, rows, threads = self._checked_input(X, "predict_proba", n_threads)
         columns = np.atleast_2d(score_ensemble(self.ensemble_, features, rows, threads))
         return FORMS[self.form].probabilities(columns)
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.form == "classes" and any((self.monotone or {}).values()):
+            refuse(
+                "form",
+                type(self).__name__,
+                "'ordinal' with monotone: an expected label that is computed from scores of single "
+                "classes may fall even if every score follows its direction",
+                self.form,
+            )
 
     def _default_qid(self, n_rows: int) -> np.ndarray:
         return np.arange(n_rows)  # every row is a query

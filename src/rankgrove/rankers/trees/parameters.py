@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankgrove.data.thresholds import SPACINGS
+from rankgrove.growth.splitting import GROWTHS
 from rankgrove.rankers.declaring import (
     Parameter,
     choice,
@@ -14,6 +15,8 @@ from rankgrove.rankers.declaring import (
     optional,
     real,
 )
+from rankgrove.rankers.trees.category_rules import category_rules
+from rankgrove.rankers.trees.constraints import directions, groups
 
 N_TREES: Any = Parameter(500, "maximum number of trees")  # 0 is sometimes valid: see BoostedRanker
 N_LEAVES: Any = Parameter(31, "maximum number of leaves of a tree", integer(low=2))
@@ -38,6 +41,12 @@ SPLIT: Any = Parameter(
     'gain of a split: ``"newton"`` (by gradient and second derivative; the right choice for '
     'weighted rows) or ``"mse"`` (least squares on the gradients, as in the papers)',
     choice(["mse", "newton"]),
+)
+GROWTH: Any = Parameter(
+    "leafwise",
+    '``"leafwise"``: the leaf whose split gains most is divided next; ``"symmetric"``: one split '
+    "divides all leaves of a level, and trees have at most log2(n_leaves) levels",
+    choice(GROWTHS),
 )
 SIGMA: Any = Parameter(
     1.0, "slope of the sigmoid; it changes the scale of the scores, not the ranking",
@@ -87,5 +96,29 @@ L2: Any = Parameter(
     "added to the sum of second derivatives of a leaf, so that a leaf of little weight takes no "
     "giant step; 0: as in the papers",
     real(low=0.0),
+)
+MONOTONE: Any = Parameter(
+    None,
+    'directions of features, by name or 1-based number, such as ``{"bm25": 1, "price": -1}``: the '
+    "score of a document never falls (1) or never rises (-1) with the feature, if all others stay "
+    "as they are; 0 or not named: no constraint. Missing values have no order",
+    optional(directions),
+)
+INTERACTIONS: Any = Parameter(
+    None,
+    "groups of features, by name or 1-based number, that may meet in a branch of a tree, such as "
+    '``[["price", "brand"], ["bm25", "title"]]``: all features between root and leaf are of one '
+    "group. A feature in no group is alone in its branches; None: all may meet",
+    optional(groups),
+)
+CATEGORY_RULES: Any = Parameter(
+    None,
+    "rules for splits on sets of categories that differ from the defaults, such as ``{'min_rows': "
+    "20}``. smoothing (10): a category's gradient is shrunk as if it had that many more rows of "
+    "its leaf; l2 (0): added to the hessians of both children, in rows; penalty (1): times the "
+    "gain that categories without effect are expected to have, which is subtracted; min_rows (5): "
+    "a category with fewer rows in a leaf goes where missing values go; max_set (128): most "
+    "categories in a set",
+    optional(category_rules),
 )
 CHECKPOINT_EVERY: Any = Parameter(25, "rounds between two checkpoints", integer(low=1))

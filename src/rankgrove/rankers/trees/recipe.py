@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,8 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.growth.grower import Grower
 from rankgrove.objectives.label_pairs import LabelPairs
 from rankgrove.rankers.fitting import Training
+from rankgrove.rankers.trees.category_rules import rules_of
+from rankgrove.rankers.trees.constraints import HasConstraints, constraints_of
 from rankgrove.rankers.trees.starts import Start
 
 
@@ -77,7 +80,7 @@ class TreeRecipe(Recipe):
         return LocalRows(self.objective, self.grower, scores, self.sampler, n_threads)
 
 
-class GrowsTrees(Protocol):
+class GrowsTrees(HasConstraints, Protocol):
     """The parameters of rankers that grow histogram trees."""
 
     n_leaves: int
@@ -85,6 +88,8 @@ class GrowsTrees(Protocol):
     feature_fraction: float
     max_depth: int | None
     random_state: int
+    growth: str
+    category_rules: Mapping[str, float] | None
 
 
 def histogram_trees(
@@ -100,6 +105,9 @@ def histogram_trees(
         min_leaf=rows_of_leaf(ranker.min_leaf, data.binned.n_rows),
         max_depth=ranker.max_depth,
         feature_fraction=ranker.feature_fraction,
+        growth=ranker.growth,
+        constraints=constraints_of(ranker, data.train.feature_names, data.train.categories),
+        categories=rules_of(ranker.category_rules),
         split=split,
         min_gain=min_gain,
         l2=l2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -16,6 +17,7 @@ from rankgrove.adapt.walking import Rules, SourceStatistics
 from rankgrove.boosting.local_rows import RowSampler, TreeGrower
 from rankgrove.boosting.loop import Objective, Progress, TrainingRows
 from rankgrove.data.binning import BinnedMatrix, Binner
+from rankgrove.data.categories import Names
 from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
@@ -36,7 +38,13 @@ from rankgrove.rankers.declaring import (
 )
 from rankgrove.rankers.inner_rankers import pack, unpack
 from rankgrove.rankers.trees import parameters as trees
-from rankgrove.rankers.trees.base_trees import base_trees, fitted_base, objective_for
+from rankgrove.rankers.trees.base_trees import (
+    base_categories,
+    base_trees,
+    check_kinds,
+    fitted_base,
+    objective_for,
+)
 from rankgrove.rankers.trees.boosted import BoostedRanker
 from rankgrove.rankers.trees.recipe import (
     BoostingData,
@@ -103,7 +111,8 @@ class Trada(BoostedRanker):
 
     The trees of a base model, trained on much data of a source domain, are tuned to a target
     domain's few judgements. At every node the source's n0 rows and the target's n1 vote with
-    p0 = n0 / (n0 + beta n1): on the response, and with ``tune="splits"`` on the threshold too.
+    p0 = n0 / (n0 + beta n1): on the response, and with ``tune="splits"`` on the threshold too. A
+    split on a set of categories is kept as it is; the responses of its two sides are adapted.
     Trees are adapted in order, each to the residuals of the adapted trees before it; then
     `extra_trees` more trees are boosted on the target's data. The model is the same to the bit for
     any number of threads.
@@ -135,6 +144,7 @@ class Trada(BoostedRanker):
     """
 
     kind: ClassVar[str] = "trada"
+    takes_categories: ClassVar[bool] = True
     trainable: ClassVar[bool] = False
     held: ClassVar[frozenset[str]] = frozenset({"base"})
     trained: ClassVar[frozenset[str]] = frozenset({"base"})
@@ -230,6 +240,10 @@ class Trada(BoostedRanker):
         base = self.base_ if base is None else base
         return objective_for(base, self.objective, self.measure, train, keys, self.n_threads)
 
+    def _categories_before(self, train: QueryDataset) -> Mapping[int, Names]:
+        """Return the categories of the base model."""
+        return base_categories(fitted_base(self.base, type(self).__name__), train.given_names)
+
     def bins(self, train: QueryDataset) -> BinnedMatrix:
         """Return the bins of a data set's rows, or no bins where they are not needed."""
         if self.extra_trees > 0 or self.tune == "splits":
@@ -254,6 +268,7 @@ class Trada(BoostedRanker):
         """Adapt the base model's trees to the target's rows."""
         train = data.train
         trees = base_trees(base, train.n_features, train.given_names, type(self).__name__)
+        check_kinds(trees, train, type(self).__name__)
         source = source_statistics(trees, self.base_rate, needed=self.beta != 0)
         values: dict[float, float] = {}
         beta = self.beta

@@ -182,18 +182,20 @@ function numberTable({ head, rows }) {
 }
 const canvas = (width, height) => svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
 
-function axes(picture, box, x, y, xLabel) {
+function axes(picture, box, x, y, xLabel, names) {
   const { left, right, top, bottom } = box;
   const levels = y.ticks((bottom - top) / 42), texts = tickTexts(levels);
   levels.forEach((v, k) => picture.append(
     svg("line", { class: "grid", x1: left, x2: right, y1: y(v), y2: y(v) }),
     svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, texts[k])));
   picture.append(svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
-  xTicks(picture, x, bottom, (right - left) / 70);
+  xTicks(picture, x, bottom, (right - left) / 70, undefined, names);
   if (xLabel) picture.append(svg("text", { x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle" }, xLabel));
 }
-function xTicks(picture, x, bottom, about, top) {
-  const places = x.ticks(about), texts = x.log ? places.map(short) : tickTexts(places);
+const cut = (name) => (name.length > 14 ? `${name.slice(0, 13)}…` : name);
+function xTicks(picture, x, bottom, about, top, names) {
+  const places = names ? names.map((_, k) => k) : x.ticks(about);
+  const texts = names ? names.map(cut) : x.log ? places.map(short) : tickTexts(places);
   if (places.length > 1 && x(places[1]) < x(places[0])) { places.reverse(); texts.reverse(); }
   let end = -Infinity; // of the last label: one that would touch it is left out
   places.forEach((v, k) => {
@@ -206,12 +208,12 @@ function xTicks(picture, x, bottom, about, top) {
 }
 
 // Lines over a common x. A series has model or paint, name, x, y; optionally dash, step, band, best, markers. A thin
-// line is one of many, without a name.
-function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY, falling }) {
+// line is one of many, without a name. With names, of categories, x counts these from 0.
+function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY, falling, names }) {
   const all = series.flatMap((line) => line.x), named = series.filter((line) => !line.thin);
   figure(host, {
     title, note, items,
-    table: () => ({ head: [xLabel, ...named.map((line) => line.name)], rows: tableOf(named) }),
+    table: () => ({ head: [xLabel, ...named.map((line) => line.name)], rows: tableOf(named).map(([v, ...row]) => [names ? names[v] : v, ...row]) }),
     draw(width) {
       const picture = canvas(width, height);
       const [xLow, xHigh] = extent([all]);
@@ -220,11 +222,11 @@ function lines(host, { title, note, series, xLabel, logX, height = 240, items, r
       const box = { left: 12 + 7 * widest, right: width - 12, top: 8, bottom: height - (xLabel ? 40 : 24) };
       const ends = falling ? [box.right - 7, box.left + 7] : [box.left + 7, box.right - 7];
       const x = scale(xLow, xHigh, ...ends, logX), y = scale(yLow, yHigh, box.bottom, box.top);
-      axes(picture, box, x, y, xLabel);
+      axes(picture, box, x, y, xLabel, names);
       for (const v of rug || []) picture.append(svg("line", { class: "axis", x1: x(v), x2: x(v), y1: box.bottom, y2: box.bottom - 6, style: { stroke: "var(--muted)" } }));
       for (const line of series) drawSeries(picture, line, x, y);
       for (const m of marks) picture.append(m.paint ? ring(m.paint, x(m.x), y(m.y), m.hollow, m.small) : mark(m.model, x(m.x), y(m.y), m.hollow ? 6 : 5, m.hollow));
-      followPointer(picture, box, x, y, series, marks, xLabel);
+      followPointer(picture, box, x, y, series, marks, xLabel, names);
       return picture;
     },
   });
@@ -250,7 +252,7 @@ function tableOf(series) {
   const columns = series.map((line) => new Map(line.x.map((v, k) => [v, line.y[k]])));
   return xs.map((v) => [v, ...columns.map((of) => (of.has(v) ? of.get(v) : ""))]);
 }
-function followPointer(picture, box, x, y, series, marks, xLabel) {
+function followPointer(picture, box, x, y, series, marks, xLabel, names) {
   const cursor = svg("line", { class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden" });
   const area = svg("rect", { x: box.left, y: box.top, width: Math.max(0, box.right - box.left), height: Math.max(0, box.bottom - box.top), fill: "transparent" });
   const move = (event) => {
@@ -270,7 +272,7 @@ function followPointer(picture, box, x, y, series, marks, xLabel) {
       if (k >= 0 && Math.abs(x(line.x[k]) - x(nearest)) < 12) rows.push(`${line.name}: ${short(line.y[k])}`);
     }
     for (const m of marks) if (m.tip && Math.abs(x(m.x) - x(nearest)) < 12) rows.push(m.tip);
-    showTip(event, `${xLabel || "x"} ${short(nearest)}`, rows);
+    showTip(event, `${xLabel || "x"} ${names ? names[nearest] : short(nearest)}`, rows);
   };
   area.addEventListener("pointermove", move);
   area.addEventListener("pointerdown", move);

@@ -83,8 +83,9 @@ function dependence() {
   const yRange = extent(DATA.dependence.flatMap((feature) => feature.lines.map((line) => line.y)), 0.05);
   for (const feature of DATA.dependence) {
     lines(byId("dependence-charts"), {
-      title: feature.feature, height: 190, rug: feature.tenths, yRange,
-      series: feature.lines.map((line) => ({ ...line, name: line.model, dash: dash(line.model) })), xLabel: "value",
+      title: feature.feature, height: 190, rug: feature.tenths, yRange, names: feature.names,
+      series: feature.lines.map((line) => ({ ...line, name: line.model, dash: dash(line.model), line: !feature.names, markers: Boolean(feature.names) })),
+      xLabel: feature.names ? "category" : "value",
     });
   }
 }
