@@ -11,10 +11,12 @@ import rankgrove as rg
 from rankgrove.data.binning import MISSING, Binner
 from rankgrove.data.category_bins import FOLDS, Target
 from rankgrove.errors import ParameterError
+from rankgrove.growth.constraints import Constraints
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.partition import leaves_of
 from rankgrove.growth.splitting import CategoryRules
 from tests.growth.test_grower import always_parallel, equal
+from tests.reference.category_sets import best_set
 
 PLAIN = CategoryRules(smoothing=0.0, penalty=0.0, min_rows=1, max_set=254)
 
@@ -104,6 +106,50 @@ def test_sets_have_at_most_the_given_size():
     rules = CategoryRules(penalty=0.0, max_set=3)
     tree, _ = grower(codes[:, None], [0], n_leaves=8, categories=rules).grow(gradient, hessian)
     assert max(tree.sets.codes(s).size for s in range(len(tree.sets))) == 3
+
+
+@pytest.mark.parametrize("split", ["mse", "newton"])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_noise_would_gain_is_subtracted(split, seed):
+    """With categories of very different sizes, and gradients with heavy tails."""
+    codes, gradient, hessian = sample(n=900, n_categories=40, seed=seed, missing=0.1 * (seed % 2))
+    codes = np.floor(codes**2 / 40)
+    gradient = gradient * np.abs(gradient)
+    hessian = np.ones(codes.size) if split == "mse" else hessian
+    rules = CategoryRules(smoothing=3.0, penalty=0.5, min_rows=4)
+    options = {"n_leaves": 2, "split": split, "min_leaf": 1, "categories": rules}
+    tree, _ = grower(codes[:, None], [0], **options).grow(gradient, hessian)
+    noise = np.mean(gradient**2) / np.mean(hessian)
+    naive = {"smoothing": 3.0, "penalty": 0.5, "noise": noise, "min_rows": 4}
+    gain, chosen = best_set(codes, gradient, hessian, **naive)
+    assert tree.gain[0] == pytest.approx(gain, rel=1e-3)
+    frequent = {c for c in np.unique(codes[~np.isnan(codes)]) if (codes == c).sum() >= 4}
+    assert set(tree.sets.codes(0)) in (chosen, frequent - chosen)
+
+
+@pytest.mark.parametrize("split", ["mse", "newton"])
+def test_gains_of_sets_are_those_of_values_within_bounds(split):
+    """A monotone number is split first; the values of its children bound the sets below it."""
+    codes, noise, hessian = sample(n=900, n_categories=5, missing=0.0)
+    hessian = np.ones(codes.size) if split == "mse" else hessian
+    number = np.arange(codes.size) % 2
+    effect = np.array([-1.0, -0.5, 0.0, 0.0, 2.0])[codes.astype(int)]
+    gradient = np.where(number, 2.2, effect) * hessian + 0.1 * noise
+    X = np.column_stack([codes, number]).astype(np.float32)
+    options = {"n_leaves": 3, "split": split, "categories": PLAIN}
+    tree, _ = grower(X, [0], constraints=Constraints({1: 1}), **options).grow(gradient, hessian)
+    assert tree.feature.tolist() == [1, 0]
+    sides = [number == 0, number == 1]
+    means = [gradient[side].sum() / hessian[side].sum() for side in sides]
+    middle = sum(means) / 2
+
+    def gain(side, *bounds):
+        return best_set(codes[side], gradient[side], hessian[side], bounds=bounds)[0]
+
+    free = max(gain(side, -np.inf, np.inf) for side in sides)
+    bounded = max(gain(sides[0], -np.inf, middle), gain(sides[1], middle, np.inf))
+    assert bounded < 0.9 * free
+    assert tree.gain[1] == pytest.approx(bounded, rel=1e-3)
 
 
 def test_categories_without_effect_are_not_split():

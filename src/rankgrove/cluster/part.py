@@ -211,6 +211,9 @@ class Part:
         self._rows.quantise(exponents, draw)
         self._ranges = [(0, self._rows.n_chosen)]
 
+    def _squares(self) -> int:
+        return self._rows.squares()
+
     def _count(self, leaf: int) -> np.ndarray:
         self._rows.count_range(*self._ranges[leaf], self._hist)
         return self._packed()

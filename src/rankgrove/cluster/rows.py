@@ -157,6 +157,10 @@ class ClusterRows:
         """Start a tree: round all numbers times ``2**exponent``; `draw` is (seed, round)."""
         self._later.append(("quantise", exponents, draw))
 
+    def squares(self) -> int:
+        """Return the sum of the squares of the rounded gradients."""
+        return sum(self._ask("squares"))
+
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""
         self._add_up(self._ask("count", leaf.number))

@@ -5,29 +5,34 @@ that of the leaf. Every prefix and every suffix of that order is a candidate set
 categories with few rows and missing values among it, goes to the other side. For convex losses one
 of the prefixes is the best of all partitions (Fisher 1958), where nothing is shrunk.
 
-Sorting by the target makes noise look like signal: among m categories without any effect, the best
-prefix has an expected gain of about 2/pi per category, in units of the noise of one category. That
-expectation is subtracted, except for what two categories would have.
+Sorting by the target makes noise look like signal. Let the categories of hessians H_c have no
+effect: their gradients are noise of variance s H_c. The extreme categories that hold a share p of
+the sum R of all sqrt(H_c) have then a gradient of about sqrt(s) R phi(z_p), where z_p is the
+quantile and phi the density of the normal distribution, and as the left child with hessian H_L of H
+they gain s (R phi(z_p))² H / (H_L (H - H_L)). For m categories of the same size that is 2/pi per
+category at p = 1/2, the most, and 2 log m for a single one. It is subtracted from the gain of every
+set, except for what two equal categories would have: they are as good as a threshold.
 """
 
 # mypy: allow-untyped-defs, no-check-untyped-defs
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 from numba import njit
 
+from rankgrove.growth._gain_kernels import NOTHING, bounds_of, newton_gains
+
 MISSING = 255
 _COUNT = np.int64(0xFFFFFFFF)
-NOTHING = -1.0
+_ALL_BUT_THE_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 # Places in `rules.category`: see CategoryRules.
 SMOOTHING, L2, NOISE, MIN_ROWS, MAX_SET = range(5)
-N_RULES = 5
+# The density of the normal distribution at its quantiles 0, 1/256, ..., 1.
+_NORMAL = NormalDist()
+DENSITIES = np.array([0.0, *(_NORMAL.pdf(_NORMAL.inv_cdf(k / 256)) for k in range(1, 256)), 0.0])
 MASK = 6  # of a split's fields: four words with the bins that go left
-
-
-@njit(cache=True, error_model="numpy", inline="always")
-def _score(gradient, hessian):
-    return gradient * gradient / hessian if hessian > 0.0 else 0.0
 
 
 @njit(cache=True)
@@ -53,69 +58,116 @@ def category_sums(hist, block, start, n, rules, sums, weights):
 
 
 @njit(cache=True, error_model="numpy")
-def scan_categories(hist, block, feature, child, rules, sums, weights, fields):
+def _frequent(n, min_rows, sums, order):
+    """Set `order` to the categories of at least min_rows rows; return their number."""
+    m = 0
+    for b in range(n):
+        if sums[b] & _COUNT >= min_rows:
+            order[m] = b
+            m += 1
+    return m
+
+
+@njit(cache=True, error_model="numpy")
+def _sort(order, sums, weights, step, smoothing, mean):
+    """Sort categories by their gradient over hessian; of equal ones the lower bin comes first.
+
+    The key of a category is one whole number: the bits of its ratio, which are in the order of the
+    ratios once those of negative ones are flipped, with the bin in place of the last eight.
+    """
+    ratios = np.empty(order.size, np.float64)
+    for k in range(order.size):
+        b = order[k]
+        hessian = np.float64(weights[b]) * step + smoothing
+        gradient = np.float64(sums[b] >> np.int64(32)) + mean * smoothing
+        ratios[k] = gradient / hessian if hessian > 0.0 else 0.0
+    keys = ratios.view(np.int64)
+    for k in range(order.size):
+        bits = keys[k] ^ ((keys[k] >> np.int64(63)) & _ALL_BUT_THE_SIGN)
+        keys[k] = (bits & ~np.int64(255)) | order[k]
+    keys.sort()
+    for k in range(order.size):
+        order[k] = keys[k] & np.int64(255)
+
+
+@njit(cache=True, error_model="numpy")
+def _subtract_noise(order, end, weights, weight, noise, n, gains):
+    """Subtract from the gains of n sets what sets of categories without any effect would have."""
+    m = order.size
+    all_roots = 0.0
+    for k in range(m):
+        all_roots += np.sqrt(np.float64(weights[order[k]]))
+    if noise == 0.0 or all_roots == 0.0:
+        return
+    roots, left = 0.0, 0.0
+    for k in range(n):
+        of_category = np.float64(weights[order[k if end == 0 else m - 1 - k]])
+        roots += np.sqrt(of_category)
+        left += of_category
+        place = 256.0 * min(roots / all_roots, 1.0)
+        lower = min(np.int64(place), 255)
+        density = DENSITIES[lower]
+        density += (place - lower) * (DENSITIES[lower + 1] - density)
+        both = left * (weight - left)
+        if both > 0.0:
+            expected = (all_roots * density) ** 2 * weight / both
+            gains[k] -= noise * max(expected - 4.0 / np.pi, 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+def scan_categories(hist, block, feature, child, rules, gains, fields):
     """Find the best set of a categorical feature; return its gain, NOTHING if there is none.
 
     In: hist (planes, blocks, 2048); feature, whose bins begin at 256 times its place in the block;
-    child, the number of the leaf in rules (SearchRules). Room: sums, weights. Out: fields, those of
-    the split, from its packed sum on.
+    child, the number of the leaf in rules (SearchRules). Room: gains. Out: fields, those of the
+    split, from its packed sum on.
     """
     n = rules.n_bins[feature]
-    start = (feature % 8) * 256
-    category_sums(hist, block, start, n, rules, sums, weights)
+    sums, weights = np.empty(n, np.int64), np.empty(n, np.int64)
+    category_sums(hist, block, (feature % 8) * 256, n, rules, sums, weights)
     has_hessian = hist.shape[0] == 2 or rules.hessian_bits > 0
     step = rules.step if has_hessian else 1.0
-    l2 = rules.l2 if has_hessian else 0.0
     total = rules.totals[child]
-    sum_all, count_all = np.float64(total >> np.int64(32)), total & _COUNT
+    count_all = total & _COUNT
     weight = rules.weights[child] if has_hessian else count_all
     hessian_all = np.float64(weight) * step
     per_row = hessian_all / np.float64(count_all)  # smoothing and l2 are given in rows
+    l2 = (rules.l2 if has_hessian else 0.0) + rules.category[L2] * per_row
     smoothing = rules.category[SMOOTHING] * per_row
-    l2 += rules.category[L2] * per_row
-    mean = sum_all / (hessian_all + l2) if hessian_all + l2 > 0.0 else 0.0
-    min_rows = max(np.int64(rules.category[MIN_ROWS]), 1)
-    codes = np.empty(n, np.int64)
-    m = 0
+    mean = np.float64(total >> np.int64(32)) / (hessian_all + l2) if hessian_all + l2 > 0.0 else 0.0
+    order = np.empty(n, np.int64)
+    m = _frequent(n, max(np.int64(rules.category[MIN_ROWS]), 1), sums, order)
+    order = order[:m]
     n_kept = np.int64(0)
-    for b in range(n):
-        count = sums[b] & _COUNT
-        if count >= min_rows:
-            codes[m] = b
-            m += 1
-            n_kept += count
-    if m == 0 or (m == 1 and n_kept == count_all):
-        return NOTHING
-    keys = np.empty(m, np.float64)
     for k in range(m):
-        b = codes[k]
-        hessian = np.float64(weights[b]) * step + smoothing
-        gradient = np.float64(sums[b] >> np.int64(32)) + mean * smoothing
-        keys[k] = gradient / hessian if hessian > 0.0 else 0.0
-    order = np.argsort(keys, kind="mergesort")  # stable: of equal keys the lower bin comes first
+        n_kept += sums[order[k]] & _COUNT
     nothing_else = n_kept == count_all
+    if m == 0 or (m == 1 and nothing_else):
+        return NOTHING
+    _sort(order, sums, weights, step, smoothing, mean)
     longest = min(np.int64(rules.category[MAX_SET]), m - 1 if nothing_else else m)
-    penalty = rules.category[NOISE] * max(m - 2, 0)
-    before = _score(sum_all, hessian_all + l2)
-    best, best_size, best_end = NOTHING, 0, 0
+    low, high = bounds_of(child, rules)
+    lefts, left_weights = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    best, best_size, best_end = 0.0, 0, 0
     best_sum, best_weight = np.int64(0), np.int64(0)
-    for end in range(2):
+    # Where nothing else is there, suffixes are the other sides of prefixes.
+    for end in range(1 if nothing_else and longest == m - 1 else 2):
         left, left_weight = np.int64(0), np.int64(0)
         for k in range(longest):
-            b = codes[order[k if end == 0 else m - 1 - k]]
+            b = order[k if end == 0 else m - 1 - k]
             left += sums[b]
             left_weight += weights[b]
-            count = left & _COUNT
-            if min(count, count_all - count) < rules.min_leaf:
-                continue
-            gradient = np.float64(left >> np.int64(32))
-            after = _score(gradient, np.float64(left_weight) * step + l2) + _score(
-                sum_all - gradient, np.float64(weight - left_weight) * step + l2
-            )
-            gain = after - before
-            if gain > 1e-12 * after and gain - penalty > max(best, 0.0):
-                best, best_size, best_end = gain - penalty, k + 1, end
-                best_sum, best_weight = left, left_weight
+            lefts[k] = left
+            left_weights[k] = left_weight
+        newton_gains(
+            lefts, total, left_weights, weight, step, l2, low, high, rules.min_leaf, longest, gains
+        )
+        noise = rules.category[NOISE]
+        _subtract_noise(order, end, weights, np.float64(weight), noise, longest, gains)
+        for k in range(longest):
+            if gains[k] > best:
+                best, best_size, best_end = gains[k], k + 1, end
+                best_sum, best_weight = lefts[k], left_weights[k]
     if best_size == 0:
         return NOTHING
     # Where nothing else is there, unknown categories go to the larger side, like missing values.
@@ -123,9 +175,8 @@ def scan_categories(hist, block, feature, child, rules, sums, weights, fields):
     for word in range(4):
         fields[MASK + word] = 0
     for k in range(m):
-        place = k if best_end == 0 else m - 1 - k
         if (k < best_size) != turned:
-            b = codes[order[place]]
+            b = order[k if best_end == 0 else m - 1 - k]
             fields[MASK + (b >> 6)] |= np.int64(1) << (b & 63)
     fields[4] = total - best_sum if turned else best_sum
     fields[5] = (weight - best_weight if turned else best_weight) if has_hessian else 0

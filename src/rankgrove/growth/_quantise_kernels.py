@@ -69,3 +69,21 @@ def quantise(values, rows, keys, stream, scale, shift, low_field, keep, out, n_p
     """All parts of :func:`quantise_part`."""
     for part in prange(n_parts):
         quantise_part(values, rows, keys, stream, scale, shift, low_field, keep, out, part, n_parts)
+
+
+@njit(cache=True)
+def squares_part(packed, rows, shift, out, part, n_parts):
+    """Set ``out[part]`` to the sum of the squares of the numbers above `shift` bits."""
+    low, high = bounds(0, rows.size, part, n_parts)
+    total = 0
+    for i in range(low, high):
+        q = packed[unsigned(rows[i])] >> np.int64(shift)
+        total += q * q
+    out[part] = total
+
+
+@njit(cache=True, parallel=True)
+def squares(packed, rows, shift, out, n_parts):
+    """All parts of :func:`squares_part`."""
+    for part in prange(n_parts):
+        squares_part(packed, rows, shift, out, part, n_parts)

@@ -58,8 +58,8 @@ class Leaf:
 class Scales:
     """The values of one unit of a quantised gain and of a quantised hessian.
 
-    `noise` is the gain, in quantised units, that a category without any effect has on average: the
-    variance of a row's gradient over its mean hessian.
+    `noise` is the mean square of a row's gradient, in quantised units, over its mean hessian: the
+    gain that a category without any effect has on average.
     """
 
     gain: float
@@ -103,6 +103,10 @@ class RowSource(Protocol):
 
     def quantise(self, exponents: list[int], draw: tuple[int, int]) -> None:
         """Start a tree: round all numbers times ``2**exponent``; `draw` is (seed, round)."""
+
+    def squares(self) -> int:
+        """Return the sum of the squares of the rounded gradients."""
+        ...
 
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""
@@ -152,6 +156,11 @@ class Frontier:
         self._scales = Scales(1.0, 1.0)
         self._category = rules.categories.numbers(0.0)
         self._round = 0
+
+    @property
+    def needs_noise(self) -> bool:
+        """Return whether gains of sets of categories are compared with those of noise."""
+        return bool(self._is_categorical.any())
 
     def grow(self, n_rows: int, scales: Scales, round: int) -> list[tuple[int, Split]]:
         """Grow a tree on `n_rows` rows; return its splits, each with its leaf."""

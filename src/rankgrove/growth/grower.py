@@ -165,10 +165,11 @@ def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree
     source.quantise(exponents, draw)
     unit = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
     largest = [r.largest for r in ranges]
-    # The mean magnitude of normal numbers is sqrt(2 / pi) times their deviation; it is known.
-    deviation = math.ldexp(math.sqrt(math.pi / 2.0) * totals[0] / n, exponents[0])
-    per_row = totals[1] / n if len(totals) > 1 else 1.0
-    noise = deviation**2 / per_row if per_row > 0.0 else 0.0
+    noise = 0.0
+    if (
+        frontier.needs_noise and totals[-1] > 0.0
+    ):  # the mean square of gradients over the mean hessian
+        noise = source.squares() / (totals[1] if len(totals) > 1 else float(n))
     scales = Scales(math.ldexp(1.0, -2 * exponents[0]), unit, noise)
     splits = frontier.grow(n, scales, draw[1])
     parts = source.leaf_sums(frontier.leaves, largest)

@@ -22,7 +22,7 @@ from rankgrove.growth.frontier import Leaf, Search
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords
 from rankgrove.growth.leaves import leaf_sums
 from rankgrove.growth.partition import leaf_dtype, leaves_of
-from rankgrove.growth.quantise import Layout, largest_magnitude, magnitudes, quantise
+from rankgrove.growth.quantise import Layout, largest_magnitude, magnitudes, quantise, squares
 from rankgrove.growth.regions import parts_for, timed, worth_a_region
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
@@ -109,6 +109,12 @@ class LocalRowSource:
                 rows, keys = self._chosen, self._keys
                 quantise(field, numbers, exponent, rows, keys, draw, out, self._n_parts)
         self._order.rows[: self.n_chosen] = self._chosen
+
+    def squares(self) -> int:
+        """Return the sum of the squares of the rounded gradients."""
+        rows, work = self._chosen, ROW_NS * self.n_chosen
+        n_parts = self._n_parts if self._worth_a_region(work) else 1
+        return squares(self.layout.gradient, self._packed[0], rows, n_parts)
 
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""

@@ -173,6 +173,16 @@ def quantise(
     )  # fmt: skip
 
 
+def squares(field: Field, packed: np.ndarray, rows: np.ndarray, n_parts: int) -> int:
+    """Return the sum of the squares of quantised numbers.
+
+    The sum of their magnitudes is under ``2**field.bits``, so that this one is under 2**62.
+    """
+    parts = np.zeros(n_parts, np.int64)
+    run_parts(kernels.squares_part, kernels.squares, n_parts, packed, rows, field.shift, parts)
+    return int(parts.sum())
+
+
 def _clip(exponent: int) -> int:
     """Keep 2**exponent, its square, and its products within the range of float64.
 

@@ -86,9 +86,9 @@ class CategoryRules:
             check_integer(name, "CategoryRules", getattr(self, name), low=1)
 
     def numbers(self, noise: float) -> np.ndarray:
-        """Return the rules as kernels take them; `noise` is the gain of one category by chance."""
-        expected = self.penalty * noise * 2.0 / np.pi
-        return np.array([self.smoothing, self.l2, expected, self.min_rows, self.max_set])
+        """Return the rules as kernels take them; `noise`: of gradients, in quantised units."""
+        penalty = self.penalty * noise
+        return np.array([self.smoothing, self.l2, penalty, self.min_rows, self.max_set])
 
 
 @dataclass(frozen=True, slots=True)

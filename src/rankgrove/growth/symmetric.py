@@ -63,6 +63,11 @@ class SymmetricFrontier(Frontier):
         self._allowed = np.empty(0, np.bool_)
         self._used: tuple[int, ...] = ()  # features of the levels so far, if not all may meet
 
+    @property
+    def needs_noise(self) -> bool:
+        """Return False: single categories are split off, and noise has few of these to choose."""
+        return False
+
     def grow(self, n_rows: int, scales: Scales, round: int) -> list[tuple[int, Split]]:
         """Grow a tree on `n_rows` rows; return its splits, each with its leaf."""
         root = self._begin(n_rows, scales, round)
