@@ -94,24 +94,24 @@ def _sort(order, sums, weights, step, smoothing, mean):
 def _subtract_noise(order, end, weights, weight, noise, n, gains):
     """Subtract from the gains of n sets what sets of categories without any effect would have."""
     m = order.size
-    all_roots = 0.0
+    hessians, roots = np.empty(m, np.float64), np.empty(m, np.float64)
     for k in range(m):
-        all_roots += np.sqrt(np.float64(weights[order[k]]))
-    if noise == 0.0 or all_roots == 0.0:
+        hessians[k] = np.float64(weights[order[k if end == 0 else m - 1 - k]])
+        roots[k] = np.sqrt(hessians[k])
+    for k in range(1, m):
+        hessians[k] += hessians[k - 1]
+        roots[k] += roots[k - 1]
+    if roots[m - 1] == 0.0:
         return
-    roots, left = 0.0, 0.0
+    per_root = 256.0 / roots[m - 1]
     for k in range(n):
-        of_category = np.float64(weights[order[k if end == 0 else m - 1 - k]])
-        roots += np.sqrt(of_category)
-        left += of_category
-        place = 256.0 * min(roots / all_roots, 1.0)
+        place = roots[k] * per_root
         lower = min(np.int64(place), 255)
-        density = DENSITIES[lower]
-        density += (place - lower) * (DENSITIES[lower + 1] - density)
-        both = left * (weight - left)
-        if both > 0.0:
-            expected = (all_roots * density) ** 2 * weight / both
-            gains[k] -= noise * max(expected - 4.0 / np.pi, 0.0)
+        density = DENSITIES[lower] + (place - lower) * (DENSITIES[lower + 1] - DENSITIES[lower])
+        gradient = roots[m - 1] * density
+        both = hessians[k] * (weight - hessians[k])
+        expected = gradient * gradient * weight / both if both > 0.0 else 0.0
+        gains[k] -= noise * max(expected - 4.0 / np.pi, 0.0)
 
 
 @njit(cache=True, error_model="numpy")
@@ -162,8 +162,9 @@ def scan_categories(hist, block, feature, child, rules, gains, fields):
         newton_gains(
             lefts, total, left_weights, weight, step, l2, low, high, rules.min_leaf, longest, gains
         )
-        noise = rules.category[NOISE]
-        _subtract_noise(order, end, weights, np.float64(weight), noise, longest, gains)
+        if rules.category[NOISE] > 0.0:
+            noise = rules.category[NOISE]
+            _subtract_noise(order, end, weights, np.float64(weight), noise, longest, gains)
         for k in range(longest):
             if gains[k] > best:
                 best, best_size, best_end = gains[k], k + 1, end
