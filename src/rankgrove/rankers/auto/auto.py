@@ -447,9 +447,10 @@ class AutoRanker(Ranker):
     def _speed_lines(self) -> list[str]:
         if self.microseconds_ is None:
             return []
+        speed = f"{self.microseconds_:,.{0 if self.microseconds_ >= 100 else 1}f}"
         return [
-            f"Scoring takes {self.microseconds_:.3g} microseconds per document (predict on one "
-            f"thread of the machine of the search, {TIMED_DOCUMENTS} documents at a time)."
+            f"Scoring takes {speed} microseconds per document (predict on one thread of the "
+            f"machine of the search, {TIMED_DOCUMENTS} documents at a time)."
         ]
 
     def estimate_text(self) -> str:

@@ -1,9 +1,10 @@
 """Choosing members and weights by out-of-fold scores, and what the choice is worth.
 
 A strategy turns the columns of out-of-fold scores into weights. The final weights are the mean of
-those of all strategies: on small data a choice among strategies is mostly luck, and it would have
-to be nested once more. Their value is nested: the weights are found on all folds but one, and
-valued on that one, so that no query has a part in finding the weights that it is used to value.
+those of all strategies, without shares under half a percent: on small data a choice among
+strategies is mostly luck, and it would have to be nested once more. Their value is nested: the
+weights are found on all folds but one, and valued on that one, so that no query has a part in
+finding the weights that it is used to value.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ LEAST_GAIN = 1e-5  # by which another member must raise the measure
 MOST_TRIED = 12  # columns, the best ones, that a greedy step looks at
 FAR_BEHIND = 0.02  # of the measure: candidates below the best by more are not averaged with it
 BEST_OF_GROUP = 3
+LEAST_SHARE = 0.005  # of the weights: below it a member costs time and changes next to nothing
 
 Strategy = Callable[["Columns"], np.ndarray]
 
@@ -245,16 +247,23 @@ def choose(
         found = {name: strategy(learned) for name, strategy in strategies.items()}
         for name, weights in found.items():
             nested[name][fold == k] = held_out.values(weights @ held_out.scores)
-        weights = np.mean(list(found.values()), axis=0)
+        weights = mean_of_ways(list(found.values()))
         values[fold == k] = held_out.values(weights @ held_out.scores)
     columns = columns_of(np.ones(fold.size, np.bool_), np.arange(len(blind)))
-    weights = np.mean([strategy(columns) for strategy in strategies.values()], axis=0)
+    weights = mean_of_ways([strategy(columns) for strategy in strategies.values()])
     return Choice(
         weights,
         values,
         columns.mean(weights @ columns.scores),
         {name: mean_of(nested[name]) for name in strategies},
     )
+
+
+def mean_of_ways(weights: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the mean of the weights of all strategies, without the smallest shares."""
+    mean = np.mean(weights, axis=0)
+    kept = np.where(mean < min(LEAST_SHARE, mean.max()), 0.0, mean)
+    return np.asarray(kept / kept.sum())
 
 
 def few_strategies(n_candidates: int) -> dict[str, Strategy]:
