@@ -1,4 +1,4 @@
-"""Mirrored evaluators of RankLib, Solr and Elasticsearch LTR.
+"""Mirrored evaluators of RankLib, Solr, Elasticsearch LTR and Vespa.
 
 They are not those programs, but follow their rules as their sources have them, slowly and in plain
 words: what they read, how a split decides, in which arithmetic scores are added up.
@@ -140,4 +140,43 @@ def elasticsearch(text: str, names: list[str], rows: np.ndarray) -> np.ndarray:
                 node = node["children"][0 if left else 1]
             total = f32(total + f32(node["leaf"]))
         scores.append(float(total))
+    return np.array(scores)
+
+
+def vespa(text: str, documents: list[dict[str, float | str]], large: bool = False) -> np.ndarray:
+    """Vespa: a LightGBM dump becomes ranking expressions; features have numbers or strings.
+
+    `large`: as in large models, whose constants are float32 (sets of categories are not).
+    """
+    model = json.loads(text)
+    names, infos = model["feature_names"], model["feature_infos"]
+    assert model["objective"] == "lambdarank"  # others may be wrapped in sigmoid() or exp()
+    categorical = [j for j, name in enumerate(names) if infos[name]["values"]]
+    values_of = dict(zip(categorical, model["pandas_categorical"], strict=True))
+
+    def constant(value):
+        with np.errstate(over="ignore"):
+            return float(f32(value)) if large else value
+
+    def condition(node, x):
+        if node["decision_type"] == "==":
+            values = values_of[node["split_feature"]]
+            texts = not all(type(value) is int for value in values)  # else they are numbers
+            chosen = [values[int(code)] for code in node["threshold"].split("||")]
+            inside = type(x) is (str if texts else float) and x in chosen
+            return inside or (node["default_left"] and x != x)
+        assert type(x) is float  # strings have no order
+        threshold = constant(node["threshold"])
+        return not x >= threshold if node["default_left"] else x < threshold
+
+    scores = []
+    for document in documents:
+        total = 0.0
+        for tree in model["tree_info"]:
+            node = tree["tree_structure"]
+            while "left_child" in node:
+                x = document[names[node["split_feature"]]]
+                node = node["left_child" if condition(node, x) else "right_child"]
+            total += constant(node["leaf_value"])
+        scores.append(total)
     return np.array(scores)

@@ -24,6 +24,7 @@ class To(StrEnum):
     ranklib = "ranklib"
     solr = "solr"
     elasticsearch = "elasticsearch"
+    vespa = "vespa"
     onnx = "onnx"
     python = "python"
     c = "c"

@@ -12,6 +12,7 @@ ENDING_OF = {
     "ranklib": ".xml",
     "solr": "",
     "elasticsearch": "",
+    "vespa": "",
     "onnx": ".onnx",
     "python": ".py",
     "c": ".c",

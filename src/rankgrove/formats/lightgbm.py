@@ -10,7 +10,8 @@ are divided by the number of rounds at the end.
 
 A split on categories has the number of a set instead of a threshold; the sets are 32-bit words, of
 which set s has those from ``cat_boundaries[s]`` to ``cat_boundaries[s + 1]``. What is in the set
-goes left, everything else right: other codes, numbers below 0, and missing values.
+goes left, everything else right: other codes, numbers below 0, and missing values. In a dump the
+set is the codes, ``"3||7"``; a dump for Vespa (vespa.py) may send missing values left there.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ MOST_COLUMNS = 1 << 16
 PLAIN = "Column_{}"  # the name of a feature that has none
 JSON_INFINITY = 1e300  # written by dump_model for infinity
 PANDAS = "pandas_categorical"  # the names of the categories of a data frame's columns
+UNNAMED = "rankgrove_unnamed"  # in a dump: columns whose names of categories are their codes
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -177,7 +179,11 @@ def _categories(about: Mapping[str, Any], ensemble: Ensemble) -> tuple[Categorie
     if len(names) == len(columns | unknown):
         columns |= unknown
     if len(names) == len(columns):
-        pairs = dict(zip(sorted(columns), names, strict=True))
+        unnamed = set(whole(about.get(UNNAMED) or [], UNNAMED).tolist())
+        pairs = {
+            column: None if column in unnamed else listed
+            for column, listed in zip(sorted(columns), names, strict=True)
+        }
         return named_categories(pairs, ensemble), ()
     note = (
         f"It has names of categories for {len(names)} columns, and {len(columns)} categorical "
@@ -295,14 +301,16 @@ def _tree_of_json(number: int, document: Any, room: SetRoom) -> tuple[Tree, np.n
             threshold = math.copysign(math.inf, threshold)
         if kind not in MISSING:
             raise ModelFileError(f"tree {number} has a missing type {kind!r}: it is damaged.")
-        default_left = bool(node.get("default_left", True))
+        default_left = bool(node.get("default_left", categories is None))
+        if categories is None and kind == "None":
+            default_left = threshold >= 0.0
         kinds.append(MISSING.index(kind))
         mean = float(node.get("internal_value", np.nan)) / rate
         at = parts.split(
             place,
             whole_number(inside(node, "split_feature"), "split_feature", 0, MOST_FEATURES),
             threshold,
-            categories is None and (threshold >= 0.0 if kind == "None" else default_left),
+            default_left,
             categories,
             gain=float(node.get("split_gain", 0.0)),
             **_known(node, "internal", mean),
@@ -343,49 +351,76 @@ def write_text(
 
     The names of categories are written if all categorical columns have some.
     """
-    k = ensemble.n_columns
     ensemble = missing_right(ensemble, "LightGBM")
-    tested = tested_codes(ensemble)
-    columns = {**dict.fromkeys(tested), **(categories or {})}
+    columns, codes = categorical_columns(ensemble, categories)
     words = names or [PLAIN.format(j) for j in range(ensemble.n_features)]
-    trees = [ensemble.tree(t) for t in range(ensemble.n_trees)]
-    if not trees:
-        trees = [make_tree([], np.empty(0), [], [], [], [0.0]) for _ in range(k)]
-    # the base is in the leaves of the first tree of every column, as in LightGBM
-    base = [ensemble.base if t < k else 0.0 for t in range(len(trees))]
-    parts = [f"Tree={t}\n{_tree_lines(tree, base[t])}\n\n" for t, tree in enumerate(trees)]
-    objective = "lambdarank" if k == 1 else f"multiclass num_class:{k}"
+    infos = (
+        ":".join(map(str, codes[j])) if j in codes else "[-inf:inf]"
+        for j in range(ensemble.n_features)
+    )
+    parts = [
+        f"Tree={t}\n{_tree_lines(tree, base)}\n\n"
+        for t, (tree, base) in enumerate(trees_with_base(ensemble))
+    ]
     head = [
         "tree",
-        "version=v4",
-        f"num_class={k}",
-        f"num_tree_per_iteration={k}",
-        "label_index=0",
-        f"max_feature_idx={ensemble.n_features - 1}",
-        f"objective={objective}",
+        *(f"{key}={value}" for key, value in header(ensemble).items()),
         "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in words),
-        "feature_infos=" + " ".join(_info(j, columns, tested) for j in range(ensemble.n_features)),
+        "feature_infos=" + " ".join(infos),
         *([f"{ABSENT}={absent}"] if absent else []),
         "tree_sizes=" + " ".join(str(len(part.encode())) for part in parts),
     ]
-    words_of = [columns[j] for j in sorted(columns)]
+    words_of = list(columns.values())
     pandas = f"\n{PANDAS}:{json.dumps(words_of)}\n" if words_of and all(words_of) else ""
     return "\n".join(head) + "\n\n" + "".join(parts) + "end of trees\n" + pandas
 
 
-def _info(column: int, columns: Categories, tested: Mapping[int, np.ndarray]) -> str:
-    """Return what LightGBM says of a feature: its range, or the codes of its categories."""
-    if column not in columns:
-        return "[-inf:inf]"
-    names = columns[column]
-    codes = tested.get(column, ()) if names is None else range(len(names))
-    return ":".join(str(code) for code in (-1, *codes))  # -1: missing values
+# What the text and the dump for Vespa (vespa.py) share.
+
+
+def header(ensemble: Ensemble) -> dict[str, Any]:
+    """Return the first fields of a file."""
+    k = ensemble.n_columns
+    return {
+        "version": "v4",
+        "num_class": k,
+        "num_tree_per_iteration": k,
+        "label_index": 0,
+        "max_feature_idx": ensemble.n_features - 1,
+        "objective": "lambdarank" if k == 1 else f"multiclass num_class:{k}",
+    }
+
+
+def categorical_columns(
+    ensemble: Ensemble, categories: Categories | None
+) -> tuple[Categories, dict[int, list[int]]]:
+    """Return the names of categorical columns, and what a file lists as their codes.
+
+    These are -1 for missing values, then the codes that have names, or else that splits test.
+    `categories` has the columns that are known to be categorical, with the names of their codes.
+    """
+    tested = tested_codes(ensemble)
+    columns: Categories = {**dict.fromkeys(tested), **(categories or {})}
+    codes = {}
+    for column, names in columns.items():
+        listed = tested.get(column, ()) if names is None else range(len(names))
+        codes[column] = [-1, *map(int, listed)]
+    return dict(sorted(columns.items())), codes
+
+
+def trees_with_base(ensemble: Ensemble) -> list[tuple[Tree, float]]:
+    """Return the trees, at least one per column, each with what is added to all its leaves.
+
+    The base is in the leaves of the first tree of every column, as in LightGBM.
+    """
+    k = ensemble.n_columns
+    trees = [ensemble.tree(t) for t in range(ensemble.n_trees)] or [Tree.constant(0.0)] * k
+    return [(tree, ensemble.base if t < k else 0.0) for t, tree in enumerate(trees)]
 
 
 def _tree_lines(tree: Tree, base: float) -> str:
     n = tree.n_nodes
     kinds = (MISSING.index("NaN") << 2) | np.where(tree.missing_left, DEFAULT_LEFT, 0)
-    values = base + tree.value if base else tree.value
     with_set = np.flatnonzero(tree.set_of >= 0)
     words = [tree.sets.words_of(number) for number in tree.set_of[with_set].tolist()]
     threshold = tree.threshold.astype(np.float64)
@@ -400,27 +435,39 @@ def _tree_lines(tree: Tree, base: float) -> str:
             "left_child": tree.left,
             "right_child": tree.right,
         }
-    lines["leaf_value"] = values
-    count, weight, mean = (
-        np.nan_to_num(array) for array in (np.maximum(tree.count, 0), tree.weight, tree.mean)
-    )
-    if n:
-        rate = _rate(tree)
-        lines |= {
-            "leaf_weight": weight[n:],
-            "leaf_count": count[n:].astype(np.int64),
-            "internal_value": rate * mean[:n] + base,
-            "internal_weight": weight[:n],
-            "internal_count": count[:n].astype(np.int64),
-        }
+    lines |= statistics(tree, base)
     if words:
         lines["cat_boundaries"] = np.cumsum([0, *(one.size for one in words)])
         lines["cat_threshold"] = np.concatenate(words)
-    lines |= {"is_linear": [0], "shrinkage": [1 if base or not n else _rate(tree)]}
+    lines |= {"is_linear": [0], "shrinkage": [shrinkage(tree, base)]}
     return "".join(
         f"{key}={' '.join(repr(v) for v in np.asarray(values).tolist())}\n"
         for key, values in lines.items()
     )
+
+
+def statistics(tree: Tree, base: float) -> dict[str, np.ndarray]:
+    """Return the values of the leaves, and what is known of training rows: 0 if it is not."""
+    n = tree.n_nodes
+    values = base + tree.value if base else tree.value
+    if not n:
+        return {"leaf_value": values}
+    count, weight, mean = (
+        np.nan_to_num(array) for array in (np.maximum(tree.count, 0), tree.weight, tree.mean)
+    )
+    return {
+        "leaf_value": values,
+        "leaf_weight": weight[n:],
+        "leaf_count": count[n:].astype(np.int64),
+        "internal_value": _rate(tree) * mean[:n] + base,
+        "internal_weight": weight[:n],
+        "internal_count": count[:n].astype(np.int64),
+    }
+
+
+def shrinkage(tree: Tree, base: float) -> float:
+    """Return the number by which a reader divides values to get responses."""
+    return 1 if base or not tree.n_nodes else _rate(tree)
 
 
 def _rate(tree: Tree) -> float:

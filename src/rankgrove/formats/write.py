@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rankgrove.errors import ParameterError
-from rankgrove.formats import elasticsearch, lightgbm, onnx, ranklib, solr, source, xgboost
+from rankgrove.formats import elasticsearch, lightgbm, onnx, ranklib, solr, source, vespa, xgboost
 from rankgrove.formats.category_chains import one_hot
 from rankgrove.formats.foreign import Categories
 from rankgrove.model.ensemble import Ensemble
@@ -96,6 +96,13 @@ FORMATS = {  # their endings are in endings.py
         lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
         zero=True,
         positive=True,
+    ),
+    "vespa": Format(
+        "Vespa",
+        lambda m, of: vespa.write_json(
+            m, of.features, of.absent, of.categories, expanded=of.expanded
+        ),
+        sets=True,
     ),
     "onnx": Format(
         "ONNX",

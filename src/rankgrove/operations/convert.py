@@ -60,9 +60,9 @@ def convert(
     model : a trained ranker, a model of LightGBM or XGBoost (a Booster, LGBMRanker, XGBRanker), or
         the path of a model file, ours or another library's
     path : the file to write
-    to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``, ``"onnx"``,
-        ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's ending (.txt, .xml, .onnx,
-        .py, .c, .rg)
+    to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``,
+        ``"vespa"``, ``"onnx"``, ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's
+        ending (.txt, .xml, .onnx, .py, .c, .rg)
     features : names of all features, for programs that find them by name; None: the model's own,
         or f1, f2, ... For a dump of XGBoost, in the order of the columns, as in :func:`load`
     name : the model's name in the file; None: the file's name
