@@ -200,6 +200,16 @@ def test_the_file_to_write_by_its_option(folder):
     assert "Name one file to write" in complaints
 
 
+def test_a_model_for_vespa_is_read_again(folder):
+    words = "convert lgb.txt --to vespa --out vespa.json --features names.txt"
+    out, _ = run(*words.split(), cwd=folder)
+    assert out == "written to vespa.json\n"
+    model, again = rg.load(folder / "lgb.txt"), rg.load(folder / "vespa.json")
+    assert again.feature_names_ == ("title", "body", "age", "clicks", "links")
+    X = np.asarray(rg.read_letor(folder / "test.txt").X)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
 def test_categories_are_expanded_for_programs_without_sets(folder):
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.normal(size=300), rng.integers(0, 4, 300)])

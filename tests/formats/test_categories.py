@@ -397,12 +397,12 @@ def test_names_go_to_lightgbm_and_xgboost(brands, tmp_path):
 
 def test_copies_for_missing_values_are_limited(monkeypatch):
     trees = random_ensemble(1, 6, 30, categories="both")
-    turned = category_chains.missing_right(trees, "LightGBM")
+    turned = category_chains.missing_right(trees, NAMES, "LightGBM")
     assert not turned.missing_left[turned.set_of >= 0].any()
     monkeypatch.setattr(category_chains, "LEAST_ROOM", 10)
     monkeypatch.setattr(category_chains, "MOST_TIMES", 1)
     with pytest.raises(
-        ParameterError, match=r"LightGBM sends missing values away from sets.*leaves"
+        ParameterError, match=r"LightGBM sends missing values away from sets.*leaves.* 'b', 'd'\."
     ):
         lightgbm.write_text(trees, NAMES)
 
@@ -527,7 +527,7 @@ def test_large_sets_are_not_expanded(monkeypatch):
     monkeypatch.setattr(category_chains, "MOST_LINKS", 10**6)
     monkeypatch.setattr(category_chains, "LEAST_ROOM", 10)
     monkeypatch.setattr(category_chains, "MOST_TIMES", 1)
-    with pytest.raises(ParameterError, match="more than 1 times as many leaves"):
+    with pytest.raises(ParameterError, match=r"more than 1 times as many leaves.* on 'b', 'd'\."):
         encode(trees, "solr", LABELS, zero=True, expand_categories=True)
 
 

@@ -73,6 +73,8 @@ def whole_files() -> dict[str, bytes]:
     made["lightgbm sets"] = encode(sets, "lightgbm", named)[0]
     made["xgboost sets"] = encode(sets, "xgboost", named)[0]
     made["ubj sets"] = packed(json.loads(made["xgboost sets"]))
+    unnamed = replace(named, categories={1: named.categories[1], 3: None})
+    made["vespa"] = encode(sets, "vespa", unnamed)[0]
     made["lightgbm json"] = lightgbm_json()
     made["lightgbm json sets"] = lightgbm_json([0, 3])
     made["lightgbm zeros"] = made["lightgbm"].replace(b"decision_type=8", b"decision_type=4")
@@ -98,7 +100,7 @@ def files():
 KINDS = [
     "lightgbm", "xgboost", "ranklib", "ubj", "lightgbm json", "lightgbm zeros", "solr",
     "xgboost dump", "forest", "quickrank", "weights", "stumps", "lightgbm sets", "xgboost sets",
-    "ubj sets", "lightgbm json sets",
+    "ubj sets", "lightgbm json sets", "vespa",
 ]  # fmt: skip
 LINES = ("weights", "stumps")  # whose last number may be cut, and be another number
 

@@ -28,6 +28,7 @@ from rankgrove.model.tree import Tree
 
 MOST_LINKS = 256  # on a path: parsers of JSON allow about 1000 levels, two per split
 LEAST_ROOM, MOST_TIMES = 1 << 17, 64  # limits of the number of leaves, and of its growth
+SHOWN = 5  # features in a message
 Place = tuple[int, bool] | None
 
 
@@ -68,19 +69,30 @@ def one_hot(
     return made, new_names
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names, for a message."""
+    shown = ", ".join(repr(name) for name in names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
 class _Room:
-    """Counts leaves and links, and refuses a model that becomes too large."""
+    """Counts leaves and links, and refuses a model that becomes too large.
+
+    `names` are those of all features, `way` says how it becomes larger.
+    """
 
     def __init__(self, ensemble: Ensemble, names: Sequence[str], way: str) -> None:
         self.names, self.way = names, way
+        self.blamed = [names[j] for j in ensemble.categorical_features().tolist()]
         self.leaves = max(LEAST_ROOM, MOST_TIMES * ensemble.n_leaves)
 
     def leaf(self) -> None:
         self.leaves -= 1
         if self.leaves < 0:
             raise ParameterError(
-                f"{self.way} the trees would have more than {MOST_TIMES} times as many leaves. "
-                "Train with smaller sets of categories, or without categorical features."
+                f"{self.way} the trees would have more than {MOST_TIMES} times as many leaves, "
+                f"because of their splits on {listed(self.blamed)}. Train with smaller sets of "
+                "categories, or without such features."
             )
 
     def links(self, column: int, n: int) -> None:
@@ -132,14 +144,16 @@ def _chained(
     return parts.tree(tree.threshold.dtype)
 
 
-def missing_right(ensemble: Ensemble, program: str) -> Ensemble:
+def missing_right(ensemble: Ensemble, names: Sequence[str], program: str) -> Ensemble:
     """Return the ensemble with missing values on the right at all splits on sets.
 
     Where they go left, a split before the set leads them to a copy of the left subtree.
     """
     if not np.any(ensemble.missing_left & (ensemble.set_of >= 0)):
         return ensemble
-    room = _Room(ensemble, (), f"As {program} sends missing values away from sets of categories,")
+    room = _Room(
+        ensemble, names, f"As {program} sends missing values away from sets of categories,"
+    )
     trees = [_with_copies(ensemble.tree(t), room) for t in range(ensemble.n_trees)]
     return Ensemble.from_trees(
         trees, ensemble.n_features, ensemble.base, ensemble.n_columns, ensemble.single

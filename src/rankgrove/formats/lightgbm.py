@@ -351,9 +351,9 @@ def write_text(
 
     The names of categories are written if all categorical columns have some.
     """
-    ensemble = missing_right(ensemble, "LightGBM")
-    columns, codes = categorical_columns(ensemble, categories)
     words = names or [PLAIN.format(j) for j in range(ensemble.n_features)]
+    ensemble = missing_right(ensemble, words, "LightGBM")
+    columns, codes = categorical_columns(ensemble, categories)
     infos = (
         ":".join(map(str, codes[j])) if j in codes else "[-inf:inf]"
         for j in range(ensemble.n_features)

@@ -1,4 +1,4 @@
-"""Trees as nested JSON, the form that Solr and Elasticsearch take."""
+"""Trees as nested JSON, the form that Solr, Elasticsearch and Vespa take."""
 
 from __future__ import annotations
 

@@ -9,14 +9,13 @@ import numpy as np
 
 from rankgrove.errors import ParameterError
 from rankgrove.formats import elasticsearch, lightgbm, onnx, ranklib, solr, source, vespa, xgboost
-from rankgrove.formats.category_chains import one_hot
+from rankgrove.formats.category_chains import listed, one_hot
 from rankgrove.formats.foreign import Categories
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
 from rankgrove.validation import counted
 
-SHOWN = 5  # features in a message
 Model = Ensemble | Linear | Network
 Written = str | bytes | tuple[str, list[str]]
 
@@ -155,7 +154,7 @@ def encode(
         blamed = [labels.features[j] for j in model.categorical_features().tolist()]
         raise ParameterError(
             f"{form.program} cannot hold splits on sets of categories, and the model has some on "
-            f"{_listed(blamed)}. {_others(lambda f: f.sets)} can hold them; or pass "
+            f"{listed(blamed)}. {_others(lambda f: f.sets)} can hold them; or pass "
             "expand_categories=True (--expand-categories), which replaces every such feature by "
             "one feature per category; or train without categorical features."
         )
@@ -197,24 +196,18 @@ def _expanded(ensemble: Ensemble, labels: Labels, zero: bool) -> tuple[Ensemble,
     if blamed and not zero:
         raise ParameterError(
             "With one feature per category a missing value is like an unknown category, but "
-            f"splits on {_listed(blamed)} send it elsewhere. If no value is missing, or it may be "
+            f"splits on {listed(blamed)} send it elsewhere. If no value is missing, or it may be "
             "like an unknown category, pass missing='zero' (--missing zero)."
         )
     model, names = one_hot(ensemble, labels.features, labels.categories)
     new = [name for name in names if name not in set(labels.features)]
     note = (
-        f"{_listed([labels.features[j] for j in ensemble.categorical_features().tolist()])} became "
-        f"{counted(len(new), 'feature')}, {_listed(new)}: 1 where a document has that category, "
+        f"{listed([labels.features[j] for j in ensemble.categorical_features().tolist()])} became "
+        f"{counted(len(new), 'feature')}, {listed(new)}: 1 where a document has that category, "
         f"else 0. The model has {counted(len(names), 'feature')} now."
     )
     # a name that nobody gave is given now: its number is no longer that of its column
     return model, replace(labels, features=names, given=True, categories={}, expanded=True), [note]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first of some names."""
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
-    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def _writer(form: Format, model: Model) -> Callable[..., Written]:
