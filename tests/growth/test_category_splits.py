@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.data.binning import MISSING, Binner
-from rankgrove.data.category_bins import FOLDS, Target
+from rankgrove.data.category_bins import FOLDS, CategorySums, Target, exact_unit
+from rankgrove.data.counting import training_bins
 from rankgrove.errors import ParameterError
 from rankgrove.growth.constraints import Constraints
 from rankgrove.growth.grower import Grower
@@ -197,17 +199,46 @@ def test_many_categories_are_ordered_by_the_labels_of_other_queries():
     target = Target.of(data)
     binner = Binner.fit(data.X, categorical=[0], target=target)
     at = binner.columns.tolist().index(0)
-    assert binner.categories_of(at).ordered
+    categories = binner.categories_of(at)
+    assert categories.ordered
     assert not binner.splits_by_set[at]
-    bins = binner.transform_training(data.X, None, target).codes[:, at]
+    bins = binner.transform_training(data).codes[:, at]
     labels = data.y.copy()
     first = target.fold == target.fold[0]
     labels[first] = labels[first][::-1]
     other = Target.of(rg.QueryDataset(data.X, labels, qid=data.qid))
-    again = binner.transform_training(data.X, None, other).codes[:, at]
+    sums = CategorySums.of(data.X[:, 0], categories.codes, other)
+    others = replace(categories, by_fold=training_bins(binner.thresholds[at], sums))
+    again = others.of_training(data.X[:, 0], target.fold)
     np.testing.assert_array_equal(again[first], bins[first])
     assert (again[~first] != bins[~first]).any()
     assert target.fold.max() == FOLDS - 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e300, 1e-320])
+def test_sums_of_labels_are_exact_for_any_parts(scale):
+    """They are whole numbers of units: neither parts nor the order of queries change a bit."""
+    data = many(n_queries=30)
+    labels = (data.y + np.random.default_rng(2).random(data.n_rows)) * scale
+    data = rg.QueryDataset(data.X, labels, qid=data.qid)
+    codes = np.unique(data.X[:, 0]).astype(int)
+    whole = CategorySums.of(data.X[:, 0], codes, Target.of(data))
+    unit = exact_unit(labels.min(), labels.max(), data.n_rows)
+    queries = np.random.default_rng(3).permutation(data.n_queries)
+    parts = [data.select(np.sort(part)) for part in np.split(queries, [3, 14])]
+    sums = [CategorySums.of(part.X[:, 0], codes, Target.of(part, unit)) for part in parts]
+    merged = CategorySums.merged(sums)
+    np.testing.assert_array_equal(merged.sums, whole.sums)
+    np.testing.assert_array_equal(merged.counts, whole.counts)
+    expected = np.zeros((FOLDS, codes.size))
+    fold = Target.of(data).fold
+    for query in range(data.n_queries):
+        of_query = labels[data.query_of_row == query]
+        for row in np.flatnonzero(data.query_of_row == query):
+            place = np.searchsorted(codes, data.X[row, 0])
+            expected[fold[row], place] += labels[row] - of_query.mean()
+    np.testing.assert_allclose(whole.sums, expected, atol=data.n_rows * unit)
+    assert unit <= max(1e-8 * scale, 1e-307)
 
 
 def test_splits_of_ordered_categories_are_sets():

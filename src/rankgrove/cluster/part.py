@@ -19,8 +19,9 @@ from rankgrove.boosting.sampling import Sample
 from rankgrove.cluster.client import own_threads
 from rankgrove.data.binning import Binner
 from rankgrove.data.categories import Categories
+from rankgrove.data.category_bins import CategorySums, Target
 from rankgrove.data.concatenate import CountedCategories, concatenate, counted_categories
-from rankgrove.data.counting import ColumnCounts, count_columns
+from rankgrove.data.counting import ColumnCounts, count_columns, sum_column
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.constraints import NO_BOUNDS, NO_SIGNS
@@ -45,6 +46,7 @@ class FileFacts:
     n_rows: int
     n_features: int
     feature_names: tuple[str, ...] | None
+    lowest_label: float
     highest_label: float
     query_keys: np.ndarray
     absent: str
@@ -124,6 +126,7 @@ class Part:
                 data.n_rows,
                 data.n_features,
                 data.given_names,
+                float(data.y.min()),
                 float(data.y.max()),
                 data.query_keys,
                 data.absent,
@@ -145,11 +148,17 @@ class Part:
         rows = query_order_rows(data)
         return count_columns(data.features, first, last, rows, self._n_threads)
 
+    def _category_sums(self, column: int, codes: np.ndarray, unit: float) -> CategorySums:
+        """Return the sums of the labels of categories, in the unit of all parts together."""
+        (data,) = self._data
+        rows = query_order_rows(data)
+        return sum_column(data.features, rows, Target.of(data, unit), column, codes)
+
     def _train(self, training: PartTraining) -> PartFacts:
         """Prepare for the first tree."""
         (data,) = self._data
         keys = data.row_keys
-        binned = training.binner.transform(data.features, query_order_rows(data), self._n_threads)
+        binned = training.binner.transform_training(data, self._n_threads)
         self._objective = training.make_objective(data, keys)
         self._sample = Sample(data.query_keys, keys, data.query_ptr, training.seed)
         self._rows = LocalRowSource(binned, training.layout, keys, self._n_threads)

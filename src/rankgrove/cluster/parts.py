@@ -12,6 +12,7 @@ import numpy as np
 from rankgrove.cluster.client import check_alive, gone, threads_of_workers, wait_for_workers
 from rankgrove.cluster.part import Command, FileFacts, Part, ReadFile
 from rankgrove.data.binning import Binner, ColumnBins
+from rankgrove.data.category_bins import CategorySums
 from rankgrove.data.counting import merged_bins
 from rankgrove.errors import ClusterError, DataError, RankgroveError
 
@@ -160,14 +161,24 @@ class Parts:
                 )
 
     def bins(
-        self, n_features: int, n_rows: int, max_bins: int, categorical: frozenset[int]
+        self,
+        n_features: int,
+        n_rows: int,
+        max_bins: int,
+        categorical: frozenset[int],
+        unit: float,
     ) -> Binner:
-        """Return the bins of all rows; workers count the values and sum the counts."""
+        """Return the bins of all rows; workers count the values and sum the counts.
+
+        Many categories are ordered by labels, in a `unit` for which sums are exact.
+        """
         width = max(1, min(COLUMNS_AT_ONCE, VALUES_AT_ONCE // n_rows))
         starts = range(0, n_features, width)
         groups = [range(start, min(start + width, n_features)) for start in starts]
         jobs = [
-            self._client.submit(_merge, self._actors, columns, max_bins, categorical, pure=False)
+            self._client.submit(
+                _merge, self._actors, columns, max_bins, categorical, unit, pure=False
+            )
             for columns in groups
         ]
         columns: list[ColumnBins] = []
@@ -295,12 +306,19 @@ class Parts:
 
 
 def _merge(
-    actors: list[Any], columns: range, max_bins: int, categorical: frozenset[int]
+    actors: list[Any], columns: range, max_bins: int, categorical: frozenset[int], unit: float
 ) -> list[ColumnBins]:
     """Choose the bins of some columns, on a worker that asks all parts for their counts."""
-    asked = [actor.run([("count_columns", columns.start, columns.stop)]) for actor in actors]
-    counts = [future.result() for future in asked]
-    return merged_bins(columns.start, counts, max_bins, categorical)
+
+    def answers(*command: Any) -> list[Any]:
+        asked = [actor.run([command]) for actor in actors]
+        return [future.result() for future in asked]
+
+    def sums_of(column: int, codes: np.ndarray) -> CategorySums:
+        return CategorySums.merged(answers("category_sums", column, codes, unit))
+
+    counts = answers("count_columns", columns.start, columns.stop)
+    return merged_bins(columns.start, counts, max_bins, categorical, sums_of)
 
 
 def _is_loss(error: Exception) -> bool:

@@ -20,18 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rankgrove.data.arrays import Rows, frozen
-from rankgrove.data.category_bins import (
-    MOST_BINS,
-    CategoryBins,
-    Target,
-    frequent,
-    means_by_category,
-)
+from rankgrove.data.category_bins import CategoryBins, Target, fold_of_rows
+from rankgrove.data.queries import query_order_rows
 from rankgrove.errors import DataError
 from rankgrove.parallel import threads
 from rankgrove.validation import check_integer, counted
@@ -40,6 +36,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from rankgrove.data.arrays import Matrix
+    from rankgrove.data.queries import QueryDataset
 
 MISSING = 255  # the bin of NaN
 MOST_SPARSE_COLUMNS = 1 << 18  # columns of a sparse matrix with at least one stored value
@@ -128,16 +125,13 @@ class Binner:
                     column_thresholds = thresholds[c, :n_thresholds].copy()
                     bins.append(ColumnBins(int(columns[first + c]), column_thresholds, *counted))
         if categorical:
-            from rankgrove.data.counting import category_bins, count_columns, ordered_bins
+            from rankgrove.data.counting import category_bins, count_columns, sum_column
 
+            sums_of = None if target is None else partial(sum_column, features, rows, target)
             bins = [column for column in bins if column.column not in categorical]
             for column in sorted(categorical):
                 (counts,) = count_columns(features, column, column + 1, rows, n_threads)
-                if target is not None and frequent(counts.counts).size > MOST_BINS:
-                    values = one_column(features, rows, column)
-                    bins.append(ordered_bins(column, counts, values, target, max_bins))
-                else:
-                    bins.append(category_bins(column, counts))
+                bins.append(category_bins(column, counts, max_bins, sums_of))
         return cls.of(int(features.shape[1]), bins)
 
     @classmethod
@@ -209,23 +203,17 @@ class Binner:
                 codes[:, at] = categories.of_values(values)
         return BinnedMatrix(self, codes)
 
-    def transform_training(
-        self, features: Matrix, rows: Rows, target: Target, n_threads: int | None = None
-    ) -> BinnedMatrix:
-        """Return the bins of the rows that the bins were made of.
+    def transform_training(self, data: QueryDataset, n_threads: int | None = None) -> BinnedMatrix:
+        """Return the bins, in query order, of rows that the bins were made of.
 
-        Ordered categories have the bin of their mean over the other folds of the `target`.
+        Ordered categories have the bin of their mean over the other folds of queries.
         """
-        binned = self.transform(features, rows, n_threads)
+        rows = query_order_rows(data)
+        binned = self.transform(data.features, rows, n_threads)
         for at, categories in enumerate(self.categories):
             if categories is not None and categories.ordered:
-                values = one_column(features, rows, int(self.columns[at]))
-                places = categories.places(values)
-                _, means, others = means_by_category(places, categories.codes.size, target)
-                bins = np.searchsorted(self.thresholds[at], means.astype(np.float32))
-                bins[others == 0] = MISSING
-                known = np.maximum(places, 0)
-                binned.codes[:, at] = np.where(places < 0, MISSING, bins[target.fold, known])
+                values = one_column(data.features, rows, int(self.columns[at]))
+                binned.codes[:, at] = categories.of_training(values, fold_of_rows(data))
         return binned
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,8 @@ category's mean comes from the queries of the other folds (cross-fitting by quer
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,12 +34,29 @@ FOLDS = 5
 SHRINKING = 10.0  # rows of mean 0 that are added to every category
 
 
+def fold_of_rows(data: QueryDataset) -> np.ndarray:
+    """Return the fold of every row in query order, from 0 to FOLDS - 1: a hash of its query."""
+    seed = np.uint64(derive_seed(0, "folds of categories"))
+    fold = (mix64(data.query_keys ^ seed) % np.uint64(FOLDS)).astype(np.int64)
+    return np.repeat(fold, np.diff(data.query_ptr))
+
+
+def exact_unit(lowest: float, highest: float, n_rows: int) -> float:
+    """Return the unit of differences of labels for which a sum over all rows is exact.
+
+    A float64 holds all whole numbers up to 2**53: sums of that many units have no rounding error,
+    so they are the same in any order, and for any division of the rows into parts.
+    """
+    exponent = math.frexp(highest / 2 - lowest / 2)[1] + 1  # all differences are below 2**exponent
+    return math.ldexp(1.0, max(exponent + n_rows.bit_length() - 53, -1022))
+
+
 class Target(NamedTuple):
     """What categories are ordered by, of every row in the order of the rows to bin.
 
     Attributes
     ----------
-    value : the label minus the mean label of the query
+    value : the label minus the mean label of the query, in whole units
     fold : of the row's query, from 0 to FOLDS - 1
     """
 
@@ -45,13 +64,17 @@ class Target(NamedTuple):
     fold: np.ndarray
 
     @classmethod
-    def of(cls, data: QueryDataset) -> Target:
-        """Return the target of a data set's rows in query order."""
+    def of(cls, data: QueryDataset, unit: float | None = None) -> Target:
+        """Return the target of a data set's rows in query order.
+
+        A part of the data takes the `unit` of the whole: see :func:`exact_unit`.
+        """
+        if unit is None:
+            unit = exact_unit(float(data.y.min()), float(data.y.max()), data.n_rows)
         labels, sizes = data.grouped(data.y).astype(np.float64), np.diff(data.query_ptr)
         means = np.add.reduceat(labels, data.query_ptr[:-1]) / sizes
-        seed = np.uint64(derive_seed(0, "folds of categories"))
-        fold = (mix64(data.query_keys ^ seed) % np.uint64(FOLDS)).astype(np.int64)
-        return cls(labels - np.repeat(means, sizes), np.repeat(fold, sizes))
+        value = np.rint((labels - np.repeat(means, sizes)) / unit) * unit
+        return cls(value, fold_of_rows(data))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,28 +85,30 @@ class CategoryBins:
     ----------
     codes : the categories that have bins, ascending
     bins : uint8, the bin of each
-    ordered : whether bins are ranges of an order, so that splits are thresholds of it; otherwise
-        every category has its own bin, and splits are sets of bins
+    by_fold : of ordered categories, the bins of training rows: uint8 of shape (FOLDS, codes)
     """
 
     codes: np.ndarray
     bins: np.ndarray
-    ordered: bool
+    by_fold: np.ndarray | None = None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether bins are ranges of an order, so that splits are thresholds of it.
+
+        Otherwise every category has its own bin, and splits are sets of bins.
+        """
+        return self.by_fold is not None
 
     def of_values(self, values: np.ndarray) -> np.ndarray:
         """Return the bins of some values."""
-        table = np.full(int(self.codes[-1]) + 2, MISSING, np.uint8)  # the last one: unknown
-        table[self.codes] = self.bins
-        known = (values >= 0) & (values <= self.codes[-1])
-        places = np.where(known, values, self.codes[-1] + 1).astype(np.int64)
-        return np.asarray(table[places])
+        return np.append(self.bins, np.uint8(MISSING))[places_of(values, self.codes)]
 
-    def places(self, values: np.ndarray) -> np.ndarray:
-        """Return the place of every value among the codes; -1: it has none."""
-        places = np.searchsorted(self.codes, values).astype(np.int64)
-        places[places == self.codes.size] = 0
-        places[self.codes[places] != values] = -1
-        return places
+    def of_training(self, values: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """Return the bins of ordered categories in training rows, which are in given folds."""
+        assert self.by_fold is not None
+        places = places_of(values, self.codes)
+        return np.where(places < 0, MISSING, self.by_fold[fold, places]).astype(np.uint8)
 
     def left_codes(self, goes_left: np.ndarray) -> np.ndarray:
         """Return the categories of the bins that go left, given for every bin."""
@@ -108,18 +133,40 @@ def most_frequent(counts: np.ndarray) -> np.ndarray:
     return np.sort(order[:MOST_BINS])
 
 
-def means_by_category(
-    places: np.ndarray, n: int, target: Target
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the shrunken mean of every category, the same by fold left out, and its known rows.
+def places_of(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the place of every value among the codes (ascending); -1: it has none."""
+    table = np.full(int(codes[-1]) + 2, -1, np.int32)  # the last one: unknown
+    table[codes] = np.arange(codes.size)
+    known = (values >= 0) & (values <= codes[-1])
+    return table[np.where(known, values, codes[-1] + 1).astype(np.int64)]
 
-    In: `places`, of every row the number of its category below `n`, or -1. Out: arrays of shape
-    (n,), (FOLDS, n) and (FOLDS, n); a category without rows in the other folds is not known there.
-    """
-    rows = places >= 0
-    flat = target.fold[rows] * n + places[rows]
-    sums = np.bincount(flat, target.value[rows], minlength=FOLDS * n).reshape(FOLDS, n)
-    counts = np.bincount(flat, minlength=FOLDS * n).reshape(FOLDS, n)
-    others = counts.sum(axis=0) - counts
-    mean = sums.sum(axis=0) / (counts.sum(axis=0) + SHRINKING)
-    return mean, (sums.sum(axis=0) - sums) / (others + SHRINKING), others
+
+class CategorySums(NamedTuple):
+    """The target's sums and the numbers of rows by fold and category: two arrays (FOLDS, n)."""
+
+    sums: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, codes: np.ndarray, target: Target) -> CategorySums:
+        """Return the sums of some rows, given by `values`, for all `codes` (ascending)."""
+        places = places_of(values, codes)
+        rows, n = places >= 0, codes.size
+        flat = target.fold[rows] * n + places[rows]
+        sums = np.bincount(flat, target.value[rows], minlength=FOLDS * n)
+        counts = np.bincount(flat, minlength=FOLDS * n)
+        return cls(sums.reshape(FOLDS, n), counts.reshape(FOLDS, n))
+
+    @classmethod
+    def merged(cls, parts: Sequence[CategorySums]) -> CategorySums:
+        """Return the sums over all parts of the data."""
+        return cls(*(np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True)))
+
+    def means(self) -> np.ndarray:
+        """Return the shrunken mean of every category."""
+        return self.sums.sum(axis=0) / (self.counts.sum(axis=0) + SHRINKING)
+
+    def means_elsewhere(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return for every fold the shrunken means over the other folds, and their rows."""
+        others = self.counts.sum(axis=0) - self.counts
+        return (self.sums.sum(axis=0) - self.sums) / (others + SHRINKING), others

@@ -6,28 +6,28 @@ whole data, and gives the same thresholds to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.data.arrays import Rows
-from rankgrove.data.binning import MOST_VALUE_BINS, ColumnBins, key_groups
+from rankgrove.data.binning import MISSING, MOST_VALUE_BINS, ColumnBins, key_groups, one_column
 from rankgrove.data.category_bins import (
-    LEAST_ROWS,
     MOST_BINS,
     CategoryBins,
+    CategorySums,
     Target,
     frequent,
-    means_by_category,
     most_frequent,
 )
-from rankgrove.errors import DataError
 from rankgrove.parallel import threads
 
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
+
+SumsOf = Callable[[int, np.ndarray], CategorySums]  # (column, codes) -> sums over all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,13 @@ def count_columns(
     return columns
 
 
+def sum_column(
+    features: Matrix, rows: Rows, target: Target, column: int, codes: np.ndarray
+) -> CategorySums:
+    """Return the target's sums by category of a column, for the given codes (ascending)."""
+    return CategorySums.of(one_column(features, rows, column), codes, target)
+
+
 def merge_counts(parts: Sequence[ColumnCounts]) -> ColumnCounts:
     """Return the counts of a column over all parts."""
     values = np.concatenate([part.values for part in parts])
@@ -91,31 +98,51 @@ def bins_of(column: int, counted: ColumnCounts, max_bins: int) -> ColumnBins:
     return ColumnBins(column, thresholds[:k].copy(), counted.n_missing, n_values, fullest)
 
 
-def category_bins(column: int, counted: ColumnCounts) -> ColumnBins:
-    """Return the bins of a categorical column: one for each of the most frequent categories."""
+def category_bins(
+    column: int, counted: ColumnCounts, max_bins: int, sums_of: SumsOf | None = None
+) -> ColumnBins:
+    """Return the bins of a categorical column.
+
+    More categories than bins are ordered by the target, whose sums are asked for; without `sums_of`
+    the most frequent ones have bins.
+    """
+    kept = frequent(counted.counts)
+    if sums_of is not None and kept.size > MOST_BINS:
+        codes = counted.values[kept].astype(np.int64)
+        return ordered_bins(column, counted, codes, sums_of(column, codes), max_bins)
     kept = most_frequent(counted.counts)
     codes = counted.values[kept].astype(np.int64)
     n_missing = counted.n_missing + int(counted.counts.sum()) - int(counted.counts[kept].sum())
     places = np.arange(max(codes.size - 1, 0), dtype=np.float32) + np.float32(0.5)
     fullest = int(counted.counts.max(initial=0))
-    bins = CategoryBins(codes, np.arange(codes.size).astype(np.uint8), ordered=False)
+    bins = CategoryBins(codes, np.arange(codes.size).astype(np.uint8))
     return ColumnBins(column, places, n_missing, codes.size, fullest, bins)
 
 
 def ordered_bins(
-    column: int, counted: ColumnCounts, values: np.ndarray, target: Target, max_bins: int
+    column: int, counted: ColumnCounts, codes: np.ndarray, sums: CategorySums, max_bins: int
 ) -> ColumnBins:
-    """Return the bins of a categorical column whose categories are ordered by the target."""
-    kept = frequent(counted.counts)
-    codes, counts = counted.values[kept].astype(np.int64), counted.counts[kept]
-    unordered = CategoryBins(codes, np.zeros(codes.size, np.uint8), ordered=True)
-    means = means_by_category(unordered.places(values), codes.size, target)[0].astype(np.float32)
+    """Return the bins of a categorical column whose `codes` are ordered by the target."""
+    counts = sums.counts.sum(axis=0)
+    means = sums.means().astype(np.float32)
     distinct, group = np.unique(means, return_inverse=True)
     rows = np.bincount(group, counts).astype(np.uint32)
     n_missing = counted.n_missing + int(counted.counts.sum()) - int(counts.sum())
     found = bins_of(column, ColumnCounts(distinct, rows, n_missing), max_bins)
     bins = np.searchsorted(found.thresholds, means).astype(np.uint8)
-    return found._replace(categories=replace(unordered, bins=bins))
+    by_fold = training_bins(found.thresholds, sums)
+    return found._replace(categories=CategoryBins(codes, bins, by_fold))
+
+
+def training_bins(thresholds: np.ndarray, sums: CategorySums) -> np.ndarray:
+    """Return by fold and category the bin of the category's mean over the other folds.
+
+    A category without rows in the other folds is unknown there.
+    """
+    means, others = sums.means_elsewhere()
+    bins = np.searchsorted(thresholds, means.astype(np.float32)).astype(np.uint8)
+    bins[others == 0] = MISSING
+    return bins
 
 
 def merged_bins(
@@ -123,20 +150,14 @@ def merged_bins(
     parts: Iterable[Sequence[ColumnCounts]],
     max_bins: int,
     categorical: Collection[int] = (),
+    sums_of: SumsOf | None = None,
 ) -> list[ColumnBins]:
     """Return the bins of the columns from `first` on, given the counts of every part."""
     columns = []
     for c, counts in enumerate(zip(*parts, strict=True), first):
         counted = merge_counts(counts)
-        if c not in categorical:
+        if c in categorical:
+            columns.append(category_bins(c, counted, max_bins, sums_of))
+        else:
             columns.append(bins_of(c, counted, max_bins))
-            continue
-        n_often = frequent(counted.counts).size
-        if n_often > MOST_BINS:
-            raise DataError(
-                f"Feature {c + 1} has {n_often:,} categories of at least {LEAST_ROWS} rows. "
-                f"Training on parts takes at most {MOST_BINS}, because more are ordered by labels "
-                "of all parts. Train on one machine, or pool rare categories."
-            )
-        columns.append(category_bins(c, counted))
     return columns

@@ -203,16 +203,12 @@ class BoostedRanker(TreeModel):
 
     def bins(self, train: QueryDataset) -> BinnedMatrix:
         """Return the bins of a data set's rows in query order."""
-        rows = query_order_rows(train)
-        binner = self._binner(train, rows)
+        binner = self._binner(train, query_order_rows(train))
         if binner.columns.size == 0:
             raise DataError(
                 "Every feature has the same value in all rows: there is nothing to split."
             )
-        if binner.has_ordered:
-            target = Target.of(train)
-            return binner.transform_training(train.features, rows, target, self.n_threads)
-        return binner.transform(train.features, rows, self.n_threads)
+        return binner.transform_training(train, self.n_threads)
 
     def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
         """Return data and its bins, of one byte each, for use in many fits.

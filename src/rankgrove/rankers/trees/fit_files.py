@@ -20,6 +20,7 @@ from rankgrove.cluster.rows import ClusterRows
 from rankgrove.compiling import announce
 from rankgrove.data.binning import Binner
 from rankgrove.data.categories import Categories
+from rankgrove.data.category_bins import exact_unit
 from rankgrove.data.concatenate import concatenate, merged_categories
 from rankgrove.data.file_kinds import is_table
 from rankgrove.data.letor import read_letor
@@ -67,6 +68,7 @@ class _Whole:
     n_queries: int
     n_features: int
     given_names: tuple[str, ...] | None
+    lowest_label: float
     highest_label: float
     absent: str
     categories: Categories
@@ -172,10 +174,7 @@ class FitsFiles(_Base):
                     for name, data in watched.items()
                 }
                 parts.tell(("join", whole.n_features, whole.categories))
-                size = (whole.n_features, whole.n_rows)
-                binner = parts.surely(
-                    lambda: parts.bins(*size, self.max_bins, frozenset(whole.categories))
-                )
+                binner = parts.surely(lambda: _bins(parts, whole, self.max_bins))
                 training = Training(whole, watched, measures, called, owner)  # type: ignore[arg-type]
                 watch = watch_of(
                     training, self.early_stopping, self.n_threads,
@@ -216,7 +215,7 @@ class FitsFiles(_Base):
             )
         target = self._followed()
         if getattr(target, "max_grade", 0.0) is None:  # ERR's highest grade is that of all the data
-            target = target.with_(max_grade=whole.highest_label)
+            target = target.with_(max_grade=max(0.0, whole.highest_label))
         ranker = copy.copy(self)
         ranker.n_threads = None
         for_parts = PartTraining(
@@ -287,7 +286,8 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
         sum(file.query_keys.size for file in facts),
         n_features,
         first.feature_names,
-        max(0.0, *(file.highest_label for file in facts)),
+        min(file.lowest_label for file in facts),
+        max(file.highest_label for file in facts),
         "missing" if any(file.absent == "missing" for file in facts) else "zero",
         merged_categories(
             [file.categories for file in facts],
@@ -295,6 +295,13 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
             [str(path) for path in paths],
         ),
     )
+
+
+def _bins(parts: Parts, whole: _Whole, max_bins: int) -> Binner:
+    """Return the bins of the data in all files together."""
+    unit = exact_unit(whole.lowest_label, whole.highest_label, whole.n_rows)
+    categorical = frozenset(whole.categories)
+    return parts.bins(whole.n_features, whole.n_rows, max_bins, categorical, unit)
 
 
 def _paths(files: Sequence[str | Path], owner: str) -> list[Path]:
