@@ -10,8 +10,9 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.data.binning import MISSING, Binner
-from rankgrove.data.category_bins import FOLDS, CategorySums, Target, exact_unit
-from rankgrove.data.counting import training_bins
+from rankgrove.data.category_bins import Target, exact_unit
+from rankgrove.data.category_means import FOLDS, CategorySums
+from rankgrove.data.counting import sum_column, training_bins
 from rankgrove.errors import ParameterError
 from rankgrove.growth.constraints import Constraints
 from rankgrove.growth.grower import Grower
@@ -207,7 +208,7 @@ def test_many_categories_are_ordered_by_the_labels_of_other_queries():
     first = target.fold == target.fold[0]
     labels[first] = labels[first][::-1]
     other = Target.of(rg.QueryDataset(data.X, labels, qid=data.qid))
-    sums = CategorySums.of(data.X[:, 0], categories.codes, other)
+    sums = sum_column(data.X, None, other, 0, categories.codes)
     others = replace(categories, by_fold=training_bins(binner.thresholds[at], sums))
     again = others.of_training(data.X[:, 0], target.fold)
     np.testing.assert_array_equal(again[first], bins[first])
@@ -222,11 +223,11 @@ def test_sums_of_labels_are_exact_for_any_parts(scale):
     labels = (data.y + np.random.default_rng(2).random(data.n_rows)) * scale
     data = rg.QueryDataset(data.X, labels, qid=data.qid)
     codes = np.unique(data.X[:, 0]).astype(int)
-    whole = CategorySums.of(data.X[:, 0], codes, Target.of(data))
+    whole = sum_column(data.X, None, Target.of(data), 0, codes)
     unit = exact_unit(labels.min(), labels.max(), data.n_rows)
     queries = np.random.default_rng(3).permutation(data.n_queries)
     parts = [data.select(np.sort(part)) for part in np.split(queries, [3, 14])]
-    sums = [CategorySums.of(part.X[:, 0], codes, Target.of(part, unit)) for part in parts]
+    sums = [sum_column(part.X, None, Target.of(part, unit), 0, codes) for part in parts]
     merged = CategorySums.merged(sums)
     np.testing.assert_array_equal(merged.sums, whole.sums)
     np.testing.assert_array_equal(merged.counts, whole.counts)

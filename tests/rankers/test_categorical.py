@@ -9,10 +9,9 @@ import polars
 import pytest
 
 import rankgrove as rg
+from rankgrove.data.category_means import FOLDS, fold_of_queries
 from rankgrove.errors import DataError, ModelFileError
-from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.auto.portfolio import presets
-from rankgrove.rankers.ensembles.encoding import FOLDS
 
 N = 240
 FEATURES = ["x", "brand", "shop"]
@@ -229,16 +228,21 @@ def test_partial_dependence_and_explanation(model):
 def naive_means(train, column, rows):
     """Return the smoothed mean labels of some rows by code, and their mean label."""
     codes = train.column(column + 1)
-    prior = train.y[rows].mean()
-    return {
-        code: (train.y[rows & (codes == code)].sum() + 10 * prior)
-        / (np.count_nonzero(rows & (codes == code)) + 10)
-        for code in range(len(train.categories[column]))
-    }, prior
+    weight = np.ones(N) if train.weight is None else train.weight
+    prior = np.average(train.y[rows], weights=weight[rows])
+    means = {}
+    for code in range(len(train.categories[column])):
+        inside = rows & (codes == code)
+        total = (weight * train.y)[inside].sum()
+        means[code] = (total + 10 * prior) / (weight[inside].sum() + 10)
+    return means, prior
 
 
-def test_mean_labels_are_those_of_other_folds_in_training():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_labels_are_those_of_other_folds_in_training(weighted):
     seen = []
+    weight = np.random.default_rng(2).integers(0, 9, N) / 4.0
+    data = rg.QueryDataset.from_frame(FRAME.assign(w=weight), weight="w") if weighted else DATA
 
     class Spy(rg.RankNet):
         kind = "spy of encodings"
@@ -247,19 +251,19 @@ def test_mean_labels_are_those_of_other_folds_in_training():
             seen.append(training)
             return super()._fit(training)
 
-    ranker = rg.PreparedRanker(Spy(hidden=(), n_epochs=1), encode="target").fit(DATA, valid=DATA)
-    lots = mix64(DATA.query_keys ^ np.uint64(derive_seed(0, "encode"))) % np.uint64(FOLDS)
-    fold = lots[DATA.query_of_row]
+    ranker = rg.PreparedRanker(Spy(hidden=(), n_epochs=1), encode="target").fit(data, valid=data)
+    fold = fold_of_queries(data)[data.query_of_row]
+    assert set(fold) == set(range(FOLDS))
     for column in (1, 2):
-        codes, own = DATA.column(column + 1), seen[0].train.column(column + 1)
+        codes, own = data.column(column + 1), seen[0].train.column(column + 1)
         for row in range(0, N, 7):
-            means, prior = naive_means(DATA, column, fold != fold[row])
+            means, prior = naive_means(data, column, fold != fold[row])
             assert own[row] == np.float32(means.get(codes[row], prior))
-        means, prior = naive_means(DATA, column, np.ones(N, bool))
+        means, prior = naive_means(data, column, np.ones(N, bool))
         expected = [np.float32(means.get(code, prior)) for code in codes.tolist()]
-        for data in (seen[0].valid["valid"], ranker.prepared(DATA)):
-            assert data.column(column + 1).tolist() == expected
-        assert data.categories == {}
+        for other in (seen[0].valid["valid"], ranker.prepared(data)):
+            assert other.column(column + 1).tolist() == expected
+        assert other.categories == {}
 
 
 def test_indicators():

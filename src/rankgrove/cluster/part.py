@@ -19,7 +19,8 @@ from rankgrove.boosting.sampling import Sample
 from rankgrove.cluster.client import own_threads
 from rankgrove.data.binning import Binner
 from rankgrove.data.categories import Categories
-from rankgrove.data.category_bins import CategorySums, Target
+from rankgrove.data.category_bins import Target
+from rankgrove.data.category_means import CategorySums
 from rankgrove.data.concatenate import CountedCategories, concatenate, counted_categories
 from rankgrove.data.counting import ColumnCounts, count_columns, sum_column
 from rankgrove.data.queries import QueryDataset, query_order_rows

@@ -12,7 +12,7 @@ import numpy as np
 from rankgrove.cluster.client import check_alive, gone, threads_of_workers, wait_for_workers
 from rankgrove.cluster.part import Command, FileFacts, Part, ReadFile
 from rankgrove.data.binning import Binner, ColumnBins
-from rankgrove.data.category_bins import CategorySums
+from rankgrove.data.category_means import CategorySums
 from rankgrove.data.counting import merged_bins
 from rankgrove.errors import ClusterError, DataError, RankgroveError
 

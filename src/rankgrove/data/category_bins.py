@@ -5,8 +5,8 @@ beyond the 254 most frequent ones are in the bin of missing values.
 
 A feature of more categories is ordered by its target: the mean label of a category above that of
 its queries, shrunk to 0. Bins are then ranges of that order, as for numbers, and a split is again a
-set of categories, those up to a threshold. In training a row must not see its own label: its
-category's mean comes from the queries of the other folds (cross-fitting by query)::
+set of categories, those up to a threshold. In training the mean of a row's category comes from the
+queries of the other folds (`category_means.py`)::
 
     category      17    4     290   8           in the order of the means
     mean         -.31  -.02   .11   .12  ...
@@ -16,13 +16,12 @@ category's mean comes from the queries of the other folds (cross-fitting by quer
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rankgrove.random import derive_seed, mix64
+from rankgrove.data.category_means import fold_of_queries
 
 if TYPE_CHECKING:
     from rankgrove.data.queries import QueryDataset
@@ -30,15 +29,11 @@ if TYPE_CHECKING:
 MISSING = 255  # the bin of missing, rare and unknown categories
 MOST_BINS = 254  # categories with a bin of their own
 LEAST_ROWS = 2  # a category of fewer rows is rare
-FOLDS = 5
-SHRINKING = 10.0  # rows of mean 0 that are added to every category
 
 
 def fold_of_rows(data: QueryDataset) -> np.ndarray:
-    """Return the fold of every row in query order, from 0 to FOLDS - 1: a hash of its query."""
-    seed = np.uint64(derive_seed(0, "folds of categories"))
-    fold = (mix64(data.query_keys ^ seed) % np.uint64(FOLDS)).astype(np.int64)
-    return np.repeat(fold, np.diff(data.query_ptr))
+    """Return the fold of every row in query order."""
+    return np.repeat(fold_of_queries(data), np.diff(data.query_ptr))
 
 
 def exact_unit(lowest: float, highest: float, n_rows: int) -> float:
@@ -139,34 +134,3 @@ def places_of(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
     table[codes] = np.arange(codes.size)
     known = (values >= 0) & (values <= codes[-1])
     return table[np.where(known, values, codes[-1] + 1).astype(np.int64)]
-
-
-class CategorySums(NamedTuple):
-    """The target's sums and the numbers of rows by fold and category: two arrays (FOLDS, n)."""
-
-    sums: np.ndarray
-    counts: np.ndarray
-
-    @classmethod
-    def of(cls, values: np.ndarray, codes: np.ndarray, target: Target) -> CategorySums:
-        """Return the sums of some rows, given by `values`, for all `codes` (ascending)."""
-        places = places_of(values, codes)
-        rows, n = places >= 0, codes.size
-        flat = target.fold[rows] * n + places[rows]
-        sums = np.bincount(flat, target.value[rows], minlength=FOLDS * n)
-        counts = np.bincount(flat, minlength=FOLDS * n)
-        return cls(sums.reshape(FOLDS, n), counts.reshape(FOLDS, n))
-
-    @classmethod
-    def merged(cls, parts: Sequence[CategorySums]) -> CategorySums:
-        """Return the sums over all parts of the data."""
-        return cls(*(np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True)))
-
-    def means(self) -> np.ndarray:
-        """Return the shrunken mean of every category."""
-        return self.sums.sum(axis=0) / (self.counts.sum(axis=0) + SHRINKING)
-
-    def means_elsewhere(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return for every fold the shrunken means over the other folds, and their rows."""
-        others = self.counts.sum(axis=0) - self.counts
-        return (self.sums.sum(axis=0) - self.sums) / (others + SHRINKING), others

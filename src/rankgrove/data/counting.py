@@ -17,11 +17,12 @@ from rankgrove.data.binning import MISSING, MOST_VALUE_BINS, ColumnBins, key_gro
 from rankgrove.data.category_bins import (
     MOST_BINS,
     CategoryBins,
-    CategorySums,
     Target,
     frequent,
     most_frequent,
+    places_of,
 )
+from rankgrove.data.category_means import CategorySums
 from rankgrove.parallel import threads
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def sum_column(
     features: Matrix, rows: Rows, target: Target, column: int, codes: np.ndarray
 ) -> CategorySums:
     """Return the target's sums by category of a column, for the given codes (ascending)."""
-    return CategorySums.of(one_column(features, rows, column), codes, target)
+    places = places_of(one_column(features, rows, column), codes)
+    return CategorySums.of(places, codes.size, target.fold, target.value)
 
 
 def merge_counts(parts: Sequence[ColumnCounts]) -> ColumnCounts:
@@ -123,11 +125,11 @@ def ordered_bins(
     column: int, counted: ColumnCounts, codes: np.ndarray, sums: CategorySums, max_bins: int
 ) -> ColumnBins:
     """Return the bins of a categorical column whose `codes` are ordered by the target."""
-    counts = sums.counts.sum(axis=0)
-    means = sums.means().astype(np.float32)
+    total = sums.total()
+    means = total.means().astype(np.float32)
     distinct, group = np.unique(means, return_inverse=True)
-    rows = np.bincount(group, counts).astype(np.uint32)
-    n_missing = counted.n_missing + int(counted.counts.sum()) - int(counts.sum())
+    rows = np.bincount(group, total.counts).astype(np.uint32)
+    n_missing = counted.n_missing + int(counted.counts.sum()) - int(total.counts.sum())
     found = bins_of(column, ColumnCounts(distinct, rows, n_missing), max_bins)
     bins = np.searchsorted(found.thresholds, means).astype(np.uint8)
     by_fold = training_bins(found.thresholds, sums)
@@ -139,9 +141,9 @@ def training_bins(thresholds: np.ndarray, sums: CategorySums) -> np.ndarray:
 
     A category without rows in the other folds is unknown there.
     """
-    means, others = sums.means_elsewhere()
-    bins = np.searchsorted(thresholds, means.astype(np.float32)).astype(np.uint8)
-    bins[others == 0] = MISSING
+    elsewhere = sums.elsewhere()
+    bins = np.searchsorted(thresholds, elsewhere.means().astype(np.float32)).astype(np.uint8)
+    bins[elsewhere.counts == 0] = MISSING
     return bins
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.data.categories import MOST_CATEGORIES, Names, column_of
+from rankgrove.data.category_means import CategorySums, fold_of_queries
 from rankgrove.model import sense
-from rankgrove.random import derive_seed, mix64
 
 if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix, Rows
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 ENCODINGS = ("auto", "onehot", "target")
 MOST_INDICATORS = 20  # categories: "auto" takes mean labels for more
-PRIOR_ROWS = 10.0  # the mean of all rows counts like this many rows of a category
-FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ class Encoding:
 def fit_encoding(data: QueryDataset, column: int, how: str) -> tuple[Encoding, np.ndarray]:
     """Return the encoding of a categorical column, and the training rows' own encoded columns.
 
-    Mean labels of training rows are cross-fitted: those of a query come from the queries of other
-    folds, so that no row sees its own label.
+    Mean labels of training rows are cross-fitted by query (`category_means`), so that no row sees
+    its own label; the prior is the mean label of the same rows.
 
     Parameters
     ----------
@@ -81,37 +79,22 @@ def fit_encoding(data: QueryDataset, column: int, how: str) -> tuple[Encoding, n
     if how == "onehot" or (how == "auto" and n_codes <= MOST_INDICATORS):
         encoding = Encoding("onehot", np.ones(n_codes), 0.0)
         return encoding, encoding.encoded(codes)
-    weight = _weights(data)
-    everything = np.ones(data.n_rows, np.bool_)
-    whole = _mean_labels(codes, data.y, weight, everything, n_codes, 0.0)
-    fold = (mix64(data.query_keys ^ np.uint64(derive_seed(0, "encode"))) % np.uint64(FOLDS)).astype(
-        np.int64
-    )[data.query_of_row]
-    own = np.empty((data.n_rows, 1), np.float32)
-    for k in range(FOLDS):
-        inside = fold == k
-        if inside.any():
-            other = _mean_labels(codes, data.y, weight, ~inside, n_codes, whole.prior)
-            own[inside] = other.encoded(codes[inside])
-    return whole, own
+    weight, fold = _weights(data), fold_of_queries(data)[data.query_of_row]
+    places = np.where(codes >= 0, codes, n_codes).astype(np.int64)  # missing values come last
+    sums = CategorySums.of(places, n_codes + 1, fold, weight * data.y, weight)
+    whole, elsewhere = sums.total(), sums.elsewhere()
+    prior = float(_mean(whole, 0.0))
+    priors = _mean(elsewhere, prior)
+    means = elsewhere.means(priors[:, None])
+    means[:, n_codes] = priors
+    own = means[fold, places].astype(np.float32)[:, None]
+    return Encoding("target", whole.means(prior)[:n_codes], prior), own
 
 
-def _mean_labels(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    weight: np.ndarray,
-    chosen: np.ndarray,
-    n_codes: int,
-    otherwise: float,
-) -> Encoding:
-    """Return the mean labels of categories in some rows; `otherwise`: their mean without rows."""
-    total = float(weight[chosen].sum())
-    prior = float((weight * labels)[chosen].sum() / total) if total > 0.0 else otherwise
-    rows = np.flatnonzero(chosen & (codes >= 0))
-    places = codes[rows].astype(np.int64)
-    count = np.bincount(places, weight[rows], minlength=n_codes)
-    sums = np.bincount(places, weight[rows] * labels[rows], minlength=n_codes)
-    return Encoding("target", (sums + PRIOR_ROWS * prior) / (count + PRIOR_ROWS), prior)
+def _mean(sums: CategorySums, otherwise: float) -> np.ndarray:
+    """Return the mean of the target over all categories; without rows, `otherwise`."""
+    total, weight = sums.sums.sum(axis=-1), sums.counts.sum(axis=-1)
+    return np.divide(total, weight, out=np.full_like(total, otherwise), where=weight > 0.0)
 
 
 def _weights(data: QueryDataset) -> np.ndarray:
