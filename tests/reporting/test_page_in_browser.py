@@ -13,7 +13,9 @@ import rankgrove as rg
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-playwright.expect.set_options(timeout=30_000)  # the machine may be busy
+# What follows an action is asked for by `expect`, which waits until the page has answered.
+expect = playwright.expect
+expect.set_options(timeout=30_000)  # the machine may be busy
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -94,8 +96,19 @@ class Visit:
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
+    @property
     def ids(self):
-        return self.page.locator("#query-list tbody td:first-child").all_inner_texts()
+        return self.page.locator("#query-list tbody td:first-child")
+
+    @property
+    def part(self):
+        """What is said of the part of the list that is shown."""
+        return self.page.locator(".pager [role=status]")
+
+    @property
+    def query(self):
+        """The name of the query whose rankings are shown."""
+        return self.page.locator("#query-detail h3")
 
     def close(self):
         self.settle()  # complaints that are on their way arrive first
@@ -145,7 +158,7 @@ def test_models_made_of_others(browser, changed):
     assert charts.nth(2).locator(".legend li").all_inner_texts() == ["LambdaRank × −0.2"]
     charts.first.locator("summary").click()
     heads = charts.first.locator("details th")
-    playwright.expect(heads).to_have_text(["trees", "lambdamart", "bag_of_5, mean of 5"])
+    expect(heads).to_have_text(["trees", "lambdamart", "bag_of_5, mean of 5"])
     formula = page.locator("#alpha-charts figcaption small").inner_text()
     assert formula == "ndcg@10 of (1 − alpha) LambdaMART − alpha LambdaRank"
     assert page.locator("#adaptation-charts svg[role=img]").count() == 2
@@ -208,45 +221,48 @@ def test_sorting(visit, report):
     }
     best = max(("many", HOSTILE), key=lambda name: values[name].mean())
     order = np.argsort(-(values[best] - values["few"]), kind="stable")
-    assert visit.ids() == [str(data.query_ids[q]) for q in order[:15]]
+    expect(visit.ids).to_have_text([str(data.query_ids[q]) for q in order[:15]])
     visit.page.locator("#sort-a").click()
     head = visit.page.locator("th:has(#sort-a)")
-    assert head.get_attribute("aria-sort") == "descending"
+    expect(head).to_have_attribute("aria-sort", "descending")
     shown = [
         float(t) for t in visit.page.locator("#query-list tbody td:nth-child(3)").all_inner_texts()
     ]
     assert shown == sorted(shown, reverse=True)
     assert shown[0] == pytest.approx(values["few"].max(), abs=6e-5)
     visit.page.keyboard.press("Enter")  # the head keeps the focus
-    assert head.get_attribute("aria-sort") == "ascending"
+    expect(head).to_have_attribute("aria-sort", "ascending")
     visit.page.locator("#sort-id").click()
-    assert visit.ids()[:4] == [HOSTILE, "q0", "q1", "q2"]
-    assert visit.ids()[11] == "q10"  # as numbers, not as texts
+    # as numbers, not as texts
+    expect(visit.ids).to_have_text([HOSTILE, *(f"q{k}" for k in range(14))])
 
 
 def test_searching_and_pages(visit):
     visit.page.locator("#search").fill("Q1")
-    assert sorted(visit.ids()) == sorted(["q1", *(f"q{k}" for k in range(10, 20))])
-    assert visit.page.locator(".pager [role=status]").inner_text() == "1–11 of 11"
+    expect(visit.part).to_have_text("1–11 of 11")
+    shown = visit.ids.all_inner_texts()
+    assert sorted(shown) == sorted(["q1", *(f"q{k}" for k in range(10, 20))])
     visit.page.locator("#search").fill("nothing")
-    assert visit.ids() == []
-    assert visit.page.get_by_text("No query id contains this text.").is_visible()
+    expect(visit.ids).to_have_count(0)
+    expect(visit.page.get_by_text("No query id contains this text.")).to_be_visible()
     visit.page.locator("#search").fill("")
     visit.page.locator("#later").click()
-    assert visit.page.locator(".pager [role=status]").inner_text() == "16–30 of 60"
+    expect(visit.part).to_have_text("16–30 of 60")
     for _ in range(2):
         visit.page.keyboard.press("Enter")  # the button keeps the focus
-    assert visit.page.locator(".pager [role=status]").inner_text() == "46–60 of 60"
-    assert visit.page.locator("#later").is_disabled()
+    expect(visit.part).to_have_text("46–60 of 60")
+    expect(visit.page.locator("#later")).to_be_disabled()
 
 
 def test_the_rankings_of_a_query(visit, report):
     _, models, data = report
     page = visit.page
+    heads = page.locator("#query-detail .pair h4")
     page.locator("#search").fill("q7")
     page.locator("#query-list tbody tr").click()
     page.select_option("#pick-b", label="many")
-    assert page.locator("#query-detail h3").inner_text() == "Query q7"
+    expect(visit.query).to_have_text("Query q7")
+    expect(heads).to_have_text(["few", "many"])
     rows = np.flatnonzero(data.qid == "q7")
     for k, name in enumerate(("few", "many")):
         order = rows[np.argsort(-models[name].predict(data)[rows], kind="stable")]
@@ -255,14 +271,17 @@ def test_the_rankings_of_a_query(visit, report):
         labels = page.locator(".ranks").nth(k).locator(".label").all_inner_texts()
         assert [float(one) for one in labels] == data.y[order[:15]].tolist()
     page.locator("#query-detail .more").click()
-    assert page.locator(".ranks").first.locator("li").count() == 20
-    page.locator(".ranks button").nth(2).click()
-    chosen = page.locator(".ranks button[aria-pressed=true]")
-    assert chosen.count() == 2  # in both rankings
-    assert page.locator("#why h4").inner_text().startswith("row ")
+    expect(page.locator(".ranks").first.locator("li")).to_have_count(20)
+    third = page.locator(".ranks button").nth(2)
+    third.click()
+    expect(third).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".ranks button[aria-pressed=true]")).to_have_count(2)  # in both rankings
+    document = third.locator(".doc").inner_text()
+    expect(page.locator("#why h4")).to_have_text(re.compile(f"^row {document},"))
     assert page.locator("#why svg g").count() >= 2
     page.select_option("#pick-a", label="many")
     page.select_option("#pick-b", label="few")  # another pair: what moved most is shown
+    expect(heads).to_have_text(["many", "few"])
     ranks = [
         dict(
             zip(
@@ -277,6 +296,7 @@ def test_the_rankings_of_a_query(visit, report):
     shown = page.locator(".ranks button[aria-pressed=true] .doc").first.inner_text()
     assert moves[shown] == max(moves[d] for d in near)
     page.select_option("#pick-b", label="Ideal order")
+    expect(heads).to_have_text(["many", "Ideal order"])
     labels = page.locator(".ranks").nth(1).locator(".label").all_inner_texts()
     assert labels == sorted(labels, reverse=True)
 
@@ -284,24 +304,26 @@ def test_the_rankings_of_a_query(visit, report):
 def test_by_keyboard(visit):
     page = visit.page
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
-    playwright.expect(page).to_have_url(re.compile("#main$"))
-    page.locator("#query-list tbody tr").first.focus()
-    first, second = visit.ids()[:2]
+    expect(page).to_have_url(re.compile("#main$"))
+    expect(page.locator("#main")).to_be_focused()
+    first, second = visit.ids.all_inner_texts()[:2]
+    rows = page.locator("#query-list tbody tr")
+    rows.first.focus()
     page.keyboard.press("ArrowDown")
-    assert page.locator("#query-detail h3").inner_text() == f"Query {second}"
-    assert page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
+    expect(visit.query).to_have_text(f"Query {second}")
+    expect(rows.nth(1)).to_be_focused()
+    expect(rows.nth(1)).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowUp")
-    assert page.locator("#query-detail h3").inner_text() == f"Query {first}"
+    expect(visit.query).to_have_text(f"Query {first}")
     page.keyboard.press("PageDown")
-    assert page.locator(".pager [role=status]").inner_text().startswith("16–30")
-    assert page.evaluate("document.activeElement.tagName") == "TR"
-    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline == "solid"
+    expect(visit.part).to_have_text("16–30 of 60")
+    expect(rows.first).to_be_focused()
+    expect(rows.first).to_have_css("outline-style", "solid")
     page.locator(".ranks button").first.focus()
     page.keyboard.press("ArrowDown")
-    assert page.locator(".ranks button").nth(1).get_attribute("aria-pressed") == "true"
+    expect(page.locator(".ranks button").nth(1)).to_have_attribute("aria-pressed", "true")
 
 
 def test_tooltips_and_numbers(visit):
@@ -311,11 +333,11 @@ def test_tooltips_and_numbers(visit):
     visit.settle()  # scrolling hides the tip
     chart.hover()
     tip = page.locator("#tip")
-    playwright.expect(tip).to_be_visible()
-    playwright.expect(tip).to_contain_text("many: 0.")
+    expect(tip).to_be_visible()
+    expect(tip).to_contain_text("many: 0.")
     page.locator("#learning-charts details summary").first.click()
     rows = page.locator("#learning-charts details table tbody tr")
-    playwright.expect(rows).to_have_count(30)  # filled once the browser says that it is open
+    expect(rows).to_have_count(30)  # filled once the browser says that it is open
 
 
 def test_a_press_on_the_differences_opens_a_query(visit):
@@ -324,8 +346,11 @@ def test_a_press_on_the_differences_opens_a_query(visit):
     visit.settle()
     box = area.bounding_box()
     visit.page.mouse.click(box["x"] + box["width"] - 1, box["y"] + 20)
+    expect(visit.part).to_have_text("46–60 of 60")
     shown = visit.page.locator("#query-list tbody tr[aria-selected=true] td").nth(4).inner_text()
     visit.page.locator("#sort-difference").click()
+    head = visit.page.locator("th:has(#sort-difference)")
+    expect(head).to_have_attribute("aria-sort", "ascending")
     least = visit.page.locator("#query-list tbody tr td:nth-child(5)").first.inner_text()
     assert shown == least
 
@@ -373,7 +398,7 @@ def test_ten_thousand_queries(browser, tmp_path):
     assert visit.page.locator("#query-list tbody tr").count() == 15
     assert visit.page.evaluate("document.querySelectorAll('*').length") < 5000
     visit.page.locator("#search").fill("9999")
-    assert visit.ids() == ["9999"]
+    expect(visit.ids).to_have_text(["9999"])
     visit.page.locator("#sort-id").click()
     left_out = visit.page.locator(".lead").nth(1).inner_text()
     assert left_out.startswith("10,000 queries.")
@@ -420,6 +445,6 @@ def test_the_page_of_a_search(browser, search, width, scheme):
     charts = page.locator("#search-charts .chart")  # seconds are known as well
     assert charts.locator("figcaption").count() == 2
     charts.first.locator("summary").click()
-    assert charts.first.locator("tbody tr").count() == 3
+    expect(charts.first.locator("tbody tr")).to_have_count(3)
     assert page.locator("h1").inner_text() == HOSTILE
     visit.close()
