@@ -1,17 +1,23 @@
 """Categorical features: rankgrove's sets of categories against LightGBM's and CatBoost's.
 
     python -m benchmarks.categories [--draws 5] [--queries 300] [--only NAME|NAME] [--noise]
+    python -m benchmarks.categories --real flights|movielens [--train-folds 1] [--only NAME|NAME]
     python -m benchmarks.categories --time [--draws 3]
 
 Generated data: queries of 30 documents with 8 numbers and three categorical features, of 5, 100 and
 10,000 categories (frequencies as 1 / rank). Every category has an effect of its own; the slope of
 two of the numbers depends on categories. Labels are 5 grades of the sum of effects and noise. With
-`--noise` categories have no effect at all: what a learner makes of them is overfitting.
+`--noise` categories have no effect at all: what a learner makes of them is overfitting. A draw is
+new data.
 
-All learners have 200 trees at most, 15 leaves, rate 0.1, at least 20 rows per leaf, and early
-stopping (30 rounds) by NDCG@10 on validation queries; everything else is each library's default.
-Held-out NDCG@10 (convention `papers`) on other queries; a draw is new data. Differences are paired
-over the test queries of all draws.
+With `--real` the data of a Python package: `benchmarks/category_data.py` says which. Codes are in
+random order. Five divisions; every query is tested once.
+
+All learners have 200 trees at most, 15 leaves (CatBoost: depth 4), rate 0.1, at least 20 rows per
+leaf (CatBoost has no such rule), and early stopping (30 rounds) by NDCG@10 on validation queries;
+everything else is each library's default. Held-out NDCG@10 (convention `papers`) on other queries.
+Differences are paired over the test queries, of flights over days: the hours of a day are not
+independent.
 
 With `--time`: processor time per tree on one thread, 120,000 rows with 40 numbers and 10 features
 of 100 categories, against the same codes taken as numbers and against LightGBM.
@@ -22,79 +28,26 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 import rankgrove as rg
+from benchmarks.category_data import REAL, Part, generated, real
 from rankgrove.evaluation.significance import paired_t
 
-SIZES = (5, 100, 10_000)
-N_NUMBERS, N_DOCS = 8, 30
 TREES, LEAVES, RATE, LEAST, PATIENCE = 200, 15, 0.1, 20, 30
+FEW = 254
 MEASURE = "ndcg@10"
-
-
-class World(NamedTuple):
-    """The effects of categories, and their frequencies."""
-
-    effects: list[np.ndarray]
-    slopes: list[np.ndarray]
-    chances: list[np.ndarray]
-    weights: np.ndarray
-
-
-class Part(NamedTuple):
-    """Features, labels and queries."""
-
-    X: np.ndarray
-    y: np.ndarray
-    qid: np.ndarray
-
-    @property
-    def sizes(self) -> np.ndarray:
-        return np.unique(self.qid, return_counts=True)[1]
-
-
-def new_world(rng: np.random.Generator, effect: float) -> World:
-    chances = []
-    for n in SIZES:
-        weights = 1.0 / np.arange(1, n + 1)
-        chances.append(rng.permutation(weights / weights.sum()))
-    return World(
-        [effect * rng.normal(size=n) for n in SIZES],
-        [effect * rng.normal(size=n) for n in SIZES],
-        chances,
-        rng.normal(size=N_NUMBERS),
-    )
-
-
-def draw(world: World, n_queries: int, rng: np.random.Generator) -> Part:
-    n = n_queries * N_DOCS
-    numbers = rng.normal(size=(n, N_NUMBERS))
-    codes = [rng.choice(chance.size, n, p=chance) for chance in world.chances]
-    total = 0.5 * numbers @ world.weights / np.sqrt(N_NUMBERS)
-    for k, code in enumerate(codes):
-        total += world.effects[k][code]
-        if k < 2:
-            total += world.slopes[k][code] * numbers[:, k]
-    total = total / total.std() + 0.7 * rng.normal(size=n)
-    y = np.digitize(total, np.quantile(total, [0.5, 0.75, 0.9, 0.97])).astype(float)
-    X = np.column_stack([numbers, *codes]).astype(np.float32)
-    return Part(X, y, np.repeat(np.arange(n_queries), N_DOCS))
-
-
-def codes_of(x: np.ndarray) -> np.ndarray:
-    return x[:, N_NUMBERS:].astype(np.int64)
 
 
 # -- the learners ----------------------------------------------------------------------------------
 
 Predict = Callable[[Part], np.ndarray]
+Learner = Callable[[Part, Part], Predict]
 
 
-def ours(train: Part, valid: Part, categorical: list[int]) -> Predict:
+def rankgrove_codes(train: Part, valid: Part, categorical: Sequence[int] = ()) -> Predict:
     def data(part: Part) -> rg.QueryDataset:
         return rg.QueryDataset(part.X, part.y, qid=part.qid, categorical=categorical or None)
 
@@ -112,46 +65,58 @@ def ours(train: Part, valid: Part, categorical: list[int]) -> Predict:
 
 
 def rankgrove_sets(train: Part, valid: Part) -> Predict:
-    return ours(train, valid, [N_NUMBERS + 1 + k for k in range(len(SIZES))])
+    return rankgrove_codes(train, valid, [column + 1 for column in train.categorical])
 
 
-def rankgrove_codes(train: Part, valid: Part) -> Predict:
-    return ours(train, valid, [])
+def on(change: Callable[[Part], Part], learner: Learner) -> Learner:
+    """Return a learner on changed features."""
+
+    def learn(train: Part, valid: Part) -> Predict:
+        predict = learner(change(train), change(valid))
+        return lambda part: predict(change(part))
+
+    return learn
 
 
-def rankgrove_numbers(train: Part, valid: Part) -> Predict:
-    """Without the categorical features."""
+def rankgrove_counts(train: Part, valid: Part) -> Predict:
+    """Instead of a category the number of training rows that have it."""
+    counts = [
+        np.bincount(codes + 1, minlength=n + 1)
+        for n, codes in zip(train.n_categories, train.codes.T, strict=True)
+    ]
 
-    def narrow(part: Part) -> Part:
-        return part._replace(X=np.ascontiguousarray(part.X[:, :N_NUMBERS]))
+    def change(part: Part) -> Part:
+        columns = [count[codes + 1] for count, codes in zip(counts, part.codes.T, strict=True)]
+        X = np.column_stack([part.numbers, *columns]).astype(np.float32)
+        return part._replace(X=X)
 
-    predict = ours(narrow(train), narrow(valid), [])
-    return lambda part: predict(narrow(part))
+    return on(change, rankgrove_codes)(train, valid)
 
 
-def rankgrove_one_hot(train: Part, valid: Part) -> Predict:
-    """One column per category of the smaller features; codes as numbers for the largest one."""
+def numbers_alone(part: Part) -> Part:
+    return part._replace(X=np.ascontiguousarray(part.numbers), n_categories=())
 
-    def expand(part: Part) -> Part:
-        codes = codes_of(part.X)
-        one_hot = [np.eye(n, dtype=np.float32)[codes[:, k]] for k, n in enumerate(SIZES[:2])]
-        columns = [part.X[:, :N_NUMBERS], *one_hot, part.X[:, -1:]]
-        return part._replace(X=np.concatenate(columns, axis=1))
 
-    predict = ours(expand(train), expand(valid), [])
-    return lambda part: predict(expand(part))
+def one_hot(part: Part) -> Part:
+    """One column per category of features that have few; codes as numbers for the others."""
+    columns = [part.numbers]
+    for k, (n, codes) in enumerate(zip(part.n_categories, part.codes.T, strict=True)):
+        if n <= FEW:
+            columns.append((codes[:, None] == np.arange(n)).astype(np.float32))
+        else:
+            columns.append(part.X[:, [part.n_numbers + k]])
+    return part._replace(X=np.concatenate(columns, axis=1), n_categories=())
 
 
 def lightgbm(train: Part, valid: Part) -> Predict:
     import lightgbm as lgb
 
-    columns = [N_NUMBERS + k for k in range(len(SIZES))]
     sets = [
         lgb.Dataset(
             part.X.astype(np.float64),
             part.y,
             group=part.sizes,
-            categorical_feature=columns,
+            categorical_feature=part.categorical,
             params={"verbose": -1},
         )
         for part in (train, valid)
@@ -176,11 +141,10 @@ def catboost(train: Part, valid: Part) -> Predict:
     from catboost import CatBoost, Pool
 
     def pool(part: Part) -> Pool:
-        frame = pandas.DataFrame(part.X[:, :N_NUMBERS].astype(np.float64))
-        for k, column in enumerate(codes_of(part.X).T):
-            frame[f"c{k}"] = column.astype(str)
-        names = [f"c{k}" for k in range(len(SIZES))]
-        return Pool(frame, part.y, group_id=part.qid, cat_features=names)
+        frame = pandas.DataFrame(part.numbers.astype(np.float64))
+        for column, codes in zip(part.categorical, part.codes.T, strict=True):
+            frame[column] = codes.astype(str)
+        return Pool(frame, part.y, group_id=part.qid, cat_features=part.categorical)
 
     model = CatBoost(
         {
@@ -199,14 +163,23 @@ def catboost(train: Part, valid: Part) -> Predict:
     return lambda part: np.asarray(model.predict(pool(part)))
 
 
-LEARNERS: dict[str, Callable[[Part, Part], Predict]] = {
+LEARNERS: dict[str, Learner] = {
     "rankgrove, sets": rankgrove_sets,
     "rankgrove, codes as numbers": rankgrove_codes,
-    "rankgrove, one-hot": rankgrove_one_hot,
-    "rankgrove, without them": rankgrove_numbers,
+    "rankgrove, counts as numbers": rankgrove_counts,
+    "rankgrove, one-hot": on(one_hot, rankgrove_codes),
+    "rankgrove, without them": on(numbers_alone, rankgrove_codes),
     "LightGBM": lightgbm,
+    "LightGBM, without them": on(numbers_alone, lightgbm),
     "CatBoost": catboost,
+    "CatBoost, without them": on(numbers_alone, catboost),
 }
+WITHOUT = {
+    "rankgrove, sets": "rankgrove, without them",
+    "LightGBM": "LightGBM, without them",
+    "CatBoost": "CatBoost, without them",
+}
+DEFAULT = list(LEARNERS)[:-1]  # the last one takes as long as all others but CatBoost
 
 
 # -- the time of a tree ----------------------------------------------------------------------------
@@ -270,43 +243,57 @@ def time_per_tree(rounds: int, n_trees: int = 20) -> None:
         print(f"{name:<30} {1000 * value:6.1f} ms per tree   {ratio:.2f}", flush=True)
 
 
+def mean_by_block(values: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return the mean of every block of queries, without queries that have no value."""
+    counted = ~np.isnan(values)
+    _, place = np.unique(blocks[counted], return_inverse=True)
+    return np.bincount(place, values[counted]) / np.bincount(place)
+
+
+def difference(mine: np.ndarray, other: np.ndarray) -> str:
+    return f"{np.mean(mine - other):+.4f} (p = {paired_t(mine - other):.3f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--only", default=None)
+    parser.add_argument("--only", default="|".join(DEFAULT))
     parser.add_argument("--noise", action="store_true")
+    parser.add_argument("--real", choices=list(REAL), default=None)
+    parser.add_argument("--train-folds", type=int, choices=(1, 2, 3), default=1)
     parser.add_argument("--time", action="store_true")
     args = parser.parse_args()
     if args.time:
         time_per_tree(args.draws)
         return
     warnings.simplefilter("ignore")
-    names = list(LEARNERS) if args.only is None else args.only.split("|")
+    names = args.only.split("|")
     values: dict[str, list[np.ndarray]] = {name: [] for name in names}
     seconds = dict.fromkeys(names, 0.0)
-    for seed in range(args.draws):
-        rng = np.random.default_rng(seed)
-        world = new_world(rng, 0.0 if args.noise else 1.0)
-        train, valid, test = (draw(world, n, rng) for n in (args.queries, 100, 500))
+    if args.real:
+        divisions = real(args.real, args.train_folds)
+        title = f"{args.real}, training queries of {args.train_folds} of 5 folds"
+    else:
+        divisions = generated(args.draws, args.queries, 0.0 if args.noise else 1.0)
+        title = f"{args.draws} draws, {args.queries} training queries"
+    for number, (train, valid, test, blocks) in enumerate(divisions):
+        judged = rg.QueryDataset(test.X, test.y, qid=test.qid)
         for name in names:
             began = time.process_time()
             predict = LEARNERS[name](train, valid)
             seconds[name] += time.process_time() - began
-            judged = rg.QueryDataset(test.X, test.y, qid=test.qid)
             result = rg.evaluate(predict(test), judged, MEASURE).per_query[MEASURE]
-            values[name].append(np.asarray(result))
-            print(f"draw {seed}  {name:<30} {np.nanmean(result):.4f}", flush=True)
-    first = np.concatenate(values[names[0]])
-    print(f"\n{MEASURE}, {args.draws} draws, {args.queries} training queries")
-    for name in names:
-        mine = np.concatenate(values[name])
-        test_text = (
-            ""
-            if name == names[0]
-            else f"  {np.mean(mine - first):+.4f} (p = {paired_t(mine - first):.3f})"
-        )
-        print(f"  {name:<30} {mine.mean():.4f}{test_text}  {seconds[name]:.0f} s", flush=True)
+            values[name].append(mean_by_block(np.asarray(result), blocks))
+            print(f"{number}  {name:<30} {np.mean(values[name][-1]):.4f}", flush=True)
+    joined = {name: np.concatenate(parts) for name, parts in values.items()}
+    print(f"\n{MEASURE}, {title}")
+    for name, mine in joined.items():
+        text = "" if name == names[0] else difference(mine, joined[names[0]])
+        print(f"  {name:<30} {mine.mean():.4f} {text:<22} {seconds[name]:4.0f} s", flush=True)
+    for name, alone in WITHOUT.items():
+        if {name, alone} <= set(names):
+            print(f"  {name} over {alone}: {difference(joined[name], joined[alone])}")
 
 
 if __name__ == "__main__":
