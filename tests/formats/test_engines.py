@@ -290,6 +290,6 @@ def test_deep_trees_do_not_overflow():
     trees = replace(trees, missing_left=trees.threshold >= 0)
     same_trees(ranklib.read_text(ranklib.write_text(trees)).ensemble,
                replace(trees, n_features=1, single=True))  # fmt: skip
-    for to in ("solr", "elasticsearch"):
+    for to in ("solr", "elasticsearch", "vespa"):
         with pytest.raises(ParameterError, match="too deep"):
             encode(trees, to, LABELS)
