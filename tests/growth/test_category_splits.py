@@ -70,6 +70,17 @@ def test_the_best_set_is_that_of_all_sets(split, seed):
     np.testing.assert_array_equal(tree.apply(codes[:, None]), leaf_of)
 
 
+def test_categories_without_hessian_are_at_the_ends_of_the_order():
+    """Their gradients count: with l2 the best set is still that of all sets."""
+    codes = np.repeat(np.arange(6.0), 4)
+    gradient, hessian = np.repeat([-3.0, 1, 2, 4, 5, 9], 4), np.repeat([0.0, 2, 3, 5, 9, 0], 4)
+    rules = {"n_leaves": 2, "split": "newton", "l2": 2.0, "categories": PLAIN}
+    X = codes[:, None].astype(np.float32)
+    tree, _ = grower(X, [0], **rules).grow(gradient, hessian)
+    expected = best_by_force(codes, gradient, hessian, 2.0, 1)
+    assert tree.gain[0] == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.parametrize("growth", ["leafwise", "symmetric"])
 @pytest.mark.parametrize("split", ["mse", "newton"])
 def test_threads_and_order_of_rows_do_not_matter(growth, split, monkeypatch):

@@ -2,8 +2,10 @@
 
 The categories of a leaf that have enough rows are sorted by gradient over hessian, shrunk towards
 that of the leaf. Every prefix and every suffix of that order is a candidate set; everything else,
-categories with few rows and missing values among it, goes to the other side. For convex losses one
-of the prefixes is the best of all partitions (Fisher 1958), where nothing is shrunk.
+categories with few rows and missing values among it, goes to the other side. Where nothing is
+shrunk or subtracted, one of them is the best of all sets (Fisher 1958), with l2 and bounds too: the
+gain is a convex function of the gradient and the hessian of the set. It is not always the best of
+the sets that `max_set` and `min_leaf` allow.
 
 Sorting by the target makes noise look like signal. Let the categories of hessians H_c have no
 effect: their gradients are noise of variance s H_c. The extreme categories that hold a share p of
@@ -27,6 +29,7 @@ from rankgrove.growth._gain_kernels import NOTHING, bounds_of, newton_gains
 MISSING = 255
 _COUNT = np.int64(0xFFFFFFFF)
 _ALL_BUT_THE_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+_TINY = 1e-300
 # Places in `rules.category`: see CategoryRules.
 SMOOTHING, L2, NOISE, MIN_ROWS, MAX_SET = range(5)
 # The density of the normal distribution at its quantiles 0, 1/256, ..., 1.
@@ -80,7 +83,7 @@ def _sort(order, sums, weights, step, smoothing, mean):
         b = order[k]
         hessian = np.float64(weights[b]) * step + smoothing
         gradient = np.float64(sums[b] >> np.int64(32)) + mean * smoothing
-        ratios[k] = gradient / hessian if hessian > 0.0 else 0.0
+        ratios[k] = gradient / max(hessian, _TINY)  # without a hessian: at one of the ends
     keys = ratios.view(np.int64)
     for k in range(order.size):
         bits = keys[k] ^ ((keys[k] >> np.int64(63)) & _ALL_BUT_THE_SIGN)
