@@ -70,7 +70,8 @@ class CategoryRules:
     penalty : times the gain that the best set of categories without any effect is expected to have,
         which is subtracted from gains
     min_rows : a category with fewer rows in a leaf goes where missing values go
-    max_set : maximum number of categories in a set
+    max_set : maximum number of categories that a split separates from all others. Without missing
+        values the others may be the set of the node: it is the side of fewer rows
     """
 
     smoothing: float = 10.0

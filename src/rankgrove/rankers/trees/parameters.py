@@ -118,7 +118,7 @@ CATEGORY_RULES: Any = Parameter(
     "its leaf; l2 (0): added to the hessians of both children, in rows; penalty (1): times the "
     "gain that categories without effect are expected to have, which is subtracted; min_rows (5): "
     "a category with fewer rows in a leaf goes where missing values go; max_set (128): most "
-    "categories in a set",
+    "categories that a split separates from all others",
     optional(category_rules),
 )
 CHECKPOINT_EVERY: Any = Parameter(25, "rounds between two checkpoints", integer(low=1))
