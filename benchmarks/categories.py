@@ -37,7 +37,7 @@ from benchmarks.category_data import REAL, Part, generated, real
 from rankgrove.evaluation.significance import paired_t
 
 TREES, LEAVES, RATE, LEAST, PATIENCE = 200, 15, 0.1, 20, 30
-FEW = 254
+FEW = 254  # a feature of more categories does not become indicators
 MEASURE = "ndcg@10"
 
 
@@ -179,7 +179,7 @@ WITHOUT = {
     "LightGBM": "LightGBM, without them",
     "CatBoost": "CatBoost, without them",
 }
-DEFAULT = list(LEARNERS)[:-1]  # the last one takes as long as all others but CatBoost
+DEFAULT = list(LEARNERS)[:-1]  # the last one takes minutes on real data
 
 
 # -- the time of a tree ----------------------------------------------------------------------------
