@@ -5,6 +5,7 @@ import pandas
 import pytest
 
 import rankgrove as rg
+from rankgrove.errors import DataError
 from tests.command import run_here as run
 
 TRAIN = ["--set", "n_trees=3", "--set", "min_leaf=2", "--threads", 1, "--quiet", "--out"]
@@ -91,3 +92,26 @@ def test_a_column_that_is_text_only_in_the_training_data(folder):
     frame[frame.brand == "7"].to_csv(folder / "sevens.csv", index=False)
     run("train", "mixed.csv", "--valid", "sevens.csv", *TRAIN, "mixed.rg", cwd=folder)
     assert rg.load(folder / "mixed.rg").history_["sevens"]
+
+
+def test_numbers_where_the_model_has_names(folder):
+    frame = pandas.read_csv(folder / "table.csv").assign(brand=3)
+    frame.to_csv(folder / "numbers.csv", index=False)
+    said = run("rank", "numbers.csv", "--model", "table.rg", cwd=folder, status=2)[1]
+    assert "'brand'" in said
+    assert "the data has numbers there" in said
+    with pytest.raises(DataError, match="give the texts"):
+        rg.load(folder / "table.rg").predict(frame[["a", "b", "c", "brand", "zip"]])
+
+
+def test_numbers_of_text_are_codes_of_names_and_that_is_said(folder):
+    codes = np.zeros((4, 5), np.float32)
+    rg.write_letor(rg.QueryDataset(codes, np.arange(4.0), np.zeros(4)), folder / "codes.txt")
+    said = run("rank", "codes.txt", "--model", "table.rg", cwd=folder)[1]
+    assert "features 4, 5 are taken as the model's codes" in " ".join(said.split())
+
+
+def test_a_search_on_names(folder):
+    options = ["--fits", 10, "--threads", 1, "--quiet", "--out", "auto.rg"]
+    run("auto", "table.csv", "--categorical", "zip", *options, cwd=folder)
+    assert set(rg.load(folder / "auto.rg").categories_) == {3, 4}

@@ -423,3 +423,19 @@ def test_numbers():
     assert thin(10, 4).tolist() == [0, 3, 6, 9]
     assert thin(3, 4).tolist() == [0, 1, 2]
     assert rounded(1e300) == 1e300
+
+
+def test_dependence_on_categories_of_which_the_model_does_not_know_all(tmp_path):
+    """A new category in the report's data must not hide the others."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 3, 160)
+    qid = np.repeat(np.arange(16), 10)
+    X = np.column_stack([codes, rng.normal(size=160)]).astype(np.float32)
+    names = {1: ["acme", "bolt", "core"]}
+    train = rg.QueryDataset(X, (codes == 1).astype(float), qid=qid, categorical=names)
+    model = rg.LambdaMART(n_trees=3, min_leaf=2, n_threads=1).fit(train)
+    X[:9, 0] = 3
+    data = rg.QueryDataset(X, train.y, qid=qid, categorical={1: [*names[1], "new"]})
+    rg.report(model, data, out=tmp_path / "page.html", n_threads=1)
+    page = (tmp_path / "page.html").read_text()
+    assert all(f'"{name}"' in page for name in names[1])

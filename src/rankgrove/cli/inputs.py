@@ -101,6 +101,13 @@ def load_dataset(
     chosen = _categorical_numbers(models) if chosen is None else chosen
     if chosen:
         data = data.with_categorical(chosen)
+        named = {j + 1 for m in models.values() for j, texts in m.categories_.items() if texts}
+        if named:
+            _say(
+                f"{paths[0]}: the model has names of categories, and LETOR text has none: the "
+                f"numbers of {_features_text(sorted(named))} are taken as the model's codes. If "
+                "they are others, give a table with the names."
+            )
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
@@ -206,6 +213,12 @@ def _as_wide(
     for text in notes:
         _say(text)
     return data.with_n_features(n_features or max([data.n_features, *widths.values()]))
+
+
+def _features_text(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:SHOWN_COLUMNS]))
+    more = f" and {len(numbers) - SHOWN_COLUMNS:,} more" if len(numbers) > SHOWN_COLUMNS else ""
+    return f"feature{'s' if len(numbers) > 1 else ''} {shown}{more}"
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ Columns are recognised by their methods, not by their class: see `tabular`.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from rankgrove.data.categories import (
     by_frequency,
     code_table,
     coded,
+    names_text,
     too_many,
 )
 from rankgrove.data.dataset_checks import is_null
@@ -114,6 +116,18 @@ def named_categories(
             f"A categorical feature holds texts or whole numbers. The column {feature!r} has "
             f"{error.value!r}: round it, or leave it out of categorical."
         ) from None
+
+
+def refuse_numbers(texts: Sequence[str], names: Sequence[str], feature: object, owner: str) -> None:
+    """Refuse a column of numbers where a model has words, all of which would be unknown."""
+    if not texts or any(is_word(text) for text in texts) or not any(map(is_word, names)):
+        return
+    if set(texts).isdisjoint(names):
+        raise DataError(
+            f"{owner}: the feature {feature!r} is categorical for the model, with "
+            f"{names_text(tuple(names))}, and the data has numbers there "
+            f"({', '.join(texts[:3])}, ...): give the texts."
+        )
 
 
 def is_word(text: str) -> bool:

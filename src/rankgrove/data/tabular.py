@@ -26,6 +26,7 @@ from rankgrove.data.category_columns import (
     may_be_categorical,
     named_categories,
     own_categories,
+    refuse_numbers,
 )
 from rankgrove.data.dataset_checks import is_null, plain_ids
 from rankgrove.data.file_kinds import TABLE_ENDINGS
@@ -443,6 +444,7 @@ def table_features(
         if known is not None:
             if known.get(j) is not None:
                 texts = named_categories(column, name, empty_is_null=empty_is_null)
+                refuse_numbers(texts.names, known[j] or (), name, "predict")
                 found[j] = known[j]
         elif j in given:
             texts = named_categories(column, name, empty_is_null=empty_is_null)

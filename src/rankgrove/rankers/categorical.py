@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankgrove.data.categories import MOST_CATEGORIES, Categories, Names, names_text
+from rankgrove.data.category_columns import refuse_numbers
 from rankgrove.data.tabular import column_names, table_features
 from rankgrove.errors import DataError
 from rankgrove.model import sense
@@ -57,6 +58,7 @@ def coded_like(
                 f"{names_text(names)}, and not in the data: give a table with its texts, or name "
                 "it in 'categorical' (--categorical)."
             )
+        refuse_numbers(given.get(column) or (), names or (), name, owner)
     wanted: Categories = dict(known)
     more = {j: v for j, v in given.items() if j >= n_features}
     return data.recoded(wanted).with_codes_of(wanted | more)

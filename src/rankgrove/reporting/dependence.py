@@ -59,7 +59,8 @@ def dependences(
         values = values[np.isfinite(values)]
         if not values.size:
             continue
-        names = _categories(data, j, values)
+        models = [model[0] for model in usable.values() if model is not None]
+        names = _categories(data, j, values, models)
         if names is None:
             levels = np.quantile(values, np.linspace(0.01, 0.99, N_POINTS), method="inverted_cdf")
             grid: Any = np.unique(levels.astype(np.float32))
@@ -92,11 +93,22 @@ def dependences(
     return shown
 
 
-def _categories(data: QueryDataset, column: int, values: np.ndarray) -> list[str | int] | None:
-    """Return the names of a feature's most frequent categories, or their codes; None: numbers."""
+def _categories(
+    data: QueryDataset, column: int, values: np.ndarray, models: Sequence[Model]
+) -> list[str | int] | None:
+    """Return the names of a feature's most frequent categories, or their codes; None: numbers.
+
+    Of names, those that all models know: the others are missing values to them.
+    """
     if column not in data.categories:
         return None
     codes, counts = np.unique(values.astype(np.int64), return_counts=True)
+    texts = data.categories[column]
+    for model in models:
+        known = getattr(model, "categories_", {}).get(column)
+        if texts is not None and known is not None:
+            kept = np.array([texts[code] in set(known) for code in codes.tolist()], np.bool_)
+            codes, counts = codes[kept], counts[kept]
     codes = np.sort(codes[np.argsort(-counts, kind="stable")[:N_POINTS]])
     names = data.categories[column]
     return codes.tolist() if names is None else [names[code] for code in codes.tolist()]

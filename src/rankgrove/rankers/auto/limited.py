@@ -245,7 +245,7 @@ def microseconds(model: Ranker, data: QueryDataset) -> float:
         qid=np.zeros(TIMED_DOCUMENTS, np.int64),
         feature_names=data.given_names,
         absent=data.absent_given,
-    )
+    ).with_codes_of(data.categories)
     best, end = np.inf, time.perf_counter() + TIMED_SECONDS
     for call in range(TIMED_CALLS):
         began = time.perf_counter()
