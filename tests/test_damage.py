@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from tools import damaging
 from tools.damage import FAULTS, run_case
-from tools.damaging_subjects import N_FEATURES, make_subjects, some_data
+from tools.damaging_subjects import (
+    N_FEATURES,
+    WITH_CATEGORIES,
+    make_subjects,
+    some_categories,
+    some_data,
+)
 
 import rankgrove as rg
 from rankgrove.model.store import read_model, write_model
@@ -49,7 +55,7 @@ def test_no_fault_of_any_kind_of_file(subjects, folder):
 
 WITH_TREES = [
     "lambdamart", "mart", "mcrank", "bag", "bag-borda", "bag-pruned", "combination", "stacked",
-    "submodel", "nested", "trada", "trees", "pruned", "randomforest",
+    "submodel", "nested", "trada", "trees", "pruned", "randomforest", "categories",
 ]  # fmt: skip
 
 
@@ -105,6 +111,8 @@ ABSURD = {
     "scale of a linear model": ("svm-map", "scale", lambda a: a * 1e-320),
     "thresholds": ("svm-thresholds", "threshold_ptr", lambda a: a * 1000),
     "features of thresholds": ("svm-thresholds", "n_features", np.array(N_FEATURES + 1)),
+    "sets that are not there": ("categories", "set_of", lambda a: a + 100),
+    "borders of sets": ("categories", "set_ptr", lambda a: a * 1000),
 }
 
 
@@ -139,6 +147,9 @@ WORDS = {
     "combine": ("bag", {"parameters": {"combine": "x"}}),
     "rounds": ("adarank", {"rounds": [[99, 1.0, 1.0]]}),
     "report": ("trada", {"report_names": ["a"]}),
+    "names of categories": ("categories", {"categories": [[1, ["a", "a"]], [2, None]]}),
+    "encodings of other names": ("encoded", {"categories": [[1, ["a", "b"]], [2, None]]}),
+    "encodings of numbers": ("encoded", {"categories": [[2, None]]}),
 }
 
 
@@ -212,6 +223,6 @@ def test_an_encrypted_entry_is_named(models, tmp_path):
 
 
 def test_models_are_whole_before_they_are_damaged(models):
-    data = some_data(5)
-    for path in models.values():
+    for name, path in models.items():
+        data = some_categories(5) if name in WITH_CATEGORIES else some_data(5)
         assert np.isfinite(rg.load(path).predict(data)).all()

@@ -75,6 +75,50 @@ def data_sets() -> dict[str, rg.QueryDataset]:
     }
 
 
+def with_categories(data: rg.QueryDataset, seed: int, n_many: int = 0) -> rg.QueryDataset:
+    """Return data whose feature 2 has few categories, with names, and feature 3 many codes."""
+    rng = np.random.default_rng(seed)
+    X = np.array(data.X, np.float32)
+    X[:, 1] = np.minimum(data.y + rng.integers(0, 5, data.n_rows), 6)
+    X[rng.random(data.n_rows) < 0.1, 1] = np.nan
+    names: dict[int, list[str] | None] = {2: list("abcdefg")}
+    if n_many:
+        X[:, 2] = rng.permutation(data.n_rows) % n_many
+        names[3] = None
+    return rg.QueryDataset(X, data.y, data.qid, categorical=names)
+
+
+def category_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn]]:
+    """Yield rankers of categorical features: sets, orders by labels, constraints, encodings."""
+    few_codes = with_categories(data["train"], 1)
+    many_codes = with_categories(data["train"], 1, n_many=300)
+    valid = with_categories(data["valid"], 2, n_many=300)
+    few: dict[str, Any] = {"n_trees": 8, "n_leaves": 6, "min_leaf": 5, "random_state": 4}
+    drawn: dict[str, Any] = {**few, "query_fraction": 0.6, "row_fraction": 0.7}
+    constrained: dict[str, Any] = {
+        **drawn, "monotone": {1: 1, 5: -1}, "interactions": [[1, 2, 4], [2, 3, 5, 6]],
+    }  # fmt: skip
+    yield "categories", lambda t: rg.LambdaMART(**few, n_threads=t).fit(few_codes)
+    for split in ("newton", "mse"):
+        yield (
+            f"categories many {split}",
+            lambda t, s=split: rg.LambdaMART(**drawn, split=s, n_threads=t).fit(
+                many_codes, valid=valid
+            ),
+        )
+    for growth in ("leafwise", "symmetric"):
+        yield (
+            f"categories constrained {growth}",
+            lambda t, g=growth: rg.LambdaMART(**constrained, growth=g, n_threads=t).fit(many_codes),
+        )
+    yield (
+        "categories encoded",
+        lambda t: rg.PreparedRanker(rg.LambdaMART(**few, n_threads=t), encode="target").fit(
+            many_codes, valid=valid
+        ),
+    )
+
+
 def boosted_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn]]:
     """Yield the names of boosted rankers, and functions that train them."""
     train, valid, missing = data["train"], data["valid"], data["missing"]
@@ -298,6 +342,7 @@ def all_digests(
     digests = {}
     with tempfile.TemporaryDirectory() as name:
         cases = [*boosted_cases(data), *derived_cases(data), *other_cases(data)]
+        cases += category_cases(data)
         if cluster:
             cases += cluster_cases(data, Path(name))
         for case, learn in cases:
@@ -307,7 +352,10 @@ def all_digests(
                 ranker = learn(n_threads)
                 path = Path(name) / "model.rg"
                 ranker.save(path)
-                digests[f"{case}, {n_threads}"] = digest_of_ranker(rg.load(path), data["test"])
+                loaded, test = rg.load(path), data["test"]
+                if loaded.categories_:
+                    test = with_categories(test, 3, n_many=300 * (2 in loaded.categories_))
+                digests[f"{case}, {n_threads}"] = digest_of_ranker(loaded, test)
     return digests
 
 

@@ -16,6 +16,7 @@ import rankgrove as rg
 from rankgrove.tuning.result_store import ResultStore
 
 N_FEATURES = 6
+WITH_CATEGORIES = ("categories", "encoded")  # models of `some_categories`
 
 
 class Absurd(Exception):
@@ -61,6 +62,16 @@ class Subject:
 def some_data(n_queries: int = 12) -> rg.QueryDataset:
     """Return the data that models are trained on and score."""
     return rg.make_web(n_queries, n_docs=8, n_features=N_FEATURES, seed=3)
+
+
+def some_categories(n_queries: int = 12) -> rg.QueryDataset:
+    """Return data with categories: feature 2 has names, feature 3 codes without names."""
+    data = some_data(n_queries)
+    X = np.array(data.X)
+    X[:, 1:3] = np.random.default_rng(4).integers(0, (5, 40), (data.n_rows, 2))
+    X[::9, 1] = np.nan
+    names = {2: ["acme", "bolt", "core", "dyne", "each"], 3: None}
+    return rg.QueryDataset(X, data.y, data.qid, categorical=names)
 
 
 def make_models(folder: Path) -> dict[str, Path]:
@@ -117,6 +128,16 @@ def make_models(folder: Path) -> dict[str, Path]:
         "coordinate-ascent": rg.CoordinateAscent(n_threads=1).fit(data),
         "smoothrank": rg.SmoothRank(n_threads=1).fit(data),
         "crr": rg.CRR(n_threads=1).fit(data),
+        "categories": rg.LambdaMART(
+            n_trees=4,
+            monotone={1: 1, 4: -1},
+            interactions=[[1, 2, 3], [2, 4, 5]],
+            category_rules={"min_rows": 1, "penalty": 0.0},
+            **trees,
+        ).fit(some_categories(), valid=some_categories(6)),
+        "encoded": rg.PreparedRanker(
+            rg.RankNet(hidden=2, n_epochs=1, n_threads=1), encode="auto", normalise="zscore"
+        ).fit(some_categories()),
     }
     paths = {name: folder / f"{name}.rg" for name in rankers}
     for name, ranker in rankers.items():
@@ -149,9 +170,10 @@ def _use_model(data: rg.QueryDataset) -> Callable[[Path], str]:
     return use
 
 
-def _checkpointed(make: Callable[[Path, int], Any]) -> tuple[bytes, Callable[[Path], str]]:
+def _checkpointed(
+    make: Callable[[Path, int], Any], data: rg.QueryDataset
+) -> tuple[bytes, Callable[[Path], str]]:
     """Return a checkpoint of half a run, and a function that continues from a checkpoint."""
-    data = some_data()
 
     def use(path: Path) -> str:
         return _digest(make(path, 4).fit(data).predict(data, n_threads=1))
@@ -190,23 +212,32 @@ def _use_store(path: Path) -> str:
 
 def make_subjects(folder: Path, wanted: tuple[str, ...] = ("",)) -> list[Subject]:
     """Make the files whose kinds have a wanted prefix, and record their results when whole."""
-    data = some_data(5)
+    data, with_categories = some_data(5), some_categories(5)
     subjects = []
     if any(prefix.startswith("model"[: len(prefix)]) for prefix in wanted):
-        subjects = [
-            Subject(f"model:{name}", path.read_bytes(), _use_model(data), ".rg", True)
-            for name, path in make_models(folder).items()
-        ]
+        for name, path in make_models(folder).items():
+            use = _use_model(with_categories if name in WITH_CATEGORIES else data)
+            subjects.append(Subject(f"model:{name}", path.read_bytes(), use, ".rg", True))
     trees = {"n_leaves": 4, "min_leaf": 2, "n_threads": 1, "checkpoint_every": 1}
-    runs: dict[str, Callable[[Path, int], Any]] = {
-        "checkpoint:trees": lambda path, n: rg.LambdaMART(n_trees=n, checkpoint=path, **trees),
-        "checkpoint:net": lambda path, n: rg.LambdaRank(
-            hidden=2, n_epochs=n, n_threads=1, checkpoint=path, checkpoint_every=1
+    runs: dict[str, tuple[Callable[[Path, int], Any], rg.QueryDataset]] = {
+        "checkpoint:trees": (
+            lambda path, n: rg.LambdaMART(n_trees=n, checkpoint=path, **trees),
+            some_data(),
+        ),
+        "checkpoint:categories": (
+            lambda path, n: rg.LambdaMART(n_trees=n, checkpoint=path, **trees),
+            some_categories(),
+        ),
+        "checkpoint:net": (
+            lambda path, n: rg.LambdaRank(
+                hidden=2, n_epochs=n, n_threads=1, checkpoint=path, checkpoint_every=1
+            ),
+            some_data(),
         ),
     }
-    for name, make in runs.items():
+    for name, (make, train) in runs.items():
         if name.startswith(wanted):
-            blob, use = _checkpointed(make)
+            blob, use = _checkpointed(make, train)
             subjects.append(Subject(name, blob, use, ".rg", True))
     subjects += _data_subjects(folder, data)
     subjects = [subject for subject in subjects if subject.name.startswith(wanted)]

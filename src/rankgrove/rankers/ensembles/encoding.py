@@ -121,7 +121,7 @@ def packed(encodings: Mapping[int, Encoding]) -> tuple[list[Any], dict[str, np.n
 
 
 def unpacked(
-    listed: object, arrays: Mapping[str, np.ndarray], n_features: int
+    listed: object, arrays: Mapping[str, np.ndarray], categories: Mapping[int, Names]
 ) -> dict[int, Encoding]:
     """Return the encodings of a model file; ValueError where they make no sense."""
     if not isinstance(listed, list):
@@ -129,11 +129,13 @@ def unpacked(
     encodings: dict[int, Encoding] = {}
     for entry in listed:
         column, kind, prior = entry
-        sense.whole(column, "an encoded column", 0, n_features - 1)
+        if sense.whole(column, "an encoded column") not in categories:
+            raise ValueError(f"an encoding of the column {column}, which is not categorical.")
         if kind not in ("onehot", "target"):
             raise ValueError(f"an encoding {kind!r}, which is not known.")
         values = sense.numbers(arrays[f"encoding {column}"], "the values of an encoding")
-        if values.size > MOST_CATEGORIES:
-            raise ValueError("an encoding of too many categories.")
+        names = categories[column]
+        if values.size > MOST_CATEGORIES or (names is not None and values.size != len(names)):
+            raise ValueError(f"an encoding of {values.size:,} categories, which is another number.")
         encodings[column] = Encoding(kind, values, sense.number(prior, "the prior of an encoding"))
     return encodings

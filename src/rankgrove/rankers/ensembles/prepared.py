@@ -318,8 +318,8 @@ class PreparedRanker(Ranker):
         if not isinstance(self.append, bool) or (self.append and self.normalise is None):
             raise ModelFileError(f"The model file has append={self.append!r}.")
         if "encodings" in content:
-            self.encodings_ = unpacked(content["encodings"], arrays, self.n_features_in_)
-            if not set(self.encodings_) <= set(self.categories_) & set(self.columns_.tolist()):
+            self.encodings_ = unpacked(content["encodings"], arrays, self.categories_)
+            if not set(self.encodings_) <= set(self.columns_.tolist()):
                 raise ModelFileError("The encodings of the model file are of other columns.")
         width = self.origins().size if self.columns_.ndim == 1 and inside.all() else -1
         fits = self.columns_.ndim == 1 and width == self.ranker_.n_features_in_ and inside.all()
