@@ -37,6 +37,8 @@ def test_help_and_version():
         assert command in out
         assert "--help" in run(command, "--help")[0]
     assert run_apart("--version")[0].strip() == f"rankgrove {rg.__version__}"
+    module = [sys.executable, "-m", "rankgrove", "--version"]
+    assert subprocess.check_output(module, text=True).strip() == f"rankgrove {rg.__version__}"
 
 
 def test_generate(tmp_path):
