@@ -82,6 +82,9 @@ def test_nets_say_what_helps(folder):
     words = ["train", "table.csv", "--ranker", "ranknet", "--quiet", "--out", "no.rg"]
     _, complaint = run(*words, cwd=folder, status=2)
     assert "'brand' is categorical" in " ".join(complaint.split())
+    assert "--encode auto" in " ".join(complaint.split())
+    run(*words[:-1], "net.rg", "--encode", "auto", "--set", "n_epochs=1", cwd=folder)
+    assert rg.load(folder / "net.rg").encode == "auto"
 
 
 def test_a_column_that_is_text_only_in_the_training_data(folder):

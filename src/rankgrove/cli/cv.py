@@ -10,6 +10,7 @@ import typer
 
 from rankgrove.cli.options import (
     Convention,
+    Encode,
     Normalisation,
     Reading,
     Threads,
@@ -55,6 +56,7 @@ def cv(
         typer.Option(help="Normalise features within every query.", show_default="no"),
     ] = None,
     transform: Transform = None,
+    encode: Encode = None,
     convention: Convention = "papers",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split into folds.")] = 0,
     out: Annotated[
@@ -92,7 +94,7 @@ def cv(
     has_measure = "measure" in base.get_params(deep=False)
     chosen = {"measure": measure[0]} if measure and has_measure else {}
     base.set_params(**(chosen | parameters(config, settings or [])))
-    base, reading = prepared(base, reading, normalise, transform)
+    base, reading = prepared(base, reading, normalise, transform, encode)
     base.check_parameters()
     check_valid_fold(base, valid_fold, "give --valid-fold")
     judged = reading.load(data)

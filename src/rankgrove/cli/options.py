@@ -186,6 +186,24 @@ class Transformation(StrEnum):
     log1p = "log1p"
 
 
+class Encoding(StrEnum):
+    """How categorical features become numbers."""
+
+    auto = "auto"
+    onehot = "onehot"
+    target = "target"
+
+
+Encode = Annotated[
+    Encoding | None,
+    typer.Option(
+        help="Make numbers of categorical features, for rankers that cannot use them. onehot: one "
+        "indicator per category; target: the mean label of the category (in training by other "
+        "queries); auto: onehot up to 20 categories, target beyond.",
+        show_default="no",
+    ),
+]
+
 Transform = Annotated[
     Transformation | None,
     typer.Option(

@@ -15,7 +15,7 @@ from rankgrove.errors import MissingFileError, ParameterError, ParseError
 from rankgrove.files import why, write_atomically
 
 if TYPE_CHECKING:
-    from rankgrove.cli.options import Normalisation, Reading, Transformation
+    from rankgrove.cli.options import Encoding, Normalisation, Reading, Transformation
     from rankgrove.rankers.base import Ranker
 
 # Names from papers or from the package that --ranker does not take, and what to use instead.
@@ -138,6 +138,7 @@ def prepared(
     reading: Reading,
     normalise: Normalisation | None,
     transform: Transformation | None,
+    encode: Encoding | None,
 ) -> tuple[Ranker, Reading]:
     """Return the ranker with the preparation of its features, and the matching `reading`.
 
@@ -150,10 +151,11 @@ def prepared(
     if reading.features is not None and Path(reading.features).is_file():
         chosen = read_names(Path(reading.features))
         reading = replace(reading, features=None)
-    if chosen is None and normalise is None and transform is None:
+    steps = {"normalise": normalise, "transform": transform, "encode": encode}
+    if chosen is None and not any(steps.values()):
         return ranker, reading
-    steps = [None if step is None else step.value for step in (normalise, transform)]
-    return PreparedRanker(ranker, chosen, *steps), reading
+    words = {name: None if step is None else step.value for name, step in steps.items()}
+    return PreparedRanker(ranker, chosen, **words), reading
 
 
 def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 
 from rankgrove.cli.options import (
     Combine,
+    Encode,
     Normalisation,
     Reading,
     Sample,
@@ -144,6 +145,7 @@ def train(
     combine: Combine = None,
     normalise: Normalise = None,
     transform: Transform = None,
+    encode: Encode = None,
     cluster: Cluster = None,
     quiet: Quiet = False,
     *,
@@ -197,7 +199,7 @@ def train(
     bag = bag_options(models, sample, combine)
     if models is not None:
         base = _bag_of(base, models, bag | {"cluster": cluster}, checkpoint, threads, quiet)
-    trained, reading = prepared(base, reading, normalise, transform)
+    trained, reading = prepared(base, reading, normalise, transform, encode)
     # Check everything possible before reading data, which may take long.
     trained.check_parameters()
     held_out = _check_share(valid_share, valid, base)
@@ -413,8 +415,8 @@ def _cluster_fit(
     columns = _workers_reading(data, reading)
     if ranker.kind == "prepared":
         raise ParameterError(
-            "--normalise, --transform and --features FILE do not work with --cluster, whose "
-            "workers read the files. Leave one of them out."
+            "--normalise, --transform, --encode and --features FILE do not work with --cluster, "
+            "whose workers read the files. Leave one of them out."
         )
     if not hasattr(ranker, "fit_files"):
         raise ParameterError(f"--cluster trains a lambdamart, not a {name}. Leave it out.")

@@ -84,8 +84,8 @@ def refusal(owner: str, names: Sequence[str], ranker: str) -> DataError:
     begin = f"features {shown}{more} are" if len(names) > 1 else f"feature {shown} is"
     return DataError(
         f"{owner}: the {begin} categorical, and {ranker} would take codes for quantities. Use "
-        f"rg.PreparedRanker(rg.{ranker}(...), encode='auto'), trees such as rg.LambdaMART, or "
-        "leave such features out."
+        f"rg.PreparedRanker(rg.{ranker}(...), encode='auto') (--encode auto), trees such as "
+        "rg.LambdaMART, or leave such features out."
     )
 
 
