@@ -151,11 +151,11 @@ def prepared(
     if reading.features is not None and Path(reading.features).is_file():
         chosen = read_names(Path(reading.features))
         reading = replace(reading, features=None)
-    steps = {"normalise": normalise, "transform": transform, "encode": encode}
-    if chosen is None and not any(steps.values()):
+    if chosen is None and normalise is None and transform is None and encode is None:
         return ranker, reading
-    words = {name: None if step is None else step.value for name, step in steps.items()}
-    return PreparedRanker(ranker, chosen, **words), reading
+    steps = [None if step is None else step.value for step in (normalise, transform)]
+    encoding = None if encode is None else encode.value
+    return PreparedRanker(ranker, chosen, *steps, encode=encoding), reading
 
 
 def bag_options(models: int | None, sample: float | None, combine: str | None) -> dict[str, Any]:
