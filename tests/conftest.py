@@ -36,6 +36,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before Numba is imported, and for the commands that tests start.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
+# A first `train` starts no second process: the tests share a cache.
+os.environ.setdefault("RANKGROVE_COMPILE_AHEAD", "0")
 # Several processes share the cores: threads of peers that wait for one another must not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 

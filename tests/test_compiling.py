@@ -71,7 +71,7 @@ def test_one_line_in_a_log(monkeypatch, caplog, indicator):
             indicator.end()
             indicator.wait()
     assert [one.getMessage() for one in caplog.records] == [
-        "Compiling kernels for reading LETOR files: this happens once, and takes up to a minute ..."
+        "Compiling kernels for reading LETOR files: this happens once; see rankgrove compile ..."
     ]
     assert sys.stderr.getvalue() == ""
 

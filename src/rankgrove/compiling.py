@@ -1,4 +1,4 @@
-"""The cache folder of compiled kernels, and a message while kernels are being compiled.
+"""A message while kernels are being compiled.
 
 Kernels are compiled when they are first used on a machine, and cached. Without a message, the first
 read and the first fit would seem to hang. On a terminal a moving line is shown until compilation is
@@ -10,11 +10,9 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import stat
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 _log = logging.getLogger("rankgrove")
@@ -72,6 +70,13 @@ class Indicator:
                 self._drawn = False
                 _draw("")
 
+    def wait_for(self, module: str, begins: bool) -> None:
+        """Record that a wait for another process, which compiles a kernel, begins or ends."""
+        if begins:
+            self.begin(module)
+        else:
+            self.end()
+
     def wait(self) -> None:
         """Wait until the line is no longer updated."""
         thread = self._thread
@@ -97,7 +102,7 @@ class Indicator:
             self._drawn = True
         elif not self._logged:
             self._logged = True
-            _log.warning("C%s: this happens once, and takes up to a minute ...", text[1:])
+            _log.warning("C%s: this happens once; see rankgrove compile ...", text[1:])
 
 
 def purpose_of(module: str) -> str:
@@ -137,44 +142,6 @@ def announce() -> None:
                 INDICATOR.end()
 
     event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
-
-
-def find_cache_folder() -> None:
-    """Make Numba cache kernels in a temporary folder if its usual ones cannot be written to.
-
-    Numba uses a folder next to the sources or the user's cache folder, and refuses to compile if
-    neither can be written to. This happens to a user without a home folder who shares another
-    user's installation.
-    """
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return
-    beside = Path(__file__).parent / "measures" / "__pycache__"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if not (_takes_files(beside) or _takes_files(Path(home, "numba"))):
-        os.environ["NUMBA_CACHE_DIR"] = str(_private_folder())
-
-
-def _takes_files(folder: Path) -> bool:
-    """Return whether files can be created in a folder, or the folder itself."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
-def _private_folder() -> Path:
-    """Return a folder that only this user can write to: compiled kernels are executed."""
-    import tempfile
-
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir(), f"rankgrove-kernels-{user}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-        if stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o077:
-            return folder
-    except OSError:  # it belongs to another user, or the disk is full
-        pass
-    return Path(tempfile.mkdtemp(prefix="rankgrove-kernels-"))
 
 
 def is_terminal() -> bool:

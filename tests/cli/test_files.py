@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
 import rankgrove as rg
-from rankgrove import compiling
 from rankgrove.files import atomic_output
 from tests.command import run_here
 
@@ -86,18 +82,3 @@ def test_an_install_that_may_not_be_read(monkeypatch, capsys):
         start.run()
     assert end.value.code == 2
     assert "/opt/rankgrove/cli/main.py: permission denied" in capsys.readouterr().err
-
-
-def test_kernels_are_kept_somewhere_where_no_usual_folder_can_be_written(monkeypatch, tmp_path):
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(compiling, "_takes_files", lambda _: False)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    compiling.find_cache_folder()
-    folder = Path(os.environ["NUMBA_CACHE_DIR"])
-    assert folder.parent == tmp_path
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    folder.chmod(0o777)  # somebody else's files could be in it, and they would be run
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    compiling.find_cache_folder()
-    assert Path(os.environ["NUMBA_CACHE_DIR"]) != folder

@@ -11,10 +11,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from rankgrove.data.binning import MISSING
 from rankgrove.growth._kernel_tools import unsigned
+from rankgrove.jit import njit
 from rankgrove.scoring._walk_kernels import in_set
 
 # Which responses of a tree are mixed: those of leaves, or of all nodes on the way down; or none:

@@ -8,7 +8,9 @@ unsigned order is the order of the floats.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from rankgrove.jit import njit
 
 MISSING = 255
 ROWS_AT_ONCE = 512  # of a dense matrix: 136 float32 columns of them stay in the second-level cache

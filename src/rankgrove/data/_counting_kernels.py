@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove.data._binning_kernels import _NO_KEY, _choose, _runs, _sort
+from rankgrove.jit import njit
 
 
 @njit(cache=True, parallel=True)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rankgrove._random_kernels import mix
+from rankgrove.jit import njit
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MAGNITUDE, _INFINITY = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove.data._letor_kernels import END, START
 from rankgrove.data._number_kernels import skip_spaces
+from rankgrove.jit import njit
 
 _LINE_FEED, _HASH, _COLON = 10, 35, 58
 _LINE_FEEDS = np.uint64(0x0A0A_0A0A_0A0A_0A0A)
@@ -46,13 +47,6 @@ def count_chunk(data, words, start, end):
                 rows += 1
         pos = stop
     return rows
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def count_rows(data, words, state, rows):
-    """Fill rows[chunk] with the data lines of every chunk."""
-    for chunk in prange(state.shape[0]):
-        rows[chunk] = count_chunk(data, words, state[chunk, START], state[chunk, END])
 
 
 @njit(cache=True, nogil=True, parallel=True)

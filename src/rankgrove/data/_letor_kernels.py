@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from rankgrove.data._number_kernels import (
     CERTAIN,
@@ -30,6 +29,7 @@ from rankgrove.data._number_kernels import (
     to_float32,
     to_float64,
 )
+from rankgrove.jit import njit
 
 # Columns of `state`: what a chunk is told ...
 START, END, FIRST_ROW, FIRST_SLOT = 0, 1, 2, 3
@@ -352,15 +352,6 @@ def parse_chunk(data, state, chunk, rules, out):
     state[chunk, WITH_QID] = with_qid
     state[chunk, WITHOUT_QID] = without_qid
     state[chunk, N_COMMENTS] = n_comments
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def parse_chunks(data, state, rules, out):
-    """Read every chunk."""
-    for chunk in prange(state.shape[0]):
-        parse_chunk(
-            data, state, np.int64(chunk), rules, out
-        )  # the type it has in Python: one compilation
 
 
 @njit(cache=True, nogil=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove.data._number_kernels import CERTAIN, to_float32
+from rankgrove.jit import njit
 
 # A value takes at most a sign, 9 digits, a point, 4 zeros or an exponent; an index 10 digits;
 # then the colon and the blank.

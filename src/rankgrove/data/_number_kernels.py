@@ -12,7 +12,8 @@ Text handed to these kernels ends in a line feed, which no number contains: no b
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rankgrove.jit import njit
 
 # What read_number found.
 NOT_A_NUMBER, DECIMAL, NAN, INFINITE = 0, 1, 2, 3

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove._random_kernels import mix
+from rankgrove.jit import njit
 
 
 @njit(cache=True, nogil=True)

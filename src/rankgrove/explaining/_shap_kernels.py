@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.scoring._walk_kernels import in_set
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import is_jitted
 
+from rankgrove.jit import njit
 from rankgrove.measures._value_kernels import EXPECTED, gather_gains
 
 MOST_ARRANGEMENTS = 1000

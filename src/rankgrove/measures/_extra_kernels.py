@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures import _swap_kernels
 from rankgrove.measures._ranking_kernels import longest_query
 from rankgrove.measures._value_kernels import (

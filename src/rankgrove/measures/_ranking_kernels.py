@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rankgrove.jit import njit
 
 RUN = 12  # runs of this length are sorted by insertion, then merged
 # Up to this many documents counting who stands above whom, in vectors of comparisons, is faster

@@ -10,8 +10,8 @@ by 1 - R_i of the overview paper's section 3: no cancellation, and R_i = 1 is no
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._value_kernels import (
     CASCADE,
     FIRST,

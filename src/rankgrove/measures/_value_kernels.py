@@ -22,9 +22,9 @@ after t documents and has n of them, r relevant, rho relevant ones stand before 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from rankgrove.measures._ranking_kernels import longest_query
+from rankgrove.jit import njit
+from rankgrove.measures._ranking_kernels import longest_query, sort_descending
 
 SUM, CASCADE, PRECISIONS, FIRST, THRESHOLD, PAIRS = range(6)
 STABLE, WORST, EXPECTED = range(3)
@@ -91,10 +91,16 @@ def threshold_value(g, w):
 @njit(cache=True, nogil=True)
 def grade_classes(g, classes):
     """Fill `classes` with the rank of each gain among the distinct gains; return their number."""
-    distinct = np.unique(g)
-    for r in range(g.size):
-        classes[r] = np.searchsorted(distinct, g[r])
-    return distinct.size
+    n = g.size
+    if n == 0:
+        return 0
+    key, order = g.copy(), np.arange(n)
+    sort_descending(key, order, np.empty(n), np.empty(n, np.int64))
+    number = 0
+    for r in range(n - 1, -1, -1):
+        number += r < n - 1 and key[r] != key[r + 1]
+        classes[order[r]] = number
+    return number + 1
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -7,7 +7,9 @@ All work on the queries from `first` to before `last`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rankgrove.jit import njit
+from rankgrove.measures._ranking_kernels import sort_descending
 
 GRADES = 16  # a query with more different gains than this is sorted instead
 
@@ -36,7 +38,11 @@ def best_gains(gain, depth, ordered):
             r += 1
         if r == depth:
             return
-    ordered[: gain.size] = np.sort(gain)[::-1]
+    n = gain.size
+    for i in range(n):
+        ordered[i] = gain[i]
+    unused = np.empty(n, np.int64)  # compiles sooner than np.sort
+    sort_descending(ordered[:n], unused, np.empty(n), np.empty(n, np.int64))
 
 
 @njit(cache=True, nogil=True)
@@ -113,8 +119,10 @@ def roc_weights(gain, query_ptr, first, last, weight):
 def unequal_pairs(gain, query_ptr, first, last, pairs):
     """Fill `pairs` with the number of pairs of unequal gain in every query."""
     for q in range(first, last):
-        ordered = np.sort(gain[query_ptr[q] : query_ptr[q + 1]])
+        ordered = gain[query_ptr[q] : query_ptr[q + 1]].copy()
         n = ordered.size
+        unused = np.empty(n, np.int64)
+        sort_descending(ordered, unused, np.empty(n), np.empty(n, np.int64))
         equal = 0
         run = 0
         for i in range(n):

@@ -14,8 +14,8 @@ it would lift all documents alike.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.model._tile_vectors import (
     MOST_VECTORS,
     ROWS,

@@ -14,9 +14,9 @@ import functools
 import math
 
 import numpy as np
-from numba import njit
 
 from rankgrove._random_kernels import mix
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import sort_descending
 from rankgrove.measures._value_kernels import ranked_value
 from rankgrove.nets._net_kernels import backward, longest_of, net_room, scores_of, update

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from rankgrove.jit import njit
 from rankgrove.nets._net_kernels import backward, longest_of, net_room, scores_of, update
 
 

@@ -13,8 +13,8 @@ import functools
 import math
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.model._mlp_kernels import TANH, filled_up, forward, product, raw_rows, standardise
 from rankgrove.objectives._lambda_kernels import lambda_room, lambdas_in, lambdas_in_for, rebound
 from rankgrove.objectives._preference_kernels import preference

@@ -7,9 +7,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from rankgrove._random_kernels import mix
+from rankgrove.jit import njit
 
 SQUARED = 0
 LOGISTIC = 1

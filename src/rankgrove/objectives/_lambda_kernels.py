@@ -21,15 +21,16 @@ import types
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from rankgrove._random_kernels import mix
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 from rankgrove.measures._swap_kernels import swap_row, swap_setup
 from rankgrove.measures._value_kernels import SUM
 from rankgrove.objectives._pair_vectors import LANES, given_row, one_row, sum_row
 
 ONES = -2  # the rule of RankNet: every pair of unequal labels counts 1
+LINEAR = (SUM, ONES)
 # exp(sigma s) of a query whose scores span more than this is not kept as one number.
 WIDEST = 600.0
 # Noise takes one of this many values; a hash of 64 bits has enough bits for some draws.
@@ -289,7 +290,7 @@ def lambdas_in(room, objective, seed, queries, scores, gradient, hessian):
 @njit(cache=True, nogil=True)
 def lambda_queries(objective, seed, queries, scores, gradient, hessian):
     """Like lambdas_in, with scratch arrays of its own."""
-    longest = 1
+    longest = np.int64(1)
     for k in range(queries.size):
         q = queries[k]
         longest = max(longest, objective.query_ptr[q + 1] - objective.query_ptr[q])
@@ -298,7 +299,12 @@ def lambda_queries(objective, seed, queries, scores, gradient, hessian):
 
 @njit(nogil=True)
 def no_setup(rule, g, state):
-    """Stand in for swap_setup: a user's own rule keeps no state."""
+    """Stand in for swap_setup: the rule keeps no state."""
+
+
+@njit(nogil=True)
+def no_row(rule, g, w, state, i, row):
+    """Stand in for swap_row, where it is not called."""
 
 
 @functools.cache
@@ -315,8 +321,22 @@ def lambda_queries_for(own_swap_row):
     return rebound(lambda_queries, lambdas_in=lambdas_in_for(own_swap_row))
 
 
-def rebound(kernel, **names):
-    """Return `kernel` compiled anew with some of its global names bound to other functions."""
+def rebound(kernel, ending=None, **names):
+    """Return `kernel` compiled anew with some of its global names bound to other functions.
+
+    ending : of the new kernel's name, if it is made when the module is loaded: then it is cached
+    """
     plain = kernel.py_func
     own = types.FunctionType(plain.__code__, plain.__globals__ | names, plain.__name__)
-    return njit(nogil=True)(own)
+    if ending is None:
+        return njit(nogil=True)(own)
+    own.__name__ = own.__qualname__ = plain.__name__ + ending
+    return njit(cache=True, nogil=True)(own)
+
+
+# For LINEAR rules alone, so that training NDCG does not compile the rows of ERR and others.
+_linear = functools.partial(rebound, ending="_linear")
+_fill_linear = _linear(fill_pairs, swap_row=no_row)
+_ranked_linear = _linear(ranked_lambdas, fill_pairs=_fill_linear, swap_setup=no_setup)
+lambdas_in_linear = _linear(lambdas_in, ranked_lambdas=_ranked_linear)
+lambda_queries_linear = _linear(lambda_queries, lambdas_in=lambdas_in_linear)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from rankgrove._random_kernels import mix
+from rankgrove.jit import njit
 
 UNIT = 1.0 / (1 << 53)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from rankgrove.jit import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

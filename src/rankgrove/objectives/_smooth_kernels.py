@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import longest_query
 
 

@@ -14,8 +14,8 @@ since every pair in the wrong order changes Psi by 2 / (P N) times its differenc
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import longest_query, sort_descending
 
 MAP, ROC, MRR, NDCG = range(4)

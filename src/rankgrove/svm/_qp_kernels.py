@@ -7,7 +7,8 @@ All sums run in a fixed order, whatever the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rankgrove.jit import njit
 
 FLAT = 1e-14  # a curvature below this part of its diagonal is none
 REFRESH = 1000  # steps after which the gradient is recomputed: updates accumulate rounding errors

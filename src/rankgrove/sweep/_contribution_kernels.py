@@ -21,8 +21,8 @@ depend on the order of addition.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PRECISIONS, STABLE, SUM
 
 LOG_UNIT = 2.0**50  # fixed point of CASCADE's state

@@ -16,8 +16,8 @@ scores can contradict the order.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
 
 MOST_CROWDED = 8  # mean number of crossings in the bucket of a crossing, for insertion to be fast

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.sweep._crossing_kernels import sort_crossings, width_of_point
 
 # Equal values of different orders may differ by a few units of the fixed point.

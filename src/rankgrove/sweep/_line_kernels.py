@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import MOST_COUNTED
 from rankgrove.measures._value_kernels import CASCADE, PAIRS, STABLE, SUM
 from rankgrove.sweep._contribution_kernels import describe_groups, unit_of_state

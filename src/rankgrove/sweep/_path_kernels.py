@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import longest_query
 from rankgrove.measures._value_kernels import CASCADE, EXPECTED, FIRST, PAIRS, PRECISIONS, SUM
 from rankgrove.sweep._contribution_kernels import contribution, pairs_between, pairs_within

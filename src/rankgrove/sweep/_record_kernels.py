@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._value_kernels import EXPECTED
 from rankgrove.sweep._crossing_kernels import packed, sort_crossings, width_of_point
 from rankgrove.sweep._line_kernels import new_scratch, open_query, query_of

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from rankgrove.jit import njit
 from rankgrove.measures._value_kernels import EXPECTED, STABLE
 from rankgrove.sweep._contribution_kernels import (
     contribution,
