@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.weblike import weblike
 from rankgrove.data.binning import BinnedMatrix, Binner
-from rankgrove.growth import _grower_kernels, frontier, grower, rows
+from rankgrove.growth import _grower_kernels, frontier, grower, local_row_source
 from rankgrove.growth.grower import Grower
 from rankgrove.growth.leaves import add_leaf_values
 
@@ -144,14 +144,14 @@ def stages() -> Iterator[Counter[str]]:
     spent: Counter[str] = Counter()
     places = [
         (grower, "_measure", "quantise"),
-        (rows.HeldRows, "quantise", "quantise"),
-        (rows, "accumulate_parts", "root histogram"),
+        (local_row_source.LocalRowSource, "quantise", "quantise"),
+        (local_row_source, "accumulate_parts", "root histogram"),
         (_grower_kernels, "divide_and_count", "partition and histogram"),
         (_grower_kernels, "place_and_search", "place, subtract and search"),
         (_grower_kernels, "place_and_search_part", "place, subtract and search"),
         (_grower_kernels, "split_serial", "small leaves, all of it"),
         (frontier, "search_leaf", "root search"),
-        (rows.HeldRows, "leaf_sums", "leaf numbers and sums"),
+        (local_row_source.LocalRowSource, "leaf_sums", "leaf numbers and sums"),
         (grower, "assemble", "assembly"),
     ]
     saved = [(module, name, getattr(module, name)) for module, name, _ in places]

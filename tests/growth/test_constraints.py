@@ -93,11 +93,9 @@ def test_best_split_under_bounds_equals_trying_all(
     binner = Binner.fit(X)
     if binner.columns.size == 0:
         return
-    planes = [(g << layout.gradient.shift) + 1]
-    if layout.planes == 2:
-        planes.append(h)
-    elif layout.hessian is not None:
-        planes[0] += h << layout.hessian.shift
+    packed = (g << layout.gradient.shift) + 1
+    if layout.hessian is not None:
+        packed += h << layout.hessian.shift
     signs = rng.integers(-1, 2, d)
     middle = g.sum() / (n if split == "mse" else h.sum() + l2 + 1)
     low = middle - rng.exponential(100 if split == "mse" else 4)
@@ -106,7 +104,7 @@ def test_best_split_under_bounds_equals_trying_all(
     found = search(
         binner,
         X,
-        np.stack(planes),
+        packed,
         int(h.sum()),
         l2=l2,
         min_leaf=min_leaf,

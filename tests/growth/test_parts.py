@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 
 from rankgrove.data.binning import Binner
 from rankgrove.growth import _grower_kernels
-from rankgrove.growth._histogram_kernels import accumulate
+from rankgrove.growth._histogram_kernels import STRIDE, accumulate
 from rankgrove.growth._splitting_kernels import OUT_FIELDS, SearchRules
 from rankgrove.growth.constraints import NO_BOUNDS, NO_SIGNS
-from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, HistogramPool, histogram
+from rankgrove.growth.histogram import (
+    BLOCK_BINS,
+    CommonWords,
+    HistogramPool,
+    histogram,
+    room_for_parts,
+)
 from rankgrove.growth.leaves import ExactSums, add_leaf_values, leaf_sums
 from rankgrove.growth.quantise import GRADIENT_BITS, Layout, measure, quantise, scale_exponent
 from rankgrove.growth.splitting import CategoryRules, FeatureDraw, Split, best_split
@@ -33,17 +39,39 @@ def random_codes(rng: np.random.Generator, n: int, width: int) -> np.ndarray:
 def test_histogram_equals_adding_one_by_one(n: int, width: int) -> None:
     rng = np.random.default_rng(n)
     codes = random_codes(rng, n, width)
-    packed = rng.integers(-(2**40), 2**40, (2, n))
+    packed = rng.integers(-(2**40), 2**40, n)
     rows = np.sort(rng.permutation(n)[: max(1, n // 2)]).astype(np.int32)
     got = histogram(codes, packed, rows)
-    for plane in range(2):
-        assert (got[plane] == naive.histogram(codes, packed[plane], rows)).all()
+    assert (got[0] == naive.histogram(codes, packed, rows)).all()
+
+
+@pytest.mark.parametrize("n", [1, 1000, 140_000])
+@pytest.mark.parametrize("large", ["count", "gradient", "hessian"])
+def test_histogram_of_two_planes_has_room_for_all_rows(n: int, large: str) -> None:
+    rng = np.random.default_rng(n)
+    codes = random_codes(rng, n, 8)
+    layout = Layout.of("newton", 1 << 21)
+    assert layout.planes == 2
+    assert layout.hessian is not None
+    most = layout.gradient.most_of_row
+    most_hessian = layout.hessian.most_of_row
+    assert most is not None
+    assert most_hessian is not None
+    gradient = rng.choice([-most, most], n) if large == "gradient" else rng.integers(-9, 9, n)
+    if large == "gradient" and n > 1000:
+        gradient[: n // 2] = -most  # the sum of a field goes to its end
+    hessian = np.full(n, most_hessian) if large == "hessian" else rng.integers(0, 9, n)
+    packed = (gradient << layout.gradient.shift) + (hessian << layout.hessian.shift) + 1
+    rows = np.arange(n, dtype=np.int32)
+    got = histogram(codes, packed, rows, planes=2)
+    assert (got[0] == naive.histogram(codes, (gradient << 32) + 1, rows)).all()
+    assert (got[1] == naive.histogram(codes, hessian, rows)).all()
 
 
 def test_sibling_by_subtraction_equals_direct() -> None:
     rng = np.random.default_rng(0)
     codes = random_codes(rng, 3000, 16)
-    packed = (rng.integers(-1000, 1000, (1, 3000)) << 32) + 1
+    packed = (rng.integers(-1000, 1000, 3000) << 32) + 1
     left = rng.random(3000) < 0.3
     parts = [np.flatnonzero(side).astype(np.int32) for side in (left, ~left)]
     whole = histogram(codes, packed, np.arange(3000, dtype=np.int32))
@@ -56,12 +84,13 @@ def test_padding_is_not_counted(n_features: int) -> None:
     codes = random_codes(rng, 2000, 16)
     codes[:, n_features:] = 0
     words, common = codes.view(np.uint64), CommonWords.of(codes, n_features)
-    packed = rng.integers(-(2**40), 2**40, (1, 2000))
+    packed = rng.integers(-(2**40), 2**40, 2000)
     rows = np.flatnonzero(rng.random(2000) < 0.6).astype(np.int32)
-    out = np.full((1, 2, BLOCK_BINS), 99, np.int64)
-    accumulate(words, common.words, common.how, packed, rows, out)
-    got = out.reshape(16, 256)[:n_features]
-    assert (got == naive.histogram(codes, packed[0], rows)[:n_features]).all()
+    parts, narrow = room_for_parts(1, 1, 2)
+    parts[:] = 99
+    accumulate(words, common.words, common.how, packed, rows, parts[0], narrow[0])
+    got = parts[0].reshape(16, STRIDE)[:n_features, :256]
+    assert (got == naive.histogram(codes, packed, rows)[:n_features]).all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.35, 0.9, 1.0])
@@ -69,13 +98,12 @@ def test_passing_over_common_words_changes_nothing(share: float) -> None:
     rng = np.random.default_rng(2)
     codes = random_codes(rng, 3000, 24)
     codes[rng.random(3000) < share, :16] = 7
-    packed = rng.integers(-(2**40), 2**40, (2, 3000))
+    packed = rng.integers(-(2**40), 2**40, 3000)
     common = -1 if share > 0.3 else 8
     assert CommonWords.of(codes, 24).how.tolist() == [common, common, 8]
     rows = np.flatnonzero(rng.random(3000) < 0.7).astype(np.int32)
     got = histogram(codes, packed, rows)
-    for plane in range(2):
-        assert (got[plane] == naive.histogram(codes, packed[plane], rows)).all()
+    assert (got[0] == naive.histogram(codes, packed, rows)).all()
 
 
 def search(
@@ -96,14 +124,14 @@ def search(
     layout = layout or Layout.of("mse", len(X))
     codes = binner.transform(X).codes
     n_blocks = codes.shape[1] // 8
-    hist = histogram(codes, packed, np.arange(len(X), dtype=np.int32))
-    hist = hist.reshape(len(packed), n_blocks, BLOCK_BINS)
+    rows = np.arange(len(X), dtype=np.int32)
+    hist = histogram(codes, packed, rows, layout.planes)
+    hist = hist.reshape(layout.planes, n_blocks, BLOCK_BINS)
     n_bins = np.array([t.size + 1 for t in binner.thresholds])
     if allowed is None:
         allowed = np.ones(n_bins.size, np.bool_)
     gains, out = np.empty((1, n_blocks)), np.empty((1, n_blocks, OUT_FIELDS), np.int64)
-    total, _ = layout.unpack([int(plane.sum()) for plane in packed])
-
+    total, _ = layout.unpack([int(plane[0, :256].sum()) for plane in hist])
     rules = SearchRules(
         n_bins=n_bins,
         columns=binner.columns,
@@ -148,12 +176,9 @@ def test_best_split_equals_trying_all(
     binner = Binner.fit(X)
     if binner.columns.size == 0:
         return
-    planes = [(g << layout.gradient.shift) + 1]
-    if layout.planes == 2:
-        planes.append(h)
-    elif layout.hessian is not None:
-        planes[0] += h << layout.hessian.shift
-    packed = np.stack(planes)
+    packed = (g << layout.gradient.shift) + 1
+    if layout.hessian is not None:
+        packed += h << layout.hessian.shift
     found = search(binner, X, packed, int(h.sum()), l2=l2, min_leaf=min_leaf, layout=layout)
     thresholds: list[list[float]] = [[] for _ in range(d)]
     for column, values in zip(binner.columns, binner.thresholds, strict=True):
@@ -183,7 +208,7 @@ def test_features_not_allowed_are_not_split() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 10)).astype(np.float32)
     binner = Binner.fit(X)
-    packed = (np.round(X[:, :1].T * 1000).astype(np.int64) << 32) + 1
+    packed = (np.round(X[:, 0] * 1000).astype(np.int64) << 32) + 1
     for feature in range(10):
         found = search(binner, X, packed, 0, allowed=np.arange(10) == feature)
         assert found is not None
@@ -196,7 +221,7 @@ def test_of_equal_features_the_lowest_column_wins() -> None:
     high = x > np.median(x)
     X = np.repeat(x[:, None], 30, axis=1).astype(np.float32)
     X[~high, 20:] = -9.0  # these stand first in the binned matrix, and divide the rows as well
-    packed = np.where(high, 1000 << 32, 0)[None] + 1
+    packed = np.where(high, 1000 << 32, 0) + 1
     binner = Binner.fit(X)
     found = search(binner, X, packed, 0)
     assert found is not None
@@ -206,7 +231,7 @@ def test_of_equal_features_the_lowest_column_wins() -> None:
 
 def test_equal_gradients_gain_exactly_nothing() -> None:
     X = np.arange(97, dtype=np.float32)[:, None]
-    packed = np.full((1, 97), (12345677 << 32) + 1)
+    packed = np.full(97, (12345677 << 32) + 1)
     assert search(Binner.fit(X), X, packed, 0, min_gain=-1e-300).gain == 0.0  # type: ignore[union-attr]
     assert search(Binner.fit(X), X, packed, 0) is None
 
@@ -334,10 +359,11 @@ def test_sums_of_all_layouts_are_unpacked(n_rows: int) -> None:
     g, h = rng.integers(-500, 500, 1000), rng.integers(0, 90, 1000)
     for split in ("mse", "newton"):
         layout = Layout.of(split, n_rows)
-        packed = np.zeros((layout.planes, 1000), np.int64)
-        packed[0] = (g << layout.gradient.shift) + 1
+        packed = (g << layout.gradient.shift) + 1
         if layout.hessian is not None:
-            packed[-1] += h << layout.hessian.shift
-        total, weight = layout.unpack([int(plane.sum()) for plane in packed])
+            packed += h << layout.hessian.shift
+        codes = np.zeros((1000, 8), np.uint8)
+        hist = histogram(codes, packed, np.arange(1000, dtype=np.int32), layout.planes)
+        total, weight = layout.unpack([int(plane[0].sum()) for plane in hist])
         assert total == (int(g.sum()) << 32) + 1000
         assert weight == (int(h.sum()) if split == "newton" else 0)

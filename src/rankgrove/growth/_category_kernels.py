@@ -22,9 +22,9 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numba import njit
 
 from rankgrove.growth._gain_kernels import NOTHING, bounds_of, newton_gains
+from rankgrove.jit import njit
 
 MISSING = 255
 _COUNT = np.int64(0xFFFFFFFF)

@@ -9,7 +9,8 @@ that gains nothing gains exactly 0.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rankgrove.jit import njit
 
 _COUNT = np.int64(0xFFFFFFFF)
 NOTHING = -1.0  # the gain of a candidate that is not allowed

@@ -1,9 +1,9 @@
 """Kernels of one split: divide a leaf, count its smaller child, search both children.
 
-A split has two steps. In the first, every thread divides its part of the leaf's rows and builds the
-histogram of those that go to the smaller child. In the second, it copies its rows to their place
-and, block of features by block, adds up the histograms of the parts, subtracts for the sibling and
-searches the best splits. A step that is not worth a parallel region is done by one thread; a small
+A split has two steps. In the first, threads divide the leaf's rows piece by piece and build the
+histograms of those that go to the smaller child. In the second, they copy the rows to their place
+and, block of features by block, add up the histograms of all threads, subtract for the sibling and
+search the best splits. A step that is not worth a parallel region is done by one thread; a small
 leaf takes both steps in one serial call.
 """
 
@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from rankgrove.growth._histogram_kernels import accumulate
-from rankgrove.growth._kernel_tools import bounds
+from rankgrove.growth._histogram_kernels import accumulate, add_rows, take_feature
+from rankgrove.growth._kernel_tools import bounds, next_number
 from rankgrove.growth._partition_kernels import divide, divide_by_table
 from rankgrove.growth._splitting_kernels import scan_block
+from rankgrove.jit import njit
 
 # Arguments that belong together are one NamedTuple. It must be an argument by itself and must not
 # contain other tuples: prange accepts neither nested tuples nor one taken out of another. Compared
@@ -28,7 +29,7 @@ from rankgrove.growth._splitting_kernels import scan_block
 
 
 class Order(NamedTuple):
-    """The rows leaf by leaf, room to divide them, and the numbers of rows that parts send left."""
+    """The rows leaf by leaf, room to divide them, and how many rows of every piece go left."""
 
     rows: np.ndarray
     lefts: np.ndarray
@@ -43,6 +44,14 @@ class Content(NamedTuple):
     common: np.ndarray
     how: np.ndarray
     packed: np.ndarray
+
+
+class Places(NamedTuple):
+    """Where features are in the words: see :class:`~rankgrove.growth.shared_bytes.SharedBytes`."""
+
+    byte_of: np.ndarray
+    table_of: np.ndarray
+    tables: np.ndarray
 
 
 class Division(NamedTuple):
@@ -72,52 +81,69 @@ def _divided(column, bin, missing_left, table, rows, low, high, lefts, rights):
 
 
 @njit(cache=True, parallel=True)
-def divide_and_count(division, order, content, n_parts, parts):
-    """First step: divide the parts of a leaf; if wanted, count those of the smaller child."""
+def divide_and_count(division, order, content, n_threads, n_pieces, counter, parts, narrow):
+    """First step: divide a leaf piece by piece; if wanted, count rows of the smaller child.
+
+    Threads take pieces as they become free: one that waits for its core holds up nobody else.
+    counter : one number, 0 before the call
+    """
     column, bin, missing_left, start, end, small_is_left, wanted, table = division
     lefts, rights, n_left = order.lefts, order.rights, order.n_left
     words, common, how, packed = content.words, content.common, content.how, content.packed
-    for t in prange(n_parts):
-        low, high = bounds(start, end, t, n_parts)
-        n_left[t] = _divided(column, bin, missing_left, table, order.rows, low, high, lefts, rights)
+    for t in prange(n_threads):
         if wanted:
-            if small_is_left:
-                accumulate(words, common, how, packed, lefts[low : low + n_left[t]], parts[t])
-            else:
-                accumulate(words, common, how, packed, rights[low : high - n_left[t]], parts[t])
+            parts[t] = 0
+        piece = next_number(counter)
+        while piece < n_pieces:
+            low, high = bounds(start, end, piece, n_pieces)
+            m = _divided(column, bin, missing_left, table, order.rows, low, high, lefts, rights)
+            n_left[piece] = m
+            if wanted:
+                rows = lefts[low : low + m] if small_is_left else rights[low : high - m]
+                add_rows(words, common, how, packed, rows, parts[t], narrow[t])
+            piece = next_number(counter)
 
 
 @njit(cache=True)
-def _place(order, start, end, t, n_parts):
-    """Copy the divided rows of a part to their place in the order."""
+def _copy(rows, out):
+    for i in range(rows.size):
+        out[np.uint64(i)] = rows[np.uint64(i)]
+
+
+@njit(cache=True)
+def _place(order, start, end, piece, n_pieces):
+    """Copy the divided rows of a piece to their place in the order."""
     to_left = start
     to_right = start
-    for u in range(n_parts):
-        to_right += order.n_left[u]
-    for u in range(t):
-        low, high = bounds(start, end, u, n_parts)
-        to_left += order.n_left[u]
-        to_right += high - low - order.n_left[u]
-    low, high = bounds(start, end, t, n_parts)
-    m = order.n_left[t]
-    for i in range(m):
-        order.rows[to_left + i] = order.lefts[low + i]
-    for i in range(high - low - m):
-        order.rows[to_right + i] = order.rights[low + i]
+    for other in range(n_pieces):
+        to_right += order.n_left[other]
+    for other in range(piece):
+        low, high = bounds(start, end, other, n_pieces)
+        to_left += order.n_left[other]
+        to_right += high - low - order.n_left[other]
+    low, high = bounds(start, end, piece, n_pieces)
+    m = order.n_left[piece]
+    _copy(order.lefts[low : low + m], order.rows[to_left : to_left + m])
+    rest = high - low - m
+    _copy(order.rights[low : low + rest], order.rows[to_right : to_right + rest])
 
 
 @njit(cache=True)
-def _finish_block(block, n_parts, parts, small, large, scan, rules, out_gain, out):
-    """Add up the parts of a block, subtract for the sibling, search the children."""
-    subtract = scan[1]
+def _finish_block(block, places, n_parts, parts, small, large, scan, rules, out_gain, out):
+    """Add up the parts of eight features, subtract for the sibling, search the children."""
+    byte_of, table_of, tables = places
     for p in range(small.shape[0]):
-        for k in range(small.shape[2]):
-            total = parts[0, p, block, k]
-            for t in range(1, n_parts):
-                total += parts[t, p, block, k]
-            small[p, block, k] = total
-            if subtract:
-                large[p, block, k] -= total
+        for place in range(8):
+            feature = block * 8 + place
+            sums = small[p, block, 256 * place : 256 * place + 256]
+            if feature < byte_of.size:
+                table = tables[table_of[feature], : 256 * (table_of[feature] >= 0)]
+                take_feature(parts, n_parts, p, byte_of[feature], table, sums)
+            else:
+                sums[:] = 0
+        if scan[1]:
+            for k in range(small.shape[2]):
+                large[p, block, k] -= small[p, block, k]
     for child in range(2):
         if scan[child]:
             scan_block(small if child == 0 else large, block, child, rules, out_gain, out)
@@ -125,25 +151,52 @@ def _finish_block(block, n_parts, parts, small, large, scan, rules, out_gain, ou
 
 @njit(cache=True)
 def place_and_search_part(
-    order, start, end, n_parts, parts, small, large, scan, rules, out_gain, out, t, n_threads
+    order,
+    start,
+    end,
+    n_pieces,
+    places,
+    n_parts,
+    parts,
+    small,
+    large,
+    scan,
+    rules,
+    out_gain,
+    out,
+    t,
+    n_threads,
 ):
     """One thread's share of the second step; see :class:`~rankgrove.growth.frontier.Search`."""
-    for part in range(t, n_parts, n_threads):
-        _place(order, start, end, part, n_parts)
+    for piece in range(t, n_pieces, n_threads):
+        _place(order, start, end, piece, n_pieces)
     if scan[0] or scan[1]:
         for block in range(t, small.shape[1], n_threads):
-            _finish_block(block, n_parts, parts, small, large, scan, rules, out_gain, out)
+            _finish_block(block, places, n_parts, parts, small, large, scan, rules, out_gain, out)
 
 
 @njit(cache=True, parallel=True)
 def place_and_search(
-    order, start, end, n_parts, parts, small, large, scan, rules, out_gain, out, n_threads
+    order,
+    start,
+    end,
+    n_pieces,
+    places,
+    n_parts,
+    parts,
+    small,
+    large,
+    scan,
+    rules,
+    out_gain,
+    out,
+    n_threads,
 ):
     """The shares of all threads."""
     for t in prange(n_threads):
         place_and_search_part(
-            order, start, end, n_parts, parts, small, large, scan, rules, out_gain, out, t,
-            n_threads,
+            order, start, end, n_pieces, places, n_parts, parts, small, large, scan, rules,
+            out_gain, out, t, n_threads,
         )  # fmt: skip
 
 
@@ -155,7 +208,9 @@ def search_leaf(hist, child, rules, out_gain, out):
 
 
 @njit(cache=True)
-def split_serial(division, order, content, small, large, scan, rules, out_gain, out):
+def split_serial(
+    division, order, content, narrow, places, parts, small, large, scan, rules, out_gain, out
+):
     """Both steps for a small leaf, in one thread."""
     column, bin, missing_left, start, end, small_is_left, wanted, table = division
     lefts, rights = order.lefts, order.rights
@@ -165,12 +220,7 @@ def split_serial(division, order, content, small, large, scan, rules, out_gain, 
     if wanted:
         middle = start + m
         rows = order.rows[start:middle] if small_is_left else order.rows[middle:end]
-        accumulate(content.words, content.common, content.how, content.packed, rows, small)
-        if scan[1]:
-            for p in range(small.shape[0]):
-                for b in range(small.shape[1]):
-                    for k in range(small.shape[2]):
-                        large[p, b, k] -= small[p, b, k]
-        for child in range(2):
-            if scan[child]:
-                search_leaf(small if child == 0 else large, child, rules, out_gain, out)
+        words, common, how, packed = content
+        accumulate(words, common, how, packed, rows, parts[0], narrow[0])
+        for block in range(small.shape[1]):
+            _finish_block(block, places, 1, parts, small, large, scan, rules, out_gain, out)

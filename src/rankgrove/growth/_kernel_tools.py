@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from rankgrove.jit import njit
 
 
 @njit(cache=True, inline="always")
@@ -45,6 +47,18 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         load = builder.module.declare_intrinsic("llvm.prefetch", [byte], fnty=kind)
         builder.call(load, [address, word(0), word(3), word(1)])  # to read, keep, data
         return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def next_number(typing_context: Any, counter: Any) -> Any:
+    """Return ``counter[0]`` and add 1 to it, in one step: every thread gets another number."""
+    signature = types.int64(counter)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
 
     return signature, generate
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove.growth._kernel_tools import bounds, unsigned
+from rankgrove.jit import njit
 
 
 @njit(cache=True)

@@ -14,9 +14,10 @@ The order of rows within a child is that of its parent, whatever the number of p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove.growth._kernel_tools import bounds, unsigned
+from rankgrove.jit import njit
 
 ROWS_AT_ONCE = 2048  # rows that are routed down a tree while their codes stay in the cache
 

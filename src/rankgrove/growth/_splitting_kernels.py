@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from rankgrove.growth._category_kernels import MASK, scan_categories
 from rankgrove.growth._gain_kernels import (
@@ -21,6 +20,7 @@ from rankgrove.growth._gain_kernels import (
     newton_gains,
     refuse_disorder,
 )
+from rankgrove.jit import njit
 
 MISSING = 255
 FEATURES_A_BLOCK = 8
@@ -40,7 +40,7 @@ class SearchRules(NamedTuple):
     step : the value of one unit of a quantised hessian
     l2, min_leaf : as in :class:`~rankgrove.growth.splitting.SplitRules`
     count_bits, hessian_bits : of a packed sum; 0 hessian bits: it has none
-    is_categorical : one per feature
+    is_categorical : one per feature; None where none is, so that nothing is compiled for them
     category : rules for sets of categories, in the order of `_category_kernels.py`
     signs : int8, the direction of every feature, 0 for none; empty: there are no constraints
     bounds : leaves x 2, the lowest and highest value of a leaf, in units of quantised gradients;
@@ -57,10 +57,26 @@ class SearchRules(NamedTuple):
     min_leaf: int
     count_bits: int
     hessian_bits: int
-    is_categorical: np.ndarray
+    is_categorical: np.ndarray | None
     category: np.ndarray
     signs: np.ndarray
     bounds: np.ndarray
+
+
+@njit(cache=True)
+def splits_by_set(is_categorical, feature):
+    """Return whether a feature is categorical."""
+    if is_categorical is None:
+        return False
+    return is_categorical[feature]
+
+
+@njit(cache=True)
+def _scan_set(is_categorical, hist, block, feature, child, rules, gains, fields):
+    """Find the best set of categories; not compiled where there are none."""
+    if is_categorical is None:
+        return NOTHING
+    return scan_categories(hist, block, feature, child, rules, gains, fields)
 
 
 @njit(cache=True)
@@ -142,13 +158,16 @@ def scan_block(hist, block, child, rules, out_gain, out):
         if not allowed[feature]:
             continue
         start = (feature - first) * 256
-        if rules.is_categorical[feature]:
-            gain = scan_categories(hist, block, feature, child, rules, gains, fields)
+        if splits_by_set(rules.is_categorical, feature):
+            gain = _scan_set(
+                rules.is_categorical, hist, block, feature, child, rules, gains, fields
+            )
             if gain > best or (gain == best and gain > 0.0 and columns[feature] < best_column):
                 best = gain
                 best_column = columns[feature]
                 fields[0] = feature
-                best_split[:] = fields
+                for k in range(OUT_FIELDS):  # compiles sooner than a slice
+                    best_split[k] = fields[k]
             continue
         n_missing = hist[0, block, start + MISSING] & count_mask
         best_bin = -1  # of this feature, if it has the best split so far

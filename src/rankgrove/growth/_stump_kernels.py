@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from rankgrove.jit import njit
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ categorical feature is one category: it goes left, all others and missing values
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from rankgrove.growth._category_kernels import category_sums
 from rankgrove.growth._splitting_kernels import (
@@ -18,7 +18,9 @@ from rankgrove.growth._splitting_kernels import (
     MISSING,
     fill_gains,
     scan_side,
+    splits_by_set,
 )
+from rankgrove.jit import njit
 
 
 @njit(cache=True)
@@ -48,7 +50,7 @@ def _add_block(hist, block, rules, sides, totals):
         if not rules.allowed[0, feature]:
             continue
         start = (feature - first) * 256
-        if rules.is_categorical[feature]:
+        if splits_by_set(rules.is_categorical, feature):
             n = rules.n_bins[feature]
             _scan_single(hist, feature, n, rules, prefix, weights, gains)
             _add_useful(gains, n, totals[feature, 0])
@@ -105,7 +107,7 @@ def division_of(hist, feature, bin, side, rules):
     weights = np.zeros(256, np.int64)
     gains = np.empty(256, np.float64)
     block, place = divmod(feature, FEATURES_A_BLOCK)
-    if rules.is_categorical[feature]:
+    if splits_by_set(rules.is_categorical, feature):
         _scan_single(hist, feature, bin + 1, rules, prefix, weights, gains)
     else:
         scan_side(hist, block, place * 256, side, bin + 1, 0, rules, prefix, weights, gains)

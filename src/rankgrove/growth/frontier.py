@@ -306,7 +306,7 @@ class Frontier:
             min_leaf=self.rules.min_leaf,
             count_bits=self.layout.count_bits,
             hessian_bits=self.layout.hessian_bits,
-            is_categorical=self._is_categorical,
+            is_categorical=self._is_categorical if self._is_categorical.any() else None,
             category=self._category,
             signs=self._signs,
             bounds=self._bounds,

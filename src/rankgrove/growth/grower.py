@@ -27,7 +27,6 @@ from rankgrove.growth.quantise import (
     check_largest,
     magnitude_exponent,
     range_of,
-    scale_exponent,
 )
 from rankgrove.growth.splitting import FeatureDraw, SplitRules
 from rankgrove.growth.symmetric import SymmetricFrontier
@@ -159,17 +158,17 @@ def grow_tree(frontier: Frontier, binner: Binner, draw: tuple[int, int]) -> Tree
     source, n = frontier.source, frontier.source.n_chosen
     ranges = _measure(source)
     fields = [field for field in (frontier.layout.gradient, frontier.layout.hessian) if field]
-    totals = [*(r.total for r in ranges), float(n)][: len(fields)]  # hessians may be all 1
-    both = zip(totals, fields, strict=True)
-    exponents = [scale_exponent(total, n, field.bits) for total, field in both]
+    of_field = [*ranges, Range(1.0, float(n))][: len(fields)]  # hessians may be all 1
+    both = zip(of_field, fields, strict=True)
+    exponents = [field.exponent(r.total, r.largest, n) for r, field in both]
     source.quantise(exponents, draw)
     unit = math.ldexp(1.0, -exponents[1]) if len(exponents) > 1 else 1.0
     largest = [r.largest for r in ranges]
     noise = 0.0
     if (
-        frontier.needs_noise and totals[-1] > 0.0
+        frontier.needs_noise and of_field[-1].total > 0.0
     ):  # the mean square of gradients over the mean hessian
-        noise = source.squares() / (totals[1] if len(totals) > 1 else float(n))
+        noise = source.squares() / (of_field[1].total if len(fields) > 1 else float(n))
     scales = Scales(math.ldexp(1.0, -2 * exponents[0]), unit, noise)
     splits = frontier.grow(n, scales, draw[1])
     parts = source.leaf_sums(frontier.leaves, largest)

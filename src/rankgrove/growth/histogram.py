@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankgrove.data.columns_file import evenly_spaced
 from rankgrove.growth import _histogram_kernels as kernels
 
 N_BINS = 256
@@ -61,23 +62,33 @@ class CommonWords:
     how: np.ndarray
 
     @classmethod
-    def of(cls, codes: np.ndarray, n_features: int) -> CommonWords:
-        """Choose by a sample of evenly spaced rows; columns beyond the features are padding."""
-        sample = np.ascontiguousarray(codes[:: max(1, len(codes) // SAMPLE_ROWS)])
+    def of(cls, codes: np.ndarray, n_bytes: int) -> CommonWords:
+        """Choose by a sample of evenly spaced rows; columns beyond the bytes are padding."""
+        sample = evenly_spaced(codes, SAMPLE_ROWS)
         modes = [np.bincount(column, minlength=1).argmax() for column in sample.T]
         common = np.array(modes, np.uint8).view(np.uint64)
         share = (sample.view(np.uint64) == common).mean(axis=0) if len(sample) else common * 0.0
-        used = np.minimum(8, n_features - 8 * np.arange(common.size))
+        used = np.minimum(8, n_bytes - 8 * np.arange(common.size))
         return cls(common, np.where(share > SKIP_SHARE, kernels.SKIP, used).astype(np.int64))
 
 
-def histogram(codes: np.ndarray, packed: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def histogram(
+    codes: np.ndarray, packed: np.ndarray, rows: np.ndarray, planes: int = 1
+) -> np.ndarray:
     """Return the histogram of `rows` as (planes, features, 256), by one thread.
 
-    In: codes (n, width) uint8, the binned rows; packed (planes, n) int64; rows int32.
+    In: codes (n, width) uint8, the binned rows; packed (n,) int64; rows int32.
     """
     words = codes.view(np.uint64)
     common = CommonWords.of(codes, codes.shape[1])
-    out = np.empty((packed.shape[0], words.shape[1], BLOCK_BINS), np.int64)
-    kernels.accumulate(words, common.words, common.how, packed, rows, out)
-    return out.reshape(packed.shape[0], words.shape[1] * 8, N_BINS)
+    parts, narrow = room_for_parts(1, planes, words.shape[1])
+    kernels.accumulate(words, common.words, common.how, packed, rows, parts[0], narrow[0])
+    by_byte = parts[0].reshape(planes, words.shape[1] * 8, kernels.STRIDE)
+    return np.ascontiguousarray(by_byte[:, :, :N_BINS])
+
+
+def room_for_parts(n_parts: int, planes: int, n_words: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return arrays for the sums by byte that every part of the rows has; see `accumulate`."""
+    parts = np.empty((n_parts, planes, n_words, 8 * kernels.STRIDE), np.int64)
+    narrow = np.empty((n_parts, n_words if planes == 2 else 0, 8 * kernels.STRIDE), np.int64)
+    return parts, narrow

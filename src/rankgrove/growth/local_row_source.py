@@ -9,21 +9,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.growth import _grower_kernels as kernels
 from rankgrove.growth._grower_kernels import Content, Division, Order
-from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts
+from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts, take_features
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
+from rankgrove.growth.columns import MappedRows, columns_of
 from rankgrove.growth.frontier import Leaf, Search
-from rankgrove.growth.histogram import BLOCK_BINS, CommonWords
+from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, room_for_parts
 from rankgrove.growth.leaves import leaf_sums
 from rankgrove.growth.partition import leaf_dtype, leaves_of
 from rankgrove.growth.quantise import Layout, largest_magnitude, magnitudes, quantise, squares
 from rankgrove.growth.regions import parts_for, timed, worth_a_region
+from rankgrove.growth.shared_bytes import SharedBytes
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
 
@@ -31,6 +34,8 @@ from rankgrove.model.tree import Tree
 BYTE_NS = 0.5  # per byte of a row that is added to a histogram
 ROW_NS = 1.0  # per row that is divided, or copied to its place
 FEATURE_NS = 450.0  # per feature of a child that is searched
+PIECES_PER_THREAD = 8
+LEAST_ROWS_OF_PIECE = 2048
 
 
 class LocalRowSource:
@@ -61,15 +66,21 @@ class LocalRowSource:
         self._all_rows = np.arange(n, dtype=np.int32)
         self._chosen = self._all_rows
         self._values: list[np.ndarray] = []
-        self._packed = np.empty((layout.planes, n), np.int64)
+        self._packed = np.empty(n, np.int64)
         rows, lefts, rights = (np.empty(n, np.int32) for _ in range(3))
-        self._order = Order(rows, lefts, rights, n_left=np.zeros(n_threads, np.int64))
-        self._columns = binned.by_column(n_threads)
-        common = CommonWords.of(binned.codes, binned.binner.columns.size)
-        self._content = Content(binned.words, common.words, common.how, self._packed)
-        self._row_bytes = int(binned.codes.shape[1])
+        n_left = np.zeros(PIECES_PER_THREAD * n_threads, np.int64)
+        self._order = Order(rows, lefts, rights, n_left)
+        self._counter = np.zeros(1, np.int64)
+        self._columns = columns_of(binned, n_threads)
+        shared = SharedBytes.of(binned, n_threads)
+        words, self._places = shared.words, shared.places
+        common = CommonWords.of(words.view(np.uint8), shared.n_bytes)
+        self._content = Content(words, common.words, common.how, self._packed)
         self.histogram_shape = (layout.planes, binned.words.shape[1], BLOCK_BINS)
-        self._parts = np.empty((n_threads, *self.histogram_shape), np.int64)
+        self._mapped = MappedRows(
+            words, binned.columns is not None and np.may_share_memory(words, binned.codes)
+        )
+        self._parts, self._narrow = room_for_parts(n_threads, layout.planes, words.shape[1])
 
     def take(
         self, gradient: np.ndarray, hessian: np.ndarray | None, rows: np.ndarray | None
@@ -103,10 +114,9 @@ class LocalRowSource:
         if self.layout.hessian is not None and len(values) == 1:
             values = [*values, np.ones(self.binned.n_rows)]
         fields = (self.layout.gradient, self.layout.hessian)
-        planes = (self._packed[0], self._packed[-1])
-        for field, numbers, exponent, out in zip(fields, values, exponents, planes, strict=False):
+        for field, numbers, exponent in zip(fields, values, exponents, strict=False):
             if field is not None:
-                rows, keys = self._chosen, self._keys
+                rows, keys, out = self._chosen, self._keys, self._packed
                 quantise(field, numbers, exponent, rows, keys, draw, out, self._n_parts)
         self._order.rows[: self.n_chosen] = self._chosen
 
@@ -114,7 +124,7 @@ class LocalRowSource:
         """Return the sum of the squares of the rounded gradients."""
         rows, work = self._chosen, ROW_NS * self.n_chosen
         n_parts = self._n_parts if self._worth_a_region(work) else 1
-        return squares(self.layout.gradient, self._packed[0], rows, n_parts)
+        return squares(self.layout.gradient, self._packed, rows, n_parts)
 
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""
@@ -122,12 +132,26 @@ class LocalRowSource:
 
     def count_range(self, start: int, end: int, out: np.ndarray) -> None:
         """Fill the histogram of the rows ``order[start:end]``."""
-        rows = self._order.rows[start:end]
-        if not self._worth_a_region(self._count_ns(rows.size)):
-            accumulate(*self._content, rows, out)
-            return
-        accumulate_parts(*self._content, rows, self._parts, self.n_threads)
-        np.sum(self._parts, axis=0, out=out)
+        n_parts = self._count(self._order.rows[start:end])
+        take_features(self._parts, n_parts, *self._places, out)
+
+    def _count(self, rows: np.ndarray) -> int:
+        """Count rows; the histogram is the sum of the parts whose number is returned."""
+        n_parts = self.n_threads if self._worth_a_region(self._count_ns(rows.size)) else 1
+        stretches = self._mapped.stretches(rows.size)
+        cuts = np.linspace(0, rows.size, stretches + 1).astype(np.int64).tolist()
+        for low, high in pairwise(cuts):
+            some, is_first = rows[low:high], low == 0
+            if n_parts == 1:
+                accumulate(*self._content, some, self._parts[0], self._narrow[0], is_first)
+            else:
+                self._counter[0] = 0
+                accumulate_parts(
+                    *self._content, some, self._parts, self._narrow,
+                    n_parts, self._pieces_of(some.size), self._counter, is_first,
+                )  # fmt: skip
+            self._mapped.read(some.size)
+        return n_parts
 
     def split(
         self, parent: Leaf, split: Split, small_is_left: bool, wanted: bool, search: Search
@@ -148,21 +172,50 @@ class LocalRowSource:
         if wanted:
             n_left = min(split.left_count, end - start)
             n_counted = n_left if small_is_left else end - start - n_left
+        if self._mapped.stretches(n_counted) > 1:
+            n_left = self.split_range(start, end, split, small_is_left, False, search)
+            middle = start + n_left
+            rows = order.rows[start:middle] if small_is_left else order.rows[middle:end]
+            self._search_parts(self._count(rows), search)
+            return n_left
+        self._mapped.read(n_counted)
         work = ROW_NS * (end - start) + self._count_ns(n_counted)
         if not self._worth_a_region(work):
-            kernels.split_serial(division, order, content, *search)
+            kernels.split_serial(
+                division, order, content, self._narrow, self._places, self._parts, *search
+            )
             return int(order.n_left[0])
-        kernels.divide_and_count(division, order, content, n_threads, self._parts)
-        n_searched = int(search.scan.sum())
+        n_pieces = self._pieces_of(end - start)
+        self._counter[0] = 0
+        kernels.divide_and_count(
+            division, order, content, n_threads, n_pieces, self._counter, self._parts, self._narrow
+        )
+        self._search_parts(n_threads, search, (start, end, n_pieces), wanted)
+        return int(order.n_left[:n_pieces].sum())
+
+    def _search_parts(
+        self,
+        n_parts: int,
+        search: Search,
+        divided: tuple[int, int, int] = (0, 0, 0),
+        wanted: bool = True,
+    ) -> None:
+        """Put divided rows (from, to, pieces) in their place; if wanted, add up parts and search.
+
+        A child that is not searched still gets its histogram.
+        """
+        start, end, n_pieces = divided
+        scan = search.scan if wanted else np.zeros(2, np.bool_)
+        n_searched = int(scan.sum())
         work = ROW_NS * (end - start) + FEATURE_NS * n_searched * self.binned.n_kept
         run_parts(
             kernels.place_and_search_part, kernels.place_and_search,
-            n_threads if self._worth_a_region(work) else 1,
-            order, start, end, n_threads, self._parts, *search,
+            self.n_threads if self._worth_a_region(work) else 1,
+            self._order, start, end, n_pieces, self._places, n_parts, self._parts,
+            *search._replace(scan=scan),
         )  # fmt: skip
         if wanted and not n_searched:
-            np.sum(self._parts, axis=0, out=search.small)
-        return int(order.n_left.sum())
+            take_features(self._parts, n_parts, *self._places, search.small)
 
     def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:
         """Return the sums of every leaf: see :func:`~rankgrove.growth.leaves.leaf_sums`."""
@@ -189,8 +242,13 @@ class LocalRowSource:
             others = np.flatnonzero(is_other).astype(np.int32)
             leaves_of(tree, self.binned, rows=others, out=self.leaf_of, n_threads=self.n_threads)
 
+    def _pieces_of(self, n_rows: int) -> int:
+        """Return the number of pieces that threads take `n_rows` rows in."""
+        n_pieces = max(self.n_threads, n_rows // LEAST_ROWS_OF_PIECE)
+        return min(n_pieces, PIECES_PER_THREAD * self.n_threads)
+
     def _worth_a_region(self, nanoseconds: float) -> bool:
         return worth_a_region(nanoseconds, self.n_threads)
 
     def _count_ns(self, n_rows: int) -> float:
-        return BYTE_NS * float(n_rows * self._row_bytes * self.layout.planes)
+        return BYTE_NS * float(n_rows * self._content.words.shape[1] * 8)

@@ -6,10 +6,13 @@ row key). The power is the largest for which no sum of rows can overflow its fie
 
     "mse"       | gradient, 32 bits signed  |  count, 32 bits |      one int64 addition, two sums
     "newton"    | gradient, 23 | hessian, 21 |  count, 20     |      three sums, up to 2**20 rows
-                | gradient, 32 bits signed  |  count, 32 bits |      more rows: a second plane
-                | hessian, 64 bits                            |
+                | gradient, 24 | hessian, 24 |  count, 16     |      more rows: sums of some rows,
+                | gradient, 32 bits signed  |  count, 32 bits |      which are added to two planes
+                | hessian, 64 bits                            |      (see `accumulate`)
 
-Numbers that are whole multiples of the step are kept exactly.
+Numbers that are whole multiples of the step are kept exactly. With two planes a single row has at
+most 14 bits: where one gradient is a million times as large as the others, those are rounded
+coarsely.
 """
 
 from __future__ import annotations
@@ -20,12 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankgrove.errors import DataError
+from rankgrove.growth import _histogram_kernels as turns
 from rankgrove.growth import _quantise_kernels as kernels
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.random import derive_seed
 
 GRADIENT_BITS = 31
-HESSIAN_BITS = 52  # a sum is still exact in a float64
+# With two planes, sums have this many bits more than the number of rows: rows are 32 units large on
+# average. More bits would be more precise, but the fields of a turn of rows would be full sooner.
+BITS_ABOVE_ROWS = 5
 MOST_ROWS = 1 << 30
 MOST_ROWS_OF_ONE_PLANE = 1 << 20  # with three fields; rounding needs room for one unit per row
 LARGEST = 1e144  # its square, a gain, is still a float64
@@ -55,7 +61,7 @@ def measure(name: str, values: np.ndarray, rows: np.ndarray, n_parts: int) -> Ra
 
 def largest_magnitude(values: np.ndarray, rows: np.ndarray, n_parts: int) -> float:
     """Return the largest magnitude of ``values[rows]``; not finite if any value is not."""
-    if rows.size == values.size:  # all rows: NumPy's vectors need no index and no thread
+    if rows.size == values.size and n_parts < 4:  # NumPy's vectors are as fast as two threads
         return max(float(values.max()), -float(values.min()))
     most = np.zeros(n_parts)
     run_parts(kernels.largest_part, kernels.largest, n_parts, values, rows, most)
@@ -116,11 +122,26 @@ class Field:
     shift: int
     low: int
     keep: bool = False  # keep the content that is already there
+    most_of_row: int | None = None  # the largest number of a row; None: that of a sum
+
+    def exponent(self, total: float, largest: float, n_rows: int) -> int:
+        """Return the largest k such that numbers times 2**k fit into the field.
+
+        In: the total and the largest of their magnitudes.
+        """
+        k = scale_exponent(total, n_rows, self.bits)
+        if self.most_of_row is None or largest == 0.0:
+            return k
+        mantissa, exponent = math.frexp(largest)  # rounding adds at most 1
+        return min(k, math.floor(math.log2((self.most_of_row - 1) / mantissa)) - exponent)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The packing of sums: the number of int64 planes, and the fields in them."""
+    """The packing of sums: the number of int64 planes of histograms, and the fields of a row.
+
+    With two planes, rows have three fields all the same: see `accumulate`.
+    """
 
     planes: int
     count_bits: int
@@ -136,8 +157,12 @@ class Layout:
         if n_rows < MOST_ROWS_OF_ONE_PLANE:
             gradient = Field("gradient", 22, 41, 1)
             return cls(1, 20, 21, gradient, Field("hessian", 21, 20, 0, keep=True))
-        gradient = Field("gradient", GRADIENT_BITS, 32, 1)
-        return cls(2, 32, 0, gradient, Field("hessian", HESSIAN_BITS, 0, 0))
+        bits = min(GRADIENT_BITS, n_rows.bit_length() + BITS_ABOVE_ROWS)
+        most_gradient = turns.MOST_GRADIENT // turns.ROWS_AT_ONCE
+        most_hessian = turns.MOST_HESSIAN // turns.ROWS_AT_ONCE
+        gradient = Field("gradient", bits, turns.GRADIENT_SHIFT, 1, False, most_gradient)
+        hessian = Field("hessian", bits, turns.COUNT_BITS, 0, True, most_hessian)
+        return cls(2, 32, 0, gradient, hessian)
 
     def unpack(self, sums: list[int]) -> tuple[int, int]:
         """Return (gradient << 32 | count, hessian) of the sums of all planes."""
