@@ -9,9 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from rankgrove._version import __version__
-from rankgrove.compiling import find_cache_folder
-
-find_cache_folder()
 
 # Public name -> the module that defines it.
 _HOME = {
@@ -27,6 +24,8 @@ _HOME = {
     "UnknownParameterError": "errors",
     "QueryDataset": "data.queries",
     "read_letor": "data.letor",
+    "BinnedDataset": "data.binned_dataset",
+    "open_binned": "rankers.trees.open_binned",
     "write_letor": "data.letor",
     "Qrels": "data.trec",
     "Run": "data.trec",
@@ -124,6 +123,7 @@ __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
     from rankgrove.adapt.adaptation_report import AdaptationReport as AdaptationReport
+    from rankgrove.data.binned_dataset import BinnedDataset as BinnedDataset
     from rankgrove.data.folds import hold_out as hold_out
     from rankgrove.data.folds import k_fold as k_fold
     from rankgrove.data.folds import letor_folds as letor_folds
@@ -212,6 +212,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.trees.lambdamart import LambdaMART as LambdaMART
     from rankgrove.rankers.trees.mart import MART as MART
     from rankgrove.rankers.trees.mcrank import McRank as McRank
+    from rankgrove.rankers.trees.open_binned import open_binned as open_binned
     from rankgrove.rankers.trees.rankboost import RankBoost as RankBoost
     from rankgrove.rankers.trees.trada import Trada as Trada
     from rankgrove.reporting import plots as plot  # noqa: F401

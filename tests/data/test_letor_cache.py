@@ -95,17 +95,17 @@ def test_same_size_and_restored_times(source, reads):
 def test_a_file_that_had_not_rested_is_hashed(source, reads, monkeypatch):
     monkeypatch.setattr(letor_cache, "_REST_NS", 3600 * 10**9)
     hashed = []
-    real = letor_cache._content
-    monkeypatch.setattr(letor_cache, "_content", lambda path: hashed.append(path) or real(path))
+    real = letor_cache.content_hash
+    monkeypatch.setattr(letor_cache, "content_hash", lambda path: hashed.append(path) or real(path))
     rg.read_letor(source, cache=True)
     hashed.clear()
     rg.read_letor(source, cache=True)
     assert hashed
     assert len(reads) == 1
     # The change that times cannot show: same size, and all that stat tells as before.
-    identity = letor_cache._identity(source)
+    identity = letor_cache.identity(source)
     source.write_text(ROWS.replace("qid:0 ", "qid:9 "))
-    monkeypatch.setattr(letor_cache, "_identity", lambda path: identity)
+    monkeypatch.setattr(letor_cache, "identity", lambda path: identity)
     assert rg.read_letor(source, cache=True).query_ids[0] == 9
 
 
@@ -114,7 +114,7 @@ def test_touched_file_is_not_read_again_but_hashed_once(source, reads, monkeypat
     os.utime(source)
     rg.read_letor(source, cache=True)
     assert len(reads) == 1
-    monkeypatch.setattr(letor_cache, "_content", lambda path: pytest.fail("hashed again"))
+    monkeypatch.setattr(letor_cache, "content_hash", lambda path: pytest.fail("hashed again"))
     rg.read_letor(source, cache=True)
     assert len(reads) == 1
 

@@ -13,6 +13,7 @@ from rankgrove.cli.adapt import adapt
 from rankgrove.cli.auto import auto
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
+from rankgrove.cli.compile import compile
 from rankgrove.cli.convert import convert
 from rankgrove.cli.cv import cv
 from rankgrove.cli.demo import demo
@@ -43,7 +44,7 @@ app = typer.Typer(
 )
 for command in (
     *(auto, train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
-    *(convert, serve, report, info, params, generate, reproduce, demo),
+    *(convert, serve, report, info, params, compile, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)
 

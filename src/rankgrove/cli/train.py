@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +27,10 @@ if TYPE_CHECKING:
 
 Data = Annotated[
     list[Path],
-    typer.Argument(help="Training data: LETOR files (plain or gzip), or one CSV/parquet file."),
+    typer.Argument(
+        help="Training data: LETOR files (plain, gzip or zstd), or one CSV, parquet or arrow file; "
+        "with --low-memory also several tables, or a folder of bins."
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")]
 Valid = Annotated[
@@ -119,6 +120,20 @@ Cluster = Annotated[
         metavar="tcp://HOST:PORT",
     ),
 ]
+LowMemory = Annotated[
+    bool,
+    typer.Option(
+        "--low-memory",
+        help="Read the data in blocks, and keep a byte per feature value on disk instead of four "
+        "in memory. The model is the same; the second run finds the bins.",
+    ),
+]
+Bins = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the bins of --low-memory, instead of FILE.bins.", show_default=False
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress bar and no summary.")]
 ValidBaseScores = Annotated[
     list[str] | None,
@@ -148,6 +163,8 @@ def train(
     encode: Encode = None,
     cluster: Cluster = None,
     quiet: Quiet = False,
+    low_memory: LowMemory = False,
+    bins: Bins = None,
     *,
     reading: Reading,
     valid_base_score: ValidBaseScores = None,
@@ -176,18 +193,23 @@ def train(
 
     rankgrove train part1.txt part2.txt part3.txt --cluster tcp://host:8786 --out web.rg
 
+    rankgrove train big.txt --valid vali.txt --low-memory --out web.rg
+
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
     --set overfitting_tolerance=0.02 --out bag.rg
 
     `rankgrove params mart` lists the parameters of a ranker. After Ctrl-C the best model so far is
     written; of a bag, the finished models stay in the --checkpoint folder.
     """
+    from rankgrove.cli.fits import cluster_fit, local_fit, low_memory_fit, refuse_with_low_memory
     from rankgrove.cli.inputs import check_exists, named_sets
     from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, new_ranker, parameters, prepared
 
     if start is not None:
         check_exists(start)
+    if bins is not None and not low_memory:
+        raise ParameterError("--bins is the folder of --low-memory: give that too.")
     base = new_ranker(ranker)
     kept = None if checkpoint is None or models else str(checkpoint)
     options = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
@@ -210,10 +232,13 @@ def train(
     sets = named_sets(valid or [])
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
     _check_files(base, out, data, sets, reading.base_score, scores, [config, start])
-    if cluster is not None and models is None:
-        fit = _cluster_fit(trained, ranker, data, sets, reading, cluster, held_out)
+    if low_memory:
+        refuse_with_low_memory(trained, ranker, cluster, reading, known)
+        fit = low_memory_fit(trained, data, sets, reading, bins, held_out, quiet)
+    elif cluster is not None and models is None:
+        fit = cluster_fit(trained, ranker, data, sets, reading, cluster, held_out)
     else:
-        fit = _local_fit(trained, data, sets, scores, reading, known, held_out, quiet)
+        fit = local_fit(trained, data, sets, scores, reading, known, held_out, quiet)
     ends: AbstractContextManager[None] = nullcontext()
     if models is not None:
         ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
@@ -367,85 +392,3 @@ def _valid_base_scores(
     if base_score is not None and not all(is_table(files) for files in valid):
         raise ParameterError("The validation data needs base scores too: give --valid-base-score.")
     return [base_score] * len(valid)
-
-
-# -- training -----------------------------------------------------------------------------------
-
-
-def _local_fit(
-    ranker: Ranker,
-    data: list[Path],
-    sets: Mapping[str, list[Path]],
-    scores: list[str | None],
-    reading: Reading,
-    known: dict[str, Any],
-    held_out: tuple[float, int] | None,
-    quiet: bool,
-) -> Callable[..., Any]:
-    """Read the data; return the function that trains on it in this process."""
-    from rankgrove.data.folds import hold_out
-
-    train_data = reading.load(data, models=known)
-    # Weights are for training: a validation file need not have them.
-    used = train_data.feature_names if reading.weight else reading.features
-    valid_data = {
-        name: reading.load_like(train_data, files, features=used, weight=None, base_score=column)
-        for (name, files), column in zip(sets.items(), scores, strict=True)
-    }
-    if held_out is not None:
-        share, seed = held_out
-        train_data, valid_data["held out"] = hold_out(train_data, share, seed=seed)
-    if not quiet:
-        typer.echo(f"training on {train_data!r}", err=True)
-        if held_out is not None:
-            typer.echo(f"held out for validation: {valid_data['held out']!r}", err=True)
-    return partial(ranker.fit, train_data, valid=valid_data or None)
-
-
-def _cluster_fit(
-    ranker: Ranker,
-    name: str,
-    data: list[Path],
-    sets: Mapping[str, list[Path]],
-    reading: Reading,
-    cluster: str,
-    held_out: tuple[float, int] | None,
-) -> Callable[..., Any]:
-    """Return the function that trains on a cluster; refuse options that it does not support."""
-    columns = _workers_reading(data, reading)
-    if ranker.kind == "prepared":
-        raise ParameterError(
-            "--normalise, --transform, --encode and --features FILE do not work with --cluster, "
-            "whose workers read the files. Leave one of them out."
-        )
-    if not hasattr(ranker, "fit_files"):
-        raise ParameterError(f"--cluster trains a lambdamart, not a {name}. Leave it out.")
-    if reading.base_score is not None:
-        raise ParameterError("--base-score does not work with --cluster. Leave one of them out.")
-    if held_out is not None:
-        raise ParameterError("--valid-share does not work with --cluster: give --valid FILE.")
-    return partial(ranker.fit_files, data, cluster=cluster, valid=sets or None, **columns)
-
-
-def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
-    """Return the arguments with which a cluster's workers read the files."""
-    from rankgrove.cli.inputs import categorical_list, feature_list, refuse_table_options
-    from rankgrove.data.file_kinds import is_table
-
-    columns = asdict(reading)
-    chosen = categorical_list(reading.categorical)
-    if not is_table(data):
-        refuse_table_options(data[0], columns)
-        return (
-            {name: columns[name] for name in ("cache", "zero_based")}
-            | ({"absent": str(reading.absent)} if reading.absent else {})
-            | ({"categorical": chosen} if chosen else {})
-        )
-    if reading.zero_based:
-        raise ParameterError("--zero-based is for LETOR files. Leave it out.")
-    names = ("label", "qid", "docid", "weight")
-    return {
-        **{name: columns[name] for name in names},
-        "features": feature_list(reading.features),
-        "categorical": chosen,
-    }

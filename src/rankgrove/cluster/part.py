@@ -280,7 +280,7 @@ def _no_search(hist: np.ndarray) -> Search:
     n_blocks = hist.shape[1]
     none = np.zeros(2, np.int64)
     features = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((2, 0), np.bool_)
-    no_sets = np.empty(0, np.bool_), np.empty(0)
+    no_sets = None, np.empty(0)
     rules = SearchRules(*features, none, none, 1.0, 0.0, 1, 32, 0, *no_sets, NO_SIGNS, NO_BOUNDS)
     gain = np.empty((2, n_blocks))
     out = np.empty((2, n_blocks, OUT_FIELDS), np.int64)

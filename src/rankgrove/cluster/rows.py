@@ -19,11 +19,14 @@ from rankgrove.boosting.step import Grown
 from rankgrove.cluster.part import Command, PartTraining, used_bins
 from rankgrove.cluster.parts import Parts
 from rankgrove.growth import _grower_kernels as kernels
+from rankgrove.growth._histogram_kernels import STRIDE, take_features
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth.frontier import Leaf, Search
 from rankgrove.growth.grower import frontier_of, grow_tree
+from rankgrove.growth.histogram import N_BINS
 from rankgrove.growth.local_row_source import FEATURE_NS
 from rankgrove.growth.regions import worth_a_region
+from rankgrove.growth.shared_bytes import own_bytes
 from rankgrove.growth.splitting import Split, SplitRules
 from rankgrove.model.tree import Tree
 from rankgrove.parallel import threads
@@ -77,9 +80,11 @@ class ClusterRows:
         self._frontier = frontier_of(
             self, training.binner, layout, n_leaves, rules, seed, n_threads=n_threads
         )
-        self._used = used_bins(training.binner)
-        n_blocks = -(-training.binner.columns.size // 8)
-        self._sum = np.zeros((1, layout.planes, n_blocks, 2048), np.int64)
+        feature, bin = np.divmod(used_bins(training.binner), N_BINS)
+        self._used = feature * STRIDE + bin
+        n_features = training.binner.columns.size
+        self._places = own_bytes(n_features)
+        self._sum = np.zeros((1, layout.planes, -(-n_features // 8), 8 * STRIDE), np.int64)
         self._flat = self._sum.reshape(layout.planes, -1)
         self._later: list[Command] = []  # commands to send with the next trip
         self._newest: list[Command] = []  # adds the newest tree; a part adds it only once
@@ -164,7 +169,7 @@ class ClusterRows:
     def count(self, leaf: Leaf, out: np.ndarray) -> None:
         """Fill the histogram of a leaf."""
         self._add_up(self._ask("count", leaf.number))
-        out[...] = self._sum[0]
+        take_features(self._sum, 1, *self._places, out)
 
     def split(
         self, parent: Leaf, split: Split, small_is_left: bool, wanted: bool, search: Search
@@ -181,7 +186,7 @@ class ClusterRows:
                 kernels.place_and_search_part, kernels.place_and_search,
                 most if worth_a_region(work, most) else 1,
                 kernels.Order(_NO_ROWS, _NO_ROWS, _NO_ROWS, np.zeros(1, np.int64)), 0, 0, 1,
-                self._sum, *search,
+                self._places, 1, self._sum, *search,
             )  # fmt: skip
 
     def leaf_sums(self, leaves: Sequence[Leaf], largest: list[float]) -> list[np.ndarray]:

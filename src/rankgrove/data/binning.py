@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from rankgrove.data.arrays import Matrix
+    from rankgrove.data.columns_file import ColumnsFile
     from rankgrove.data.queries import QueryDataset
 
 MISSING = 255  # the bin of NaN
@@ -113,11 +114,7 @@ class Binner:
         if not isinstance(features, np.ndarray):  # a column without stored values is constant: 0
             columns = np.unique(features.indices)
             if columns.size > MOST_SPARSE_COLUMNS:
-                raise DataError(
-                    f"Trees can be grown on at most {MOST_SPARSE_COLUMNS:,} features that are not "
-                    f"0 everywhere: each takes 2 KB per leaf. The data has {columns.size:,}. "
-                    "Drop the rarest, or train a linear model or a net."
-                )
+                raise too_many_columns(columns.size)
             seen = _narrowed(features, columns)
         with threads(n_threads):
             for first, thresholds, summary in _fit_by_groups(seen, rows, max_bins):
@@ -180,7 +177,7 @@ class Binner:
             )
         index = row_index(features, rows)
         codes = np.empty((index.size, -(-self.columns.size // 8) * 8), np.uint8)
-        tables, steps = self._tables()
+        tables, steps = self.tables()
         with threads(n_threads):
             if isinstance(features, np.ndarray):
                 bin_rows(_dense(features), index, self.columns, tables, steps, codes)
@@ -216,7 +213,7 @@ class Binner:
                 binned.codes[:, at] = categories.of_training(values, fold_of_rows(data))
         return binned
 
-    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+    def tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the thresholds padded with infinity, and the first step of a binary search."""
         tables = np.full((self.columns.size, N_BINS), np.inf, np.float32)
         steps = np.zeros(self.columns.size, np.uint32)
@@ -228,10 +225,16 @@ class Binner:
 
 @dataclass(frozen=True, eq=False)
 class BinnedMatrix:
-    """Rows as bins: ``codes`` (n_rows, width) uint8, width a multiple of 8; see the module."""
+    """Rows as bins: ``codes`` (n_rows, width) uint8, width a multiple of 8; see the module.
+
+    Where the bins are in files, `codes` maps one of them, `columns` is the other one, which has
+    them column by column, and `missing` says whether values are missing. None: not known.
+    """
 
     binner: Binner
     codes: np.ndarray
+    columns: ColumnsFile | None = None
+    missing: bool | None = None
 
     @property
     def n_rows(self) -> int:
@@ -248,6 +251,8 @@ class BinnedMatrix:
         """Whether any value of a kept feature is missing; None if no feature is kept."""
         if self.n_kept == 0:
             return None
+        if self.missing is not None:
+            return self.missing
         return int(self.codes[:, : self.n_kept].max(initial=0)) == MISSING
 
     @property
@@ -260,13 +265,24 @@ class BinnedMatrix:
         return BinnedMatrix(self.binner, np.ascontiguousarray(self.codes[rows]))
 
     def by_column(self, n_threads: int | None = None) -> np.ndarray:
-        """Return a copy that is stored column by column, of shape (n_kept, n_rows)."""
+        """Return the bins column by column, shape (n_kept, n_rows): a copy, or the mapped file."""
+        if self.columns is not None:
+            return self.columns.mapped()
         from rankgrove.data._binning_kernels import transpose
 
         columns = np.empty((self.n_kept, self.n_rows), np.uint8)
         with threads(n_threads):
             transpose(self.codes, columns)
         return columns
+
+
+def too_many_columns(n_columns: int) -> DataError:
+    """Return the error for more columns with values than trees can be grown on."""
+    return DataError(
+        f"Trees can be grown on at most {MOST_SPARSE_COLUMNS:,} features that are not "
+        f"0 everywhere: each takes 2 KB per leaf. The data has {n_columns:,}. "
+        "Drop the rarest, or train a linear model or a net."
+    )
 
 
 def _fit_by_groups(

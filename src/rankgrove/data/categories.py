@@ -94,22 +94,28 @@ def too_many(feature: object, n: int) -> DataError:
 def check_codes(features: Matrix, categories: Categories, names: Sequence[str]) -> None:
     """Refuse categorical columns that hold anything but codes and NaN."""
     for column, texts in categories.items():
-        codes = column_of(features, column)
-        most = MOST_CATEGORIES if texts is None else len(texts)
-        known = ~np.isnan(codes)
-        with np.errstate(invalid="ignore"):
-            bad = known & ~((codes >= 0) & (codes < most) & (codes == np.floor(codes)))
-        if not bad.any():
-            continue
-        row = int(np.flatnonzero(bad)[0])
-        rule = "2**20" if texts is None else f"{most:,}, the number of its names"
-        error = DataError(
-            f"A categorical feature holds codes: whole numbers from 0 and below {rule}, or NaN. "
-            f"The feature {names[column]!r} (number {column + 1}) has {codes[row]:g} in row {row}: "
-            "number its categories from 0, or leave it out of categorical."
-        )
-        error.row = row
-        raise error
+        check_code_column(column_of(features, column), column, texts, names[column])
+
+
+def check_code_column(
+    codes: np.ndarray, column: int, texts: Names, name: str, first_row: int = 0
+) -> None:
+    """Refuse a categorical column, or a part of it, that holds anything but codes and NaN."""
+    most = MOST_CATEGORIES if texts is None else len(texts)
+    known = ~np.isnan(codes)
+    with np.errstate(invalid="ignore"):
+        bad = known & ~((codes >= 0) & (codes < most) & (codes == np.floor(codes)))
+    if not bad.any():
+        return
+    row = int(np.flatnonzero(bad)[0])
+    rule = "2**20" if texts is None else f"{most:,}, the number of its names"
+    error = DataError(
+        f"A categorical feature holds codes: whole numbers from 0 and below {rule}, or NaN. "
+        f"The feature {name!r} (number {column + 1}) has {codes[row]:g} in row {first_row + row}: "
+        "number its categories from 0, or leave it out of categorical."
+    )
+    error.row = first_row + row
+    raise error
 
 
 def column_of(features: Matrix, column: int, rows: Rows = None) -> np.ndarray:

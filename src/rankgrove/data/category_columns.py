@@ -91,11 +91,11 @@ def own_categories(column: Any, *, empty_is_null: bool = False) -> CategoryColum
     if not may_be_categorical(column):
         return None
     if is_category(kind_of(column)):
-        return _named(_distinct(column), any_value=True)
-    codes, values = _distinct(column)
+        return named_values(distinct_values(column), any_value=True)
+    codes, values = distinct_values(column)
     if any(not isinstance(value, str) and not is_null(value) for value in values):
         return None
-    found = _named((codes, values), empty_is_null=empty_is_null)
+    found = named_values((codes, values), empty_is_null=empty_is_null)
     counts = np.bincount(found.codes[found.codes >= 0], minlength=len(found.names))
     words = [n for n, name in zip(counts.tolist(), found.names, strict=True) if is_word(name)]
     return found if 2 * sum(words) > counts.sum() else None
@@ -110,7 +110,9 @@ def named_categories(
     """
     any_value = is_category(kind_of(column))
     try:
-        return _named(_distinct(column), any_value=any_value, empty_is_null=empty_is_null)
+        return named_values(
+            distinct_values(column), any_value=any_value, empty_is_null=empty_is_null
+        )
     except NoCategoryError as error:
         raise DataError(
             f"A categorical feature holds texts or whole numbers. The column {feature!r} has "
@@ -148,7 +150,7 @@ class NoCategoryError(Exception):
         self.value = value
 
 
-def _named(
+def named_values(
     distinct: tuple[np.ndarray, list[Any]], *, any_value: bool = False, empty_is_null: bool = False
 ) -> CategoryColumn:
     """Return the categories of distinct values; values with the same text are one category."""
@@ -179,7 +181,7 @@ def _name_of(value: Any, any_value: bool) -> str:
 # -- distinct values -------------------------------------------------------------------------------
 
 
-def _distinct(column: Any) -> tuple[np.ndarray, list[Any]]:
+def distinct_values(column: Any) -> tuple[np.ndarray, list[Any]]:
     """Return every row's place among the distinct values (or -1), and these values."""
     if hasattr(getattr(column, "cat", None), "codes"):  # pandas
         return column.cat.codes.to_numpy().astype(np.int64), column.cat.categories.tolist()

@@ -35,7 +35,7 @@ def read_letor(
     n_threads: int | None = None,
     categorical: Categorical | None = None,
 ) -> QueryDataset:
-    """Read LETOR (SVMlight with ``qid``) text, plain or gzip-compressed.
+    """Read LETOR (SVMlight with ``qid``) text, plain or compressed by gzip or zstd.
 
     A row is ``LABEL qid:ID INDEX:VALUE ... # COMMENT``. Indices count from 1, may have gaps and
     may be in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` if it is missing.
@@ -89,8 +89,8 @@ def read_letor(
     from rankgrove.data.letor_parse import Queries, ReadOptions, parse
 
     paths = as_paths("path", path)
-    options = ReadOptions(*_checked(absent, zero_based, sparse, n_features))
-    queries = Queries(_side_files(paths, query_file), query_file is not None)
+    options = ReadOptions(*checked_options(absent, zero_based, sparse, n_features))
+    queries = Queries(side_files(paths, query_file), query_file is not None)
     with threads(n_threads) as n:
         if cache:
             from rankgrove.data.letor_cache import cached
@@ -109,9 +109,10 @@ def read_letor(
     return data if categorical is None else data.with_categorical(categorical)
 
 
-def _checked(
+def checked_options(
     absent: str, zero_based: bool, sparse: bool | str, n_features: int | None
 ) -> tuple[str, bool, bool | str, int | None]:
+    """Return the options of read_letor that change the result, checked."""
     check_absent(absent, "read_letor")
     if not isinstance(zero_based, bool):
         refuse("zero_based", "read_letor", "True or False", zero_based)
@@ -127,7 +128,7 @@ def _checked(
     return absent, zero_based, sparse, n_features
 
 
-def _side_files(
+def side_files(
     paths: list[Path], query_file: _AnyPath | Sequence[_AnyPath] | None
 ) -> list[Path | None]:
     """Return the side file of group sizes of every path, or None if there is none."""

@@ -55,6 +55,17 @@ def assemble_sparse(
 def token_queries(sources: list[Source], out: Arrays) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids in order of first appearance and every row's position, from runs of tokens."""
     position: dict[bytes, int] = {}
+    query_of_row = add_tokens(sources, out, position)
+    return ids_of_tokens(position), query_of_row
+
+
+def ids_of_tokens(position: dict[bytes, int]) -> np.ndarray:
+    """Return the query ids of tokens that are text."""
+    return plain_ids([token.decode() for token in position])
+
+
+def add_tokens(sources: list[Source], out: Arrays, position: dict[bytes, int]) -> np.ndarray:
+    """Return the position of every row's query id, and add new ids to `position`."""
     first_row: list[int] = []
     query_of_run: list[int] = []
     for source in sources:
@@ -71,8 +82,7 @@ def token_queries(sources: list[Source], out: Arrays) -> tuple[np.ndarray, np.nd
                         _check_token(source, segment.base + start, token)
                     query_of_run.append(position.setdefault(token, len(position)))
     lengths = np.diff(np.array([*first_row, out.y.size]))
-    ids = plain_ids([token.decode() for token in position])
-    return ids, np.repeat(np.array(query_of_run, np.int64), lengths)
+    return np.repeat(np.array(query_of_run, np.int64), lengths)
 
 
 def _check_token(source: Source, offset: int, token: bytes) -> None:
@@ -88,16 +98,23 @@ def side_queries(
     sources: list[Source], side_files: list[Path | None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return query ids 1, 2, ... and every row's position, from group sizes in side files."""
+    rows = [sum(segment.n_rows for segment in source.segments) for source in sources]
+    return queries_of_files([source.path for source in sources], rows, side_files)
+
+
+def queries_of_files(
+    paths: list[Path], rows: list[int], side_files: list[Path | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Like :func:`side_queries`, of files with known numbers of rows."""
     sizes = []
-    for source, side in zip(sources, side_files, strict=True):
-        assert side is not None  # _check has refused a source without one
-        n_rows = sum(segment.n_rows for segment in source.segments)
-        file_sizes = group_sizes(side, source.path, n_rows)
+    for path, n_rows, side in zip(paths, rows, side_files, strict=True):
+        assert side is not None  # a file without one has been refused
+        file_sizes = group_sizes(side, path, n_rows)
         if sum(file_sizes.tolist()) != n_rows:
             raise ParseError(
                 side,
                 None,
-                f"the group sizes add up to {sum(file_sizes.tolist())}, and {source.path} has "
+                f"the group sizes add up to {sum(file_sizes.tolist())}, and {path} has "
                 f"{counted(n_rows, 'row')}. Expected equal numbers: is it the side file of that "
                 "data file?",
             )

@@ -87,9 +87,9 @@ def cached(
         "named": queries.named,
     }
     try:
-        now = [_identity(path) for path in used]
+        now = [identity(path) for path in used]
         # A file that changed just now may change again, during reading, without new times.
-        content = [None if i["rested"] else _content(p) for i, p in zip(now, used, strict=True)]
+        content = [None if i["rested"] else content_hash(p) for i, p in zip(now, used, strict=True)]
     except OSError:  # `read` raises the better error
         return read()
     places = _places(paths[0], options, key)
@@ -113,7 +113,8 @@ def cached(
 # -- the identity of a file ----------------------------------------------------------------------
 
 
-def _identity(path: Path) -> Identity:
+def identity(path: Path) -> Identity:
+    """Return what identifies the content of a file without reading it."""
     status = os.stat(path)
     youth = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns)
     return {
@@ -129,14 +130,15 @@ def _known(source: FileSource) -> dict[str, object]:
     return {name: value for name, value in source.items() if name != "content"}
 
 
-def _content(path: Path) -> str:
+def content_hash(path: Path) -> str:
+    """Return a hash of the content of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST)).hexdigest()
 
 
 def _same_content(path: Path, source: FileSource) -> bool:
     try:
-        return os.stat(path).st_size == source["size"] and _content(path) == source["content"]
+        return os.stat(path).st_size == source["size"] and content_hash(path) == source["content"]
     except OSError:
         return False
 
@@ -189,10 +191,10 @@ def _keep(
     """
     try:
         sources: list[FileSource] = [
-            {**identity, "content": _content(path)}
+            {**identity, "content": content_hash(path)}
             for identity, path in zip(before, used, strict=True)
         ]
-        after = [_identity(path) for path in used]
+        after = [identity(path) for path in used]
     except OSError:
         return
     if [_place_and_times(i) for i in before] != [_place_and_times(i) for i in after]:

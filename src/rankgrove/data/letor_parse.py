@@ -26,6 +26,7 @@ from rankgrove.data.letor_mistakes import (
 from rankgrove.data.letor_source import Segment, Source, excerpt
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError, ParseError
+from rankgrove.parallel import run_pieces
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
@@ -79,51 +80,91 @@ class Queries:
 def parse(paths: list[Path], queries: Queries, options: ReadOptions, n_threads: int) -> Parts:
     """Parse files as if they were one."""
     sources = [Source(path, _chunk_bytes(path, n_threads)) for path in paths]
-    n_rows = _count(sources)
-    out, slow = _fill(sources, n_rows, options)
-    fixes = _check(sources, slow, queries, options, out)
-    if out.X.shape[0]:
-        for row, column, value in fixes:
-            out.X[row, column] = value
-        features: Matrix = frozen(out.X)
-    else:
-        features = assemble_sparse(sources, out, options.n_features, fixes)
-    if queries.named or _first_kind(sources) == "without":
+    n_rows = count_rows(sources, n_threads)
+    features, out = parse_sources(sources, n_rows, queries, options, n_threads)
+    if queries.named or first_kind(sources) == "without":
         query_ids, query_of_row = side_queries(sources, queries.side_files)
     else:
         query_ids, query_of_row = token_queries(sources, out)
     return Parts(features, out.y, query_ids, query_of_row, documents(sources, out))
 
 
+def parse_sources(
+    sources: list[Source],
+    n_rows: int,
+    queries: Queries,
+    options: ReadOptions,
+    n_threads: int,
+    kind: str | None = None,
+) -> tuple[Matrix, Arrays]:
+    """Parse texts whose rows are counted; return the features and the other arrays.
+
+    `kind` is "with" or "without" a query id in every row, None: as in the first row.
+    """
+    out, slow = _fill(sources, n_rows, options, n_threads)
+    fixes = _check(sources, slow, queries, options, out, kind or first_kind(sources))
+    if out.X.shape[0]:
+        for row, column, value in fixes:
+            out.X[row, column] = value
+        return frozen(out.X), out
+    return assemble_sparse(sources, out, options.n_features, fixes), out
+
+
 def _chunk_bytes(path: Path, n_threads: int) -> int:
+    """Return the size of the chunks of a file that are parsed side by side."""
     size = path.stat().st_size if path.is_file() else 0
     return min(max(size // (16 * n_threads), _LEAST_CHUNK), _MOST_CHUNK)
 
 
-def _count(sources: list[Source]) -> int:
-    """Set the first row of every chunk; return the number of rows."""
+def count_rows(sources: list[Source], n_threads: int) -> int:
+    """Set the first row of every chunk; return the number of rows, which no file is without."""
     total = 0
     for source in sources:
         before = total
-        _refuse_bare_returns(source)
-        for segment in source.segments:
-            rows = np.zeros(segment.state.shape[0], np.int64)
-            words = segment.data[: segment.data.size // 8 * 8].view(np.uint64)
-            if rows.size == 1:
-                rows[0] = counting.count_chunk(segment.data, words, *segment.state[0, :2])
-            else:
-                counting.count_rows(segment.data, words, segment.state, rows)
-            segment.state[:, kernels.FIRST_ROW] = total + np.cumsum(rows) - rows
-            segment.first_row, segment.n_rows = total, int(rows.sum())
-            total += segment.n_rows
+        total = count_source(source, n_threads, total)
         if total == before:
-            only = "comments" if source.text.find(b"#") >= 0 else "empty lines"
-            raise ParseError(
-                source.path,
-                None,
-                f"the file has no data rows, only {only}. Expected rows such as 1 qid:7 1:0.5.",
-            )
+            raise without_rows(source.path, source.text.find(b"#") >= 0)
     return total
+
+
+def count_source(source: Source, n_threads: int, total: int = 0) -> int:
+    """Set the first row of every chunk of a text after `total` rows; return the new total."""
+    _refuse_bare_returns(source)
+    for segment in source.segments:
+        rows = np.zeros(segment.state.shape[0], np.int64)
+        _count_chunks(segment, rows, n_threads)
+        segment.state[:, kernels.FIRST_ROW] = total + np.cumsum(rows) - rows
+        segment.first_row, segment.n_rows = total, int(rows.sum())
+        total += segment.n_rows
+    return total
+
+
+def _count_chunks(segment: Segment, rows: np.ndarray, n_threads: int) -> None:
+    words = segment.data[: segment.data.size // 8 * 8].view(np.uint64)
+
+    def count(first: int, last: int) -> None:
+        for chunk in range(first, last):
+            rows[chunk] = counting.count_chunk(segment.data, words, *segment.state[chunk, :2])
+
+    run_pieces(count, np.arange(rows.size + 1), n_threads)
+
+
+def _parse_chunks(segment: Segment, rules: Rules, out: Arrays, n_threads: int) -> None:
+    def read(first: int, last: int) -> None:
+        for chunk in range(first, last):
+            kernels.parse_chunk(segment.data, segment.state, chunk, rules, out)
+
+    run_pieces(read, np.arange(segment.state.shape[0] + 1), n_threads)
+
+
+def without_rows(path: Path, has_comments: bool) -> ParseError:
+    """Return the error for a file without data rows."""
+    only = "comments" if has_comments else "empty lines"
+    return ParseError(
+        path,
+        None,
+        f"the file has no data rows, only {only}. Expected rows such as 1 qid:7 1:0.5.",
+    )
 
 
 def _refuse_bare_returns(source: Source) -> None:
@@ -135,7 +176,7 @@ def _refuse_bare_returns(source: Source) -> None:
 
 
 def _fill(
-    sources: list[Source], n_rows: int, options: ReadOptions
+    sources: list[Source], n_rows: int, options: ReadOptions, n_threads: int
 ) -> tuple[Arrays, list[np.ndarray]]:
     """Run the kernels; run them again if the guessed width or list of hard numbers is too small."""
     segments = [segment for source in sources for segment in source.segments]
@@ -151,10 +192,7 @@ def _fill(
         for segment in segments:
             slow.append(np.empty((segment.state.shape[0], hard, 3), np.int64))
             arrays = out._replace(slow=slow[-1])
-            if segment.state.shape[0] == 1:
-                kernels.parse_chunk(segment.data, segment.state, 0, options.rules(dense), arrays)
-            else:
-                kernels.parse_chunks(segment.data, segment.state, options.rules(dense), arrays)
+            _parse_chunks(segment, options.rules(dense), arrays, n_threads)
         highest = max(int(segment.state[:, kernels.HIGHEST].max()) for segment in segments) + 1
         hardest = max(int(segment.state[:, kernels.N_SLOW].max()) for segment in segments)
         if (highest <= width or not dense) and hardest <= hard:
@@ -254,11 +292,11 @@ def _check(
     queries: Queries,
     options: ReadOptions,
     out: Arrays,
+    kind: str,
 ) -> list[tuple[int, int, np.float32]]:
     """Raise an error for the first mistake; return the feature values parsed by Python."""
     fixes: list[tuple[int, int, np.float32]] = []
     hard = iter(slow)
-    kind = _first_kind(sources)
     for source, side in zip(sources, queries.side_files, strict=True):
         mistakes: list[tuple[int, int, str]] = []
         for segment in source.segments:
@@ -312,7 +350,7 @@ def _first(source: Source, field: int) -> int | None:
     return None
 
 
-def _first_kind(sources: list[Source]) -> str:
+def first_kind(sources: list[Source]) -> str:
     """Return whether the first row is "with" or "without" a query id."""
     first_with = _first(sources[0], kernels.WITH_QID)
     first_without = _first(sources[0], kernels.WITHOUT_QID)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import stat
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankgrove.data._letor_kernels import END, N_STATE, START
-from rankgrove.data.text_files import BYTE_ORDER_MARK, GZIP_MAGIC
-from rankgrove.errors import MissingFileError, ParameterError, ParseError
-from rankgrove.files import why
-from rankgrove.validation import counted
+from rankgrove.data.text_files import BYTE_ORDER_MARK
+from rankgrove.data.text_stream import open_stream
+from rankgrove.errors import ParameterError, ParseError
 
 _TOKEN_END = re.compile(rb"[ \t\r\n\v\f#]")
 _PIECE = 1 << 22
@@ -46,20 +43,30 @@ class Segment:
 
 
 class Source:
-    """One file of text.
+    """One file of text, or a block of its lines.
+
+    Parameters
+    ----------
+    path : the file
+    chunk_bytes : the size of the chunks that are parsed side by side
+    text : the block's lines; None: all of the file
+    lines_before : number of lines before the block
 
     Attributes
     ----------
-    path : the file
-    text : its bytes, decompressed
+    text : the bytes, decompressed
     segments : the same text, for the kernels; a last line without line feed is a segment by itself
     """
 
-    def __init__(self, path: Path, chunk_bytes: int) -> None:
+    def __init__(
+        self, path: Path, chunk_bytes: int, text: bytes | None = None, lines_before: int = 0
+    ) -> None:
         self.path = path
-        self.text = read_bytes(path)
+        self.text = read_bytes(path) if text is None else text
+        self.lines_before = lines_before
         self.segments: list[Segment] = []
-        start = len(BYTE_ORDER_MARK) if self.text[:3] == BYTE_ORDER_MARK else 0
+        is_marked = lines_before == 0 and self.text[:3] == BYTE_ORDER_MARK
+        start = len(BYTE_ORDER_MARK) if is_marked else 0
         end = self.text.rfind(b"\n") + 1
         if end > start:
             view = memoryview(self.text)
@@ -81,7 +88,7 @@ class Source:
         """Return the 1-based number of the line at `offset`, and its text."""
         start = self.text.rfind(b"\n", 0, offset) + 1
         end = self.text.find(b"\n", offset)
-        number = 1
+        number = self.lines_before + 1
         for piece in range(0, start, _PIECE):
             number += bytes(self.text[piece : min(piece + _PIECE, start)]).count(b"\n")
         return number, bytes(self.text[start : end if end >= 0 else len(self.text)])
@@ -97,62 +104,14 @@ class Source:
 
 
 def read_bytes(path: Path) -> mmap.mmap | bytearray:
-    """Return the content of a file: mapped into memory, or decompressed if it is gzip."""
-    try:
-        with open(path, "rb") as file:
-            kind = os.fstat(file.fileno()).st_mode
-            if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-                raise ParseError(path, None, "this is a device. Expected a file.")
-            head = file.peek(2)[:2]
-            if not head:
-                raise ParseError(path, None, "the file is empty. Expected rows of text in it.")
-            if head == GZIP_MAGIC:
-                return _unzip(path, file.read)
-            if stat.S_ISFIFO(kind):
-                return bytearray(file.read())
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError:
-        raise MissingFileError(path) from None
-    except IsADirectoryError:
-        raise ParseError(path, None, "this is a folder. Expected a file: name one in it.") from None
-    except OSError as problem:
-        raise ParseError(path, None, f"the file cannot be read: {why(problem)}.") from None
-    except ValueError as problem:  # a name with a byte 0
-        if isinstance(problem, ParseError):
-            raise
-        raise ParseError(path, None, f"the file cannot be read: {problem}.") from None
-
-
-def _unzip(path: Path, read: Callable[[int], bytes]) -> bytearray:
-    """Return the decompressed text of a gzip file, which may have several members."""
-    out = bytearray()
-    piece = read(_PIECE)
-    while piece:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            if not piece:
-                raise ParseError(
-                    path,
-                    None,
-                    f"the gzip file is truncated: it ends after {counted(len(out), 'byte')} of "
-                    "text, without its closing checksum. Copy or download it again.",
-                )
-            try:
-                out += member.decompress(piece)
-            except zlib.error as problem:
-                raise ParseError(
-                    path,
-                    None,
-                    f"the gzip file is corrupt after {counted(len(out), 'byte')} of text "
-                    f"({problem}). Copy or download it again.",
-                ) from None
-            piece = member.unused_data if member.eof else read(_PIECE)
-        if not piece.strip(b"\0"):  # padding, which tapes and some copying tools add
-            piece = piece[:0]
-        piece = piece or read(_PIECE).lstrip(b"\0")
-    if not out:
-        raise ParseError(path, None, "the file is empty. Expected rows of text in it.")
-    return out
+    """Return the content of a file: mapped into memory, or decompressed if it is gzip or zstd."""
+    with open_stream(path) as stream:
+        if stream.is_packed or stream.is_pipe:
+            text = bytearray()
+            for piece in stream.pieces():
+                text += piece
+            return text
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def as_paths(name: str, value: object) -> list[Path]:
@@ -204,9 +163,10 @@ def side_file(path: Path) -> Path | None:
     """Return the side file of group sizes next to `path`, known by its name, if there is one."""
     if not path.name:  # a folder, such as "." or "/": reading it will fail
         return None
-    names = [f"{path.name}.query", f"{path.name}.query.gz"]
+    bare = path.name.removesuffix(".gz").removesuffix(".zst")
+    names = [f"{bare}.query{ending}" for ending in ("", ".gz", ".zst")]
     if path.name.endswith(".gz"):
-        names = [f"{path.name[:-3]}.query.gz", f"{path.name[:-3]}.query"]
+        names = [names[1], names[0], names[2]]
     for name in names:
         if path.with_name(name).is_file():
             return path.with_name(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,31 +46,41 @@ def chosen_queries(queries: ArrayLike, n_queries: int) -> np.ndarray:
 
 def subset(data: QueryDataset, chosen: np.ndarray) -> QueryDataset:
     """Return the data set of the queries at these positions, in their order."""
-    start, end = data.query_ptr[chosen], data.query_ptr[chosen + 1]
-    sizes = end - start
-    offsets = np.cumsum(sizes) - sizes
-    inside = np.arange(sizes.sum()) + np.repeat(start - offsets, sizes)
-    caller_rows = inside if data.order is None else data.order[inside]
+    caller_rows, inside, columns = columns_of_subset(data, chosen)
+    picked: np.ndarray | slice = caller_rows
     if data.order is None and np.all(np.diff(chosen) == 1):
-        picked: np.ndarray | slice = slice(int(start[0]), int(end[-1]))
-    else:
-        picked = caller_rows
+        picked = slice(int(inside[0]), int(inside[-1]) + 1)
     hashes = vars(data).get("feature_hashes")
     return data.from_parts(
         data.features,
         data.y[caller_rows],
         data.query_ids[chosen],
-        np.repeat(np.arange(chosen.size), sizes),
         rows=_compose(data.rows, picked),
         feature_hashes=None if hashes is None else hashes[inside],
-        weight=None if data.weight is None else data.weight[caller_rows],
-        docid=None if data.docid_column is None else data.docid_column.take(caller_rows),
-        feature_names=data.given_names,
-        query_weight=None if data.query_weight is None else data.query_weight[chosen],
-        base_score=None if data.base_score is None else data.base_score[caller_rows],
-        absent=data.absent_given,
-        categories=data.categories,
+        **columns,
     )
+
+
+def columns_of_subset(
+    data: QueryDataset, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Return the caller's rows of some queries, their places in query order, and other columns."""
+    start, end = data.query_ptr[chosen], data.query_ptr[chosen + 1]
+    sizes = end - start
+    offsets = np.cumsum(sizes) - sizes
+    inside = np.arange(sizes.sum()) + np.repeat(start - offsets, sizes)
+    caller_rows = inside if data.order is None else data.order[inside]
+    columns = {
+        "query_of_row": np.repeat(np.arange(chosen.size), sizes),
+        "weight": None if data.weight is None else data.weight[caller_rows],
+        "docid": None if data.docid_column is None else data.docid_column.take(caller_rows),
+        "feature_names": data.given_names,
+        "query_weight": None if data.query_weight is None else data.query_weight[chosen],
+        "base_score": None if data.base_score is None else data.base_score[caller_rows],
+        "absent": data.absent_given,
+        "categories": data.categories,
+    }
+    return caller_rows, inside, columns
 
 
 def _compose(outer: Rows, inner: np.ndarray | slice) -> np.ndarray | slice:

@@ -11,7 +11,8 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -29,7 +30,7 @@ from rankgrove.data.category_columns import (
     refuse_numbers,
 )
 from rankgrove.data.dataset_checks import is_null, plain_ids
-from rankgrove.data.file_kinds import TABLE_ENDINGS
+from rankgrove.data.file_kinds import ARROW_ENDINGS, TABLE_ENDINGS
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import (
     DataError,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from rankgrove.data.arrays import Frame
 
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-_DOCID = "docid"  # the column of document ids, unless another one is named
+DOCID = "docid"  # the column of document ids, unless another one is named
 _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
 # The errors that a damaged table may raise besides pyarrow's own.
 _DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
@@ -112,26 +113,19 @@ def dataset_from_frame(
     if isinstance(features, str):
         features = [features]
     named = (label, qid, weight, base_score, *(features or []))
-    if docid is None and _DOCID in names and _DOCID not in named:
-        docid = _DOCID
+    if docid is None and DOCID in names and DOCID not in named:
+        docid = DOCID
     roles = {"label": label, "qid": qid, "weight": weight, "docid": docid, "base_score": base_score}
     taken = {name: role for role, name in roles.items() if name is not None}
     for name, role in taken.items():
-        _check_column(name, f"the {role}", names)
+        check_column(name, f"the {role}", names)
     if features is None:
         wanted = [name for name in names if name not in taken]
     else:
         wanted = list(features)
         for name in wanted:
-            _check_column(name, "a feature", names)
-    labels = _numbers(frame, label, "Labels")
-    bad = np.flatnonzero(~np.isfinite(labels))
-    if bad.size:
-        raise _cell_error(
-            int(bad[0]),
-            f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]} of the column "
-            f"{label!r}: leave unjudged documents out, or give them the label 0.",
-        )
+            check_column(name, "a feature", names)
+    labels = finite_labels(frame, label)
     matrix, categories = table_features(
         frame, wanted, labels.size, categorical, empty_is_null=empty_is_null
     )
@@ -139,11 +133,11 @@ def dataset_from_frame(
     return QueryDataset(
         matrix,
         labels,
-        qid=_tokens(frame, qid),
-        weight=None if weight is None else _numbers(frame, weight, "Weights"),
-        docid=None if docid is None else _tokens(frame, docid, nulls=True),
+        qid=tokens_of(frame, qid),
+        weight=None if weight is None else numbers_of(frame, weight, "Weights"),
+        docid=None if docid is None else tokens_of(frame, docid, nulls=True),
         feature_names=names,
-        base_score=None if base_score is None else _numbers(frame, base_score, "Base scores"),
+        base_score=None if base_score is None else numbers_of(frame, base_score, "Base scores"),
         categorical={j + 1: texts for j, texts in categories.items()},
     )
 
@@ -159,7 +153,7 @@ def read_table(
     base_score: str | None = None,
     categorical: Categorical | None = None,
 ) -> QueryDataset:
-    """Read a data set from a ``.parquet``, ``.csv``, ``.csv.gz`` or ``.tsv`` file.
+    """Read a data set from a parquet, CSV (also ``.csv.gz``), TSV, arrow or feather file.
 
     Needs the extra ``tables`` (pyarrow). The parameters are those of `QueryDataset.from_frame`;
     if `features` are named, the other columns of a parquet file are not read. In CSV and TSV files
@@ -180,9 +174,9 @@ def read_table(
     if isinstance(features, str):
         features = [features]
     used = [label, qid, *(name for name in (weight, docid, base_score) if name), *(features or [])]
-    document = docid if docid or _DOCID in used else _DOCID
-    is_text = not path.name.lower().endswith(".parquet")
-    texts = _columns_of_text(path, categorical, features, used) if is_text else []
+    document = docid if docid or DOCID in used else DOCID
+    is_text = not path.name.lower().endswith((".parquet", *ARROW_ENDINGS))
+    texts = columns_of_text(path, categorical, features, used) if is_text else []
     table = _load(path, None if features is None else used, [qid, *texts], document)
     try:
         if is_text:
@@ -199,17 +193,30 @@ def read_table(
             empty_is_null=is_text,
         )
     except DataError as error:
-        line = None if error.row is None else _line_of_row(path, error.row)
+        line = None if error.row is None else line_of_row(path, error.row)
         raise ParseError(path, line, str(error)) from error
     except Exception as error:
         import pyarrow
 
         if isinstance(error, (pyarrow.ArrowException, *_DAMAGE)):  # found while columns were read
-            raise _unreadable(path, error) from error
+            raise unreadable(path, error) from error
         raise
 
 
-def _columns_of_text(
+def finite_labels(frame: Frame, label: str) -> np.ndarray:
+    """Return the labels of a table; refuse those that are not finite."""
+    labels = numbers_of(frame, label, "Labels")
+    bad = np.flatnonzero(~np.isfinite(labels))
+    if bad.size:
+        raise _cell_error(
+            int(bad[0]),
+            f"Labels must be finite numbers. Got {labels[bad[0]]} at row {bad[0]} of the column "
+            f"{label!r}: leave unjudged documents out, or give them the label 0.",
+        )
+    return labels
+
+
+def columns_of_text(
     path: Path, categorical: Categorical | None, features: Sequence[str] | None, used: list[str]
 ) -> list[str]:
     """Return the columns of a CSV file that are categorical, though they may look like numbers."""
@@ -217,8 +224,8 @@ def _columns_of_text(
         return []
     columns = table_columns(path)
     names = list(features) if features is not None else [c for c in columns if c not in used]
-    if features is None and _DOCID not in used:
-        names = [name for name in names if name != _DOCID]
+    if features is None and DOCID not in used:
+        names = [name for name in names if name != DOCID]
     try:
         return [names[j] for j in categorical_columns(categorical, names)]
     except DataError:
@@ -246,8 +253,11 @@ def _load(path: Path, columns: list[str] | None, texts: list[str], docid: str | 
             if columns is None or not present.issuperset(columns):
                 return file.read()
             return file.read(columns=[*columns, *({docid} & present - set(columns))])
-        separator = _separator(path)
-        _check_separator(path, separator)
+        if name.endswith(ARROW_ENDINGS):
+            with open_arrow(path) as file:
+                return file.read_all()
+        separator = separator_of(path)
+        check_separator(path, separator)
         parse = pyarrow.csv.ParseOptions(delimiter=separator)
         kinds = {column: pyarrow.string() for column in (*texts, docid) if column is not None}
         convert = pyarrow.csv.ConvertOptions(column_types=kinds)
@@ -259,7 +269,22 @@ def _load(path: Path, columns: list[str] | None, texts: list[str], docid: str | 
     except FileNotFoundError:
         raise MissingFileError(path) from None
     except (pyarrow.ArrowException, *_DAMAGE) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
+
+
+@contextmanager
+def open_arrow(path: Path) -> Iterator[Any]:
+    """Open an arrow file or stream; both have a schema and can be read whole or in batches."""
+    import pyarrow
+    import pyarrow.ipc
+
+    with pyarrow.OSFile(str(path)) as source:
+        try:
+            file = pyarrow.ipc.open_file(source)
+        except pyarrow.ArrowInvalid:
+            source.seek(0)
+            file = pyarrow.ipc.open_stream(source)
+        yield file
 
 
 def table_columns(path: str | Path) -> list[str]:
@@ -283,19 +308,22 @@ def table_columns(path: str | Path) -> list[str]:
                 return list(pyarrow.parquet.read_schema(path).names)
             except pyarrow.ArrowException:
                 return []
+        if path.name.lower().endswith(ARROW_ENDINGS):
+            with open_arrow(path) as file:
+                return list(file.schema.names)
         with _open_text(path) as file:
-            return next(csv.reader(file, delimiter=_separator(path)), [])
+            return next(csv.reader(file, delimiter=separator_of(path)), [])
     except (ImportError, csv.Error, zlib.error, *_DAMAGE):
         return []
 
 
-def _unreadable(path: Path, error: BaseException) -> ParseError:
+def unreadable(path: Path, error: BaseException) -> ParseError:
     """Return the error for a table that pyarrow cannot read, with the line if pyarrow names it."""
     reason = why(error) if isinstance(error, OSError) and error.errno else str(error)
     reason = reason.strip().split("\n")[0].rstrip(".")
     line = None
     if match := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
-        line = _line_of_row(path, int(match[1]) - 2)
+        line = line_of_row(path, int(match[1]) - 2)
         reason = reason.replace(match[0], "")
     return ParseError(path, line, f"the table cannot be read: {reason}.")
 
@@ -303,7 +331,8 @@ def _unreadable(path: Path, error: BaseException) -> ParseError:
 # -- CSV and TSV ------------------------------------------------------------------------------
 
 
-def _separator(path: Path) -> str:
+def separator_of(path: Path) -> str:
+    """Return what is between the cells of a CSV or TSV file."""
     return "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
 
@@ -313,7 +342,7 @@ def _open_text(path: Path) -> TextIO:
     return cast(TextIO, opened)
 
 
-def _check_separator(path: Path, separator: str) -> None:
+def check_separator(path: Path, separator: str) -> None:
     """Refuse a header with another separator."""
     try:
         with _open_text(path) as file:
@@ -345,18 +374,18 @@ def _with_plain_ids(table: Any, qid: str) -> Any:
     which = encoded.indices.to_numpy()
     if "" in tokens:
         row = int(np.flatnonzero(which == tokens.index(""))[0])
-        raise _cell_error(row, _no_query_id(qid, row))
+        raise _cell_error(row, no_query_id(qid, row))
     ids = pyarrow.array(plain_ids(tokens)[which])
     return table.set_column(table.column_names.index(qid), qid, ids)
 
 
-def _line_of_row(path: Path, row: int) -> int | None:
+def line_of_row(path: Path, row: int) -> int | None:
     """Return the line where a row of a CSV file begins; None for other files."""
-    if path.name.lower().endswith(".parquet"):
+    if path.name.lower().endswith((".parquet", *ARROW_ENDINGS)):
         return None
     try:
         with _open_text(path) as file:
-            reader = csv.reader(file, delimiter=_separator(path))
+            reader = csv.reader(file, delimiter=separator_of(path))
             left, begin = row + 1, 1
             for record in reader:
                 if record and not left:
@@ -392,7 +421,8 @@ def column_names(frame: object) -> list[Any]:
     return names
 
 
-def _check_column(name: str, role: str, names: list[Any]) -> None:
+def check_column(name: str, role: str, names: list[Any]) -> None:
+    """Refuse a column that the table does not have."""
     if name not in names:
         texts = [str(column) for column in names]
         shown = ", ".join(repr(column) for column in names[:8]) + (
@@ -456,7 +486,7 @@ def table_features(
                 found[j] = texts.by_frequency(name)
         wanted = found.get(j)
         if texts is None or wanted is None:
-            values = _numbers(frame, name, "Features", remedy)
+            values = numbers_of(frame, name, "Features", remedy)
         else:
             values = texts.coded(wanted)
         if values.size != n_rows:
@@ -519,7 +549,7 @@ def has_categories(frame: Any) -> bool:
     return False
 
 
-def _numbers(
+def numbers_of(
     frame: Any,
     name: Any,
     role: str,
@@ -579,7 +609,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray | None:
         return None
 
 
-def _tokens(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
+def tokens_of(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
     """Return a column of ids; a null is refused unless `nulls` is set."""
     values = np.asarray(_column(frame, name))
     if nulls:
@@ -588,9 +618,10 @@ def _tokens(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
     if values.dtype.kind in "fO":
         missing = [row for row, value in enumerate(values.tolist()) if is_null(value)]
         if missing:
-            raise _cell_error(missing[0], _no_query_id(name, missing[0]))
+            raise _cell_error(missing[0], no_query_id(name, missing[0]))
     return values
 
 
-def _no_query_id(name: object, row: int) -> str:
+def no_query_id(name: object, row: int) -> str:
+    """Return the message for a row without a query id."""
     return f"Every row needs a query id. The column {name!r} has none in row {row}."

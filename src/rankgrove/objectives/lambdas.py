@@ -161,11 +161,13 @@ class LambdaObjective:
         )
 
     def _kernel(self) -> Callable[..., None]:
-        from rankgrove.objectives._lambda_kernels import lambda_queries, lambda_queries_for
+        from rankgrove.objectives import _lambda_kernels as kernels
 
         if self.measure.own_swaps:
-            return lambda_queries_for(self.measure.kernels.swap_row)
-        return lambda_queries
+            own: Callable[..., None] = kernels.lambda_queries_for(self.measure.kernels.swap_row)
+            return own
+        is_linear = self.rule in kernels.LINEAR
+        return kernels.lambda_queries_linear if is_linear else kernels.lambda_queries
 
 
 def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:

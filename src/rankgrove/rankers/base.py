@@ -11,11 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from rankgrove.compiling import announce
 from rankgrove.data.arrays import Rows
+from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.categories import Categories, Names, extended, without_unknown
 from rankgrove.data.dataset_checks import check_absent, is_frame
@@ -30,8 +29,10 @@ from rankgrove.errors import (
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.store import write_model
+from rankgrove.rankers.binned_scores import scores_of_bins
 from rankgrove.rankers.categorical import coded_frame, coded_like, packed, refusal, unpacked
 from rankgrove.rankers.declaring import Parameter
+from rankgrove.rankers.estimator import Estimator, become_estimators
 from rankgrove.rankers.fitting import (
     Callback,
     Training,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from rankgrove.rankers.top_scores import TopScores
     from rankgrove.scoring.scorer import Scorer
 
+_Base: Any = Estimator  # later scikit-learn's, which has more
 Learned = dict[str, Any]  # the result of training: attributes by name
 # The parts of a ranker in a model file: plain values by name, and arrays by name.
 Content = dict[str, Any]
@@ -99,7 +101,7 @@ class HasFeatures(Protocol):
     def categories(self) -> Categories: ...
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(_Base):  # type: ignore[misc]
     """Base of the rankers.
 
     A subclass declares its parameters (`declares_parameters`) and has ``kind``, its name in model
@@ -129,6 +131,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # parameters that are trained models: clone does not copy them, and their parameters are hidden
     trained: ClassVar[frozenset[str]] = frozenset()
     takes_categories: ClassVar[bool] = False  # fit can use categorical features
+    uses_bins: ClassVar[bool] = False  # trains on data that has bins instead of features
     takes_datasets: ClassVar[bool] = True  # predict and score take a QueryDataset
     trainable: ClassVar[bool] = False  # from parameters and data alone, as `rankgrove train` does
     is_bag: ClassVar[bool] = False  # many models like its `base`, whose scores are averaged
@@ -206,7 +209,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags: Any = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         tags.target_tags.required = True
@@ -217,7 +220,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         trained = self.trained.intersection(self._get_param_names())
         for name in trained:
             setattr(bare, name, None)
-        cloned: Ranker = BaseEstimator.__sklearn_clone__(bare)
+        cloned: Ranker = super(Ranker, bare).__sklearn_clone__()
         for name in trained:
             setattr(cloned, name, getattr(self, name))
         return cloned
@@ -230,6 +233,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X : a data set, or features as in training
         n_threads : number of threads; None: the ranker's own `n_threads`
         """
+        if isinstance(X, BinnedDataset):
+            self._check_is_fitted()
+            owner = f"{type(self).__name__}.predict"
+            return scores_of_bins(self, X, lambda part: self.predict(part, n_threads), owner)
         return self._scores(*self._checked_input(X, "predict", n_threads))
 
     def predict_top(self, data: QueryDataset, k: int, n_threads: int | None = None) -> TopScores:
@@ -618,6 +625,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             names = [data.feature_names[j] for j in data.categories]
             raise refusal(owner, names, type(self).__name__)
 
+    def check_uses_bins(self, owner: str) -> None:
+        """Refuse data that has bins instead of features, where bins are not enough."""
+        if not self.uses_bins:
+            raise ParameterError(
+                f"{owner} needs the features, and the data has bins only: read the data with "
+                "rg.read_letor or rg.read_table. Rankers that train on bins are LambdaMART, MART, "
+                "McRank, GBRank and RandomForest."
+            )
+
     def learn(self, training: Training) -> Self:
         """Train on the arguments that ``fit`` has checked, and keep the result.
 
@@ -626,6 +642,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         train = training.train
         self.check_categories(train, training.owner)
+        if isinstance(train, BinnedDataset):
+            self.check_uses_bins(training.owner)
         if "weight" not in self.fit_takes and not (train.weight is train.query_weight is None):
             raise ParameterError(
                 f"{training.owner} cannot use {EXTRAS['weight']}: give it data without them."
@@ -769,6 +787,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError(f"This {type(self).__name__} is not trained yet: call fit first.")
 
     # -- methods that a subclass defines ----------------------------------------------------------
@@ -830,3 +850,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+become_estimators(Ranker)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
@@ -132,9 +133,8 @@ def watch_of(
     owner = training.owner.partition(".")[0]
     watched, values_before = {}, {}
     for name, data in training.valid.items():
-        rows = query_order_rows(data)
         watched[name] = Watched(
-            None if binner is None else binner.transform(data.features, rows, n_threads),
+            None if binner is None else _valid_bins(binner, data, name, owner, n_threads),
             data.grouped(data.y),
             data.query_ptr,
             training.measures,
@@ -144,6 +144,25 @@ def watch_of(
         )
         values_before[name] = check_defined(watched[name], name, owner)
     return Watch(watched, patience, start=values_before if keeps_start else None)
+
+
+def _valid_bins(
+    binner: Binner, data: QueryDataset, name: str, owner: str, n_threads: int | None
+) -> BinnedMatrix:
+    """Return the bins of validation data, in query order."""
+    if not isinstance(data, BinnedDataset):
+        return binner.transform(data.features, query_order_rows(data), n_threads)
+    if not data.same_bins(binner):
+        raise DataError(
+            f"{owner}: the bins of the {name} data in {data.folder} are not those of the training "
+            "data: open it with like=, and the training data."
+        )
+    if data.of_training and binner.has_ordered:
+        raise DataError(
+            f"{owner}: the {name} data in {data.folder} has the bins of training data, which "
+            "depend on labels: open it with like=, and the training data."
+        )
+    return data.bins
 
 
 def check_defined(watched: Watched, name: str, owner: str) -> dict[str, float]:
@@ -173,6 +192,8 @@ def history_lines(history: History, best: int | None, unit: str) -> list[str]:
 
 def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
     """Return a hash of the parts of a data set that training sees."""
+    if binned is None and isinstance(data, BinnedDataset):
+        binned = data.bins
     features = data.features if binned is None else binned.codes
     arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
     arrays += [a for a in (data.weight, data.query_weight) if a is not None]

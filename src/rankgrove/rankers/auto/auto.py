@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from rankgrove.cluster.client import check_cluster
 from rankgrove.data.concatenate import concatenate
@@ -43,6 +42,7 @@ from rankgrove.rankers.declaring import (
     real,
 )
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.estimator import clone
 from rankgrove.rankers.fitting import Training, fingerprint
 from rankgrove.rankers.given import with_queries
 from rankgrove.rankers.inner_rankers import described, pack, unpack

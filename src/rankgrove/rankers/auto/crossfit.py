@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
@@ -17,6 +16,7 @@ from rankgrove.random import derive_seed, mix64
 from rankgrove.rankers.auto.portfolio import Candidate
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.prepared import PreparedRanker
+from rankgrove.rankers.estimator import clone
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 
 SMOOTHED_OVER = 11  # rounds: width of the moving average of a learning curve

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
@@ -17,6 +16,7 @@ from rankgrove.rankers.auto.search import Search
 from rankgrove.rankers.auto.selection import LEAST_GAIN, Choice, Columns, Strategy, spread_of
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.estimator import clone
 from rankgrove.validation import counted
 
 MOST_PARTS = 3  # members of a model of limited size

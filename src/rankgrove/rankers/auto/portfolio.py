@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.prepared import PreparedRanker
+from rankgrove.rankers.estimator import clone
 from rankgrove.rankers.inner_rankers import described
 from rankgrove.rankers.linear.coordinate_ascent import CoordinateAscent
 from rankgrove.rankers.linear.crr import CRR

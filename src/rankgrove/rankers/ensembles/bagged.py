@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from rankgrove.bagging.aggregate import COMBINE
 from rankgrove.bagging.out_of_bag import missed_part, out_of_bag_scores
 from rankgrove.bagging.sample import named_sample, sampled_queries
 from rankgrove.cluster.client import check_cluster
 from rankgrove.cluster.engine import run_tasks
+from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ModelFileError, ParameterError
@@ -26,6 +26,7 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
+from rankgrove.rankers.binned_scores import scores_of_bins
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -37,6 +38,7 @@ from rankgrove.rankers.declaring import (
 )
 from rankgrove.rankers.ensembles.bag_folder import BagFolder
 from rankgrove.rankers.ensembles.bag_scores import BagScores
+from rankgrove.rankers.estimator import clone
 from rankgrove.rankers.fitting import Training, fingerprint
 from rankgrove.rankers.given import with_queries
 from rankgrove.rankers.inner_rankers import (
@@ -137,6 +139,11 @@ class BaggedRanker(Ranker):
     def takes_categories(self) -> bool:  # type: ignore[override]
         """Whether the base can use categorical features."""
         return bool(self.base.takes_categories)
+
+    @property
+    def uses_bins(self) -> bool:  # type: ignore[override]
+        """Whether the base trains on data that has bins instead of features."""
+        return bool(self.base.uses_bins)
 
     # -- training ---------------------------------------------------------------------------------
 
@@ -282,6 +289,8 @@ class BaggedRanker(Ranker):
         """
         self._check_is_fitted()
         owner = f"{type(self).__name__}.predict"
+        if isinstance(X, BinnedDataset):
+            return scores_of_bins(self, X, lambda part: self.predict(part, n_threads), owner)
         X = self._aligned(with_queries(self, X, qid, owner), owner)
         threads = self._checked_input(X, "predict", n_threads, is_aligned=True)[2]
         return self._fast().predict(X, threads)

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from rankgrove.data.categories import Categories
 from rankgrove.data.normalising import NORMALISATIONS, TRANSFORMS
@@ -34,6 +33,7 @@ from rankgrove.rankers.ensembles.encoding import (
     unpacked,
 )
 from rankgrove.rankers.ensembles.preparation import Preparation
+from rankgrove.rankers.estimator import clone
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.given import with_queries
 from rankgrove.rankers.inner_rankers import pack, unpack

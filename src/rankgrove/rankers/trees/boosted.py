@@ -19,6 +19,7 @@ from rankgrove.boosting.loop import Callback, Progress, TrainingRows, boost
 from rankgrove.boosting.step import ConstantStep, Step
 from rankgrove.boosting.tree_checkpoint import TreeCheckpoint
 from rankgrove.data.arrays import Rows
+from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.binning import BinnedMatrix, Binner
 from rankgrove.data.categories import Names
 from rankgrove.data.category_bins import Target
@@ -30,6 +31,7 @@ from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
+from rankgrove.rankers.binned_scores import scores_of_bins
 from rankgrove.rankers.fitting import (
     Training,
     digest_of,
@@ -106,6 +108,7 @@ class BoostedRanker(TreeModel):
     submodel_weight_: float = 1.0
 
     trainable: ClassVar[bool] = True
+    uses_bins: ClassVar[bool] = True
     bins_depend_on: ClassVar[frozenset[str]] = frozenset({"max_bins", "submodel"})
     held: ClassVar[frozenset[str]] = frozenset({"submodel"})
     trained: ClassVar[frozenset[str]] = frozenset({"submodel"})
@@ -203,6 +206,8 @@ class BoostedRanker(TreeModel):
 
     def bins(self, train: QueryDataset) -> BinnedMatrix:
         """Return the bins of a data set's rows in query order."""
+        if isinstance(train, BinnedDataset):
+            return self._given_bins(train)
         binner = self._binner(train, query_order_rows(train))
         if binner.columns.size == 0:
             raise DataError(
@@ -210,13 +215,25 @@ class BoostedRanker(TreeModel):
             )
         return binner.transform_training(train, self.n_threads)
 
+    def _given_bins(self, train: BinnedDataset) -> BinnedMatrix:
+        """Return the bins that the data came with; refuse them where they are not the ranker's."""
+        owner = f"{type(self).__name__}.fit"
+        self.check_uses_bins(owner)
+        if train.max_bins != self.max_bins:
+            raise ParameterError(
+                f"{owner}: the data in {train.folder} has max_bins={train.max_bins}, the ranker "
+                f"{self.max_bins}: open the data with max_bins={self.max_bins}, or set that of the "
+                "ranker."
+            )
+        return train.bins
+
     def shared_bins(self, train: QueryDataset) -> tuple[QueryDataset, BinnedMatrix] | None:
         """Return data and its bins, of one byte each, for use in many fits.
 
         None where the ranker uses the features themselves, or where bins depend on labels, which
         a part of the data must not see.
         """
-        if self._starts_from_model:
+        if self._starts_from_model or isinstance(train, BinnedDataset):
             return None
         bins = self.bins(train)
         return None if bins.binner.has_ordered else (train.without_features(), bins)
@@ -356,6 +373,8 @@ class BoostedRanker(TreeModel):
         """
         owner = f"{type(self).__name__}.predict"
         self._check_is_fitted()
+        if isinstance(X, BinnedDataset) and base_score is None:
+            return scores_of_bins(self, X, lambda part: self.predict(part, n_threads), owner)
         X = self._aligned(X, owner)
         features, rows, threads = self._checked_input(X, "predict", n_threads, is_aligned=True)
         if base_score is not None:

@@ -43,6 +43,7 @@ from rankgrove.rankers.fitting import (
 from rankgrove.rankers.given import check_names, valid_datasets
 from rankgrove.rankers.trees.category_rules import rules_of
 from rankgrove.rankers.trees.constraints import constraints_of
+from rankgrove.rankers.trees.fit_here import fit_here
 from rankgrove.rankers.trees.recipe import rows_of_leaf
 from rankgrove.rankers.trees.starts import ZERO
 from rankgrove.training.watch import Watch
@@ -120,32 +121,43 @@ class FitsFiles(_Base):
         self,
         files: Sequence[str | Path],
         *,
-        cluster: Any = "local",
+        cluster: Any = None,
         valid: Any = None,
         valid_measures: str | Measure | Iterable[str | Measure] | None = None,
         callbacks: Callback | Iterable[Callback] | None = None,
+        bins: str | Path | None = None,
         **reading: Any,
     ) -> Self:
-        """Train on files, each read by one of the workers of a Dask cluster.
+        """Train on files that memory cannot hold, in this process or on a Dask cluster.
 
-        The model is the same to the bit as that of ``fit`` on all of the data, for any number of
-        workers and files. The same holds if a worker is lost: another one reads its files again.
-        Only histograms are sent to this process.
+        The model is the same to the bit as that of ``fit`` on all of the data.
+
+        In this process the files become bins on disk, in blocks (:func:`rankgrove.open_binned`).
+        On a cluster each file is read by one of the workers, and only histograms are sent here; the
+        model does not depend on the number of workers and files. If a worker is lost, another one
+        reads its files again.
 
         Parameters
         ----------
-        files : LETOR files, or parquet or CSV files, under names that workers can open. All
-            documents of a query must be in one file. The workers read about equal amounts, so
-            there should be at least as many files as workers
-        cluster : ``"local"``: processes on this machine; the address of a Dask scheduler, such as
-            ``"tcp://host:8786"``; or a ``distributed.Client``
-        valid : as in ``fit``, or files: one name, or a list of names as a dict's value. This
-            process holds the validation data
+        files : LETOR files, or tables (parquet, CSV). On a cluster under names that workers can
+            open, with all documents of a query in one file; the workers read about equal amounts,
+            so there should be at least as many files as workers
+        cluster : None: this process; ``"local"``: processes on this machine; the address of a Dask
+            scheduler, such as ``"tcp://host:8786"``; or a ``distributed.Client``
+        valid : as in ``fit``, or files: one name, or a list of names as a dict's value. With a
+            cluster, this process holds the validation data
         valid_measures, callbacks : as in ``fit``
+        bins : without a cluster: a folder in which bins are kept, and used again if the files have
+            not changed; None: a temporary one, next to the first file
         **reading : how files are read, as in ``read_letor`` (absent, zero_based, n_features,
             categorical), or in ``read_table`` (label, qid, features, weight, categorical)
         """
         owner = f"{type(self).__name__}.fit_files"
+        if cluster is None:
+            watched = {"valid": valid, "valid_measures": valid_measures, "callbacks": callbacks}
+            return fit_here(self, _paths(files, owner), bins, reading, owner, **watched)
+        if bins is not None:
+            raise ParameterError(f"{owner}: bins are kept only without a cluster: leave bins out.")
         announce()
         self.check_parameters()
         self._check_parts_allowed(owner)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.measures.base import Measure
@@ -15,6 +14,7 @@ from rankgrove.objectives.list_losses import QuerySquaredError, SoftmaxCrossEntr
 from rankgrove.objectives.pointwise import Balanced, Logistic, SquaredError
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter, real
+from rankgrove.rankers.estimator import available_if
 from rankgrove.rankers.fitting import row_weights
 from rankgrove.rankers.trees import parameters as trees
 from rankgrove.rankers.trees.boosted import BoostedRanker

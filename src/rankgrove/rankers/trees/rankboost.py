@@ -32,6 +32,7 @@ class PairStumps(_Base):
     spacing: str
     even_queries: bool
 
+    uses_bins: ClassVar[bool] = False
     bins_depend_on: ClassVar[frozenset[str]] = frozenset({"n_thresholds", "spacing", "submodel"})
 
     def _binner(self, train: QueryDataset, rows: Rows) -> Binner:

@@ -144,6 +144,7 @@ class Trada(BoostedRanker):
     """
 
     kind: ClassVar[str] = "trada"
+    uses_bins: ClassVar[bool] = False
     takes_categories: ClassVar[bool] = True
     trainable: ClassVar[bool] = False
     held: ClassVar[frozenset[str]] = frozenset({"base"})

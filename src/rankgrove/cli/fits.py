@@ -1,0 +1,179 @@
+"""How `train` trains: in memory, in little memory, or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rankgrove.cli.options import Reading
+from rankgrove.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.data.queries import QueryDataset
+    from rankgrove.rankers.base import Ranker
+
+
+def local_fit(
+    ranker: Ranker,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    scores: list[str | None],
+    reading: Reading,
+    known: dict[str, Any],
+    held_out: tuple[float, int] | None,
+    quiet: bool,
+) -> Callable[..., Any]:
+    """Read the data; return the function that trains on it in this process."""
+    from rankgrove.cli.ahead import compile_ahead
+    from rankgrove.data.folds import hold_out
+
+    compile_ahead(ranker.kind)
+    train_data = reading.load(data, models=known)
+    # Weights are for training: a validation file need not have them.
+    used = train_data.feature_names if reading.weight else reading.features
+    valid_data = {
+        name: reading.load_like(train_data, files, features=used, weight=None, base_score=column)
+        for (name, files), column in zip(sets.items(), scores, strict=True)
+    }
+    if held_out is not None:
+        share, seed = held_out
+        train_data, valid_data["held out"] = hold_out(train_data, share, seed=seed)
+    if not quiet:
+        typer.echo(f"training on {train_data!r}", err=True)
+        if held_out is not None:
+            typer.echo(f"held out for validation: {valid_data['held out']!r}", err=True)
+    return partial(ranker.fit, train_data, valid=valid_data or None)
+
+
+def refuse_with_low_memory(
+    ranker: Ranker, name: str, cluster: str | None, reading: Reading, known: Mapping[str, Any]
+) -> None:
+    """Refuse what needs the features themselves."""
+    if ranker.kind == "prepared":
+        raise ParameterError(
+            "--normalise, --transform, --encode and --features FILE do not work with --low-memory, "
+            "which keeps no features. Leave one of them out."
+        )
+    if not ranker.uses_bins:
+        raise ParameterError(
+            f"--low-memory trains rankers of trees on bins (lambdamart, mart, mcrank, gbrank, "
+            f"randomforest), and {name} needs the features. Leave it out."
+        )
+    if cluster is not None:
+        raise ParameterError("--low-memory does not work with --cluster. Leave one of them out.")
+    if known:
+        raise ParameterError(
+            "--submodel scores the features, which --low-memory does not keep. Leave one of them "
+            "out."
+        )
+    if reading.base_score is not None:
+        raise ParameterError("--base-score does not work with --low-memory. Leave one of them out.")
+
+
+def low_memory_fit(
+    ranker: Ranker,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    reading: Reading,
+    folder: Path | None,
+    held_out: tuple[float, int] | None,
+    quiet: bool,
+) -> Callable[..., Any]:
+    """Make bins of the data on disk; return the function that trains on them."""
+    import rankgrove as rg
+    from rankgrove.data.bins_folder import is_folder_of_bins
+    from rankgrove.data.folds import hold_out
+
+    columns = _workers_reading(data, reading)
+    columns.pop("cache", None)
+    inner = ranker.base if ranker.is_bag else ranker
+    same: dict[str, Any] = {"n_threads": ranker.get_params(deep=False).get("n_threads")}
+    same |= {"progress": not quiet, "say": partial(typer.echo, err=True) if not quiet else None}
+    if len(data) == 1 and is_folder_of_bins(data[0]):
+        if folder is not None:
+            raise ParameterError(f"{data[0]} is a folder of bins already: leave out --bins.")
+        like = rg.open_binned(data[0], max_bins=inner.max_bins)
+    else:
+        like = rg.open_binned(data, folder=folder, max_bins=inner.max_bins, **same, **columns)
+    train: QueryDataset = like
+    of_valid = {name: columns[name] for name in ("label", "qid", "zero_based") if name in columns}
+    valid: dict[str, QueryDataset] = {
+        name: rg.open_binned(
+            files,
+            folder=None if folder is None else folder.with_name(f"{folder.name}.{name}"),
+            like=like,
+            **same,
+            **of_valid,
+        )
+        for name, files in sets.items()
+    }
+    if held_out is not None:
+        share, seed = held_out
+        train, valid["held out"] = hold_out(train, share, seed=seed)
+    if not quiet:
+        typer.echo(f"training on {train!r}", err=True)
+        if held_out is not None:
+            typer.echo(f"held out for validation: {valid['held out']!r}", err=True)
+
+    def fit(**more: Any) -> Any:
+        try:
+            return ranker.fit(train, valid=valid or None, **more)
+        except KeyboardInterrupt:
+            typer.echo(f"interrupted: no model was written; {like.folder} is kept.", err=True)
+            raise typer.Exit(130) from None
+
+    return fit
+
+
+def cluster_fit(
+    ranker: Ranker,
+    name: str,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    reading: Reading,
+    cluster: str,
+    held_out: tuple[float, int] | None,
+) -> Callable[..., Any]:
+    """Return the function that trains on a cluster; refuse options that it does not support."""
+    columns = _workers_reading(data, reading)
+    if ranker.kind == "prepared":
+        raise ParameterError(
+            "--normalise, --transform, --encode and --features FILE do not work with --cluster, "
+            "whose workers read the files. Leave one of them out."
+        )
+    if not hasattr(ranker, "fit_files"):
+        raise ParameterError(f"--cluster trains a lambdamart, not a {name}. Leave it out.")
+    if reading.base_score is not None:
+        raise ParameterError("--base-score does not work with --cluster. Leave one of them out.")
+    if held_out is not None:
+        raise ParameterError("--valid-share does not work with --cluster: give --valid FILE.")
+    return partial(ranker.fit_files, data, cluster=cluster, valid=sets or None, **columns)
+
+
+def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
+    """Return the arguments with which a cluster's workers read the files."""
+    from rankgrove.cli.inputs import categorical_list, feature_list, refuse_table_options
+    from rankgrove.data.file_kinds import is_table
+
+    columns = asdict(reading)
+    chosen = categorical_list(reading.categorical)
+    if not is_table(data):
+        refuse_table_options(data[0], columns)
+        return (
+            {name: columns[name] for name in ("cache", "zero_based")}
+            | ({"absent": str(reading.absent)} if reading.absent else {})
+            | ({"categorical": chosen} if chosen else {})
+        )
+    if reading.zero_based:
+        raise ParameterError("--zero-based is for LETOR files. Leave it out.")
+    names = ("label", "qid", "docid", "weight")
+    return {
+        **{name: columns[name] for name in names},
+        "features": feature_list(reading.features),
+        "categorical": chosen,
+    }

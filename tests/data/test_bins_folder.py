@@ -1,0 +1,213 @@
+"""Folders of bins: whole or not at all, damaged ones refused, views and copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+from rankgrove.data import binned_part
+from rankgrove.data.bins_folder import HEADER, scratch_folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bins")
+    rg.write_letor(rg.make_web(30, n_docs=20, seed=1), folder / "a.txt")
+    return rg.read_letor(folder / "a.txt"), rg.open_binned(folder / "a.txt")
+
+
+def copied(made, tmp_path):
+    folder = tmp_path / "copy.bins"
+    folder.mkdir()
+    for path in made[1].folder.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def test_bins_are_used_again_until_something_changes(tmp_path, caplog):
+    path, told = tmp_path / "a.txt", []
+    data = rg.make_web(10, n_docs=20, seed=1)
+    rg.write_letor(data, path)
+    for options in ({}, {}, {"max_bins": 63}, {"max_bins": 63, "absent": "missing"}):
+        rg.open_binned(path, say=told.append, **options)
+    rg.write_letor(data.select(range(9)), path)
+    assert rg.open_binned(path, say=told.append, max_bins=63, absent="missing").n_queries == 9
+    sayings = [sentence.partition(": ")[2] for sentence in told]
+    assert sayings == [
+        "bins are made.",
+        "the bins that were made before are used.",
+        "bins are made again, they were made with other options.",
+        "bins are made again, they were made with other options.",
+        f"bins are made again, {path} was changed.",
+    ]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "a.txt.bins"]
+
+
+@pytest.mark.parametrize("name", ["codes.bin", "columns.bin", "y.npy", "bins_thresholds.npy"])
+def test_damaged_files_are_refused(made, tmp_path, name):
+    folder = copied(made, tmp_path)
+    whole = (folder / name).read_bytes()
+    for blob in (whole[:-1], whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]):
+        (folder / name).write_bytes(blob)
+        with pytest.raises(rg.DataError, match=rf"copy.bins is damaged: .*{name}.*Remove it"):
+            rg.open_binned(folder)
+    (folder / name).unlink()
+    with pytest.raises(rg.DataError, match=f"damaged: {name} is missing"):
+        rg.open_binned(folder)
+
+
+def test_a_damaged_header_is_refused(made, tmp_path):
+    folder = copied(made, tmp_path)
+    whole = (folder / HEADER).read_bytes()
+    for at in range(0, len(whole) - 1, 97):
+        (folder / HEADER).write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        with pytest.raises(rg.DataError, match="damaged"):
+            rg.open_binned(folder)
+
+
+def crafted(folder, **changed):
+    """Write a header with right checksums and other content."""
+    import hashlib
+
+    from rankgrove.data.spill_bins import checksum
+
+    header = json.loads((folder / HEADER).read_bytes().partition(b"\n")[2]) | changed
+    for name in header["files"]:
+        path = folder / name
+        header["files"][name] = [path.stat().st_size, checksum(path)]
+    text = json.dumps(header)
+    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    (folder / HEADER).write_text(f"{digest}\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("y", np.full(600, np.nan)),
+        ("y", np.zeros(7)),
+        ("query_of_row", np.full(600, 1 << 40)),
+        ("query_of_row", np.zeros(600, np.int64)),
+        ("bins_columns", np.full(136, 9999, np.int32)),
+        ("bins_sizes", np.full(136, -1)),
+        ("row_keys", np.zeros(600)),
+    ],
+)
+def test_content_that_cannot_be_is_refused(made, tmp_path, name, array):
+    folder = copied(made, tmp_path)
+    np.save(folder / f"{name}.npy", array)
+    crafted(folder)
+    with pytest.raises(rg.DataError, match="damaged: its files do not fit each other"):
+        rg.open_binned(folder)
+
+
+def test_other_folders_are_not_overwritten(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "precious").touch()
+    with pytest.raises(rg.DataError, match="mine exists and is no folder of bins"):
+        rg.open_binned(path, folder=mine)
+    assert (mine / "precious").exists()
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 qid:1 1:1\n" * 100 + "0 qid:1 1:oops\n")
+    with pytest.raises(rg.ParseError, match=r"a.txt:101: .*'1:oops'"):
+        rg.open_binned(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+KILLED = """
+import sys, time
+import rankgrove as rg
+import rankgrove.data.bin_files as files
+def stop(*_, **__):
+    print("now", flush=True)
+    time.sleep(60)
+files.write_header = stop
+rg.open_binned(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_binning(tmp_path, caplog):
+    path = tmp_path / "a.txt"
+    rg.write_letor(rg.make_web(10, n_docs=20, seed=1), path)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(path)], stdout=subprocess.PIPE, env=os.environ
+    )
+    assert process.stdout.readline() == b"now\n"
+    alive = [p.name for p in tmp_path.iterdir() if p.name.endswith(".part")]
+    assert len(alive) == 1
+    data = rg.open_binned(path)  # another process's work is left alone
+    assert (tmp_path / alive[0]).exists()
+    assert not caplog.records
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    time.sleep(0.05)
+    again = rg.open_binned(path, folder=data.folder, max_bins=63)
+    assert "binning was interrupted by the end of its process" in caplog.text
+    assert again.max_bins == 63
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "a.txt.bins", "killed.py"]
+
+
+def test_scratch_folders_of_the_living_stay(tmp_path):
+    with scratch_folder(tmp_path / "x") as one, scratch_folder(tmp_path / "x") as two:
+        assert one != two
+        assert one.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
+def test_views_have_the_rows_of_the_whole(made, monkeypatch):
+    data, binned = made
+    whole = rg.LambdaMART().bins(data)
+    for queries in ([3, 4, 5], [5, 3, 29, 0], np.arange(30) % 3 == 0):
+        for in_memory in (1 << 30, 0):
+            monkeypatch.setattr(binned_part, "IN_MEMORY", in_memory)
+            part, bins = data.select(queries), binned.select(queries)
+            expected = whole.binner.transform(data.features, part.rows)
+            assert (bins.bins.codes == expected.codes).all()
+            assert (bins.bins.by_column() == expected.by_column()).all()
+            assert (bins.row_keys == part.row_keys).all()
+            assert (bins.y == part.y).all()
+            nested = bins.select([1]).bins.codes
+            assert (nested == bins.bins.codes[bins.query_ptr[1] : bins.query_ptr[2]]).all()
+            again = pickle.loads(pickle.dumps(bins))
+            assert (again.bins.codes == expected.codes).all()
+            assert again.query_ids.tolist() == part.query_ids.tolist()
+    assert len(pickle.dumps(binned)) < 500
+    column = np.empty(binned.n_rows, np.uint8)
+    for feature in (0, 77, binned.bins.n_kept - 1):
+        binned.bins.columns.read(feature, column)
+        assert (column == whole.codes[:, feature]).all()
+
+
+def test_features_are_refused(made):
+    _, binned = made
+    for use in (
+        lambda: binned.X,
+        lambda: binned.column(1),
+        lambda: rg.write_letor(binned, "x"),
+        lambda: rg.RankNet().fit(binned),
+        lambda: rg.RankSVM().fit(binned),
+        lambda: rg.RankBoost().fit(binned),
+        lambda: rg.ListNet().fit(binned),
+    ):
+        with pytest.raises(rg.RankgroveError):
+            use()
+    with pytest.raises(rg.ParameterError, match="has max_bins=255, the ranker 63"):
+        rg.LambdaMART(max_bins=63).fit(binned)
