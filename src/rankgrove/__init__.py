@@ -25,6 +25,7 @@ _HOME = {
     "QueryDataset": "data.queries",
     "read_letor": "data.letor",
     "BinnedDataset": "data.binned_dataset",
+    "ClickLog": "clicks.log",
     "open_binned": "rankers.trees.open_binned",
     "write_letor": "data.letor",
     "Qrels": "data.trec",
@@ -123,6 +124,7 @@ __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
     from rankgrove.adapt.adaptation_report import AdaptationReport as AdaptationReport
+    from rankgrove.clicks.log import ClickLog as ClickLog
     from rankgrove.data.binned_dataset import BinnedDataset as BinnedDataset
     from rankgrove.data.folds import hold_out as hold_out
     from rankgrove.data.folds import k_fold as k_fold

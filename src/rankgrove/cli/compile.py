@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from rankgrove.errors import ParameterError
-from rankgrove.validation import counted
 
 
 def compile(
@@ -70,6 +69,7 @@ def compile(
         os.environ["NUMBA_CPU_NAME"] = cpu
         os.environ.setdefault("NUMBA_CPU_FEATURES", "")
     from rankgrove.operations.kernel_sets import compile_set, set_names
+    from rankgrove.validation import counted
 
     names = set_names(what or [])
     before = {file for file, _ in kernel_files()}

@@ -1,0 +1,1 @@
+"""Click logs, models of users who click, judgements from clicks."""
