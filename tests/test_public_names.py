@@ -12,7 +12,8 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
-ClickLog ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
+ClickLog
+ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
 MissingExtraError MissingFileError ModelFileError OptimalCombination ParameterError ParseError
