@@ -84,8 +84,10 @@ class Limit(NamedTuple):
     reading: float
 
 
-def limit_of(model: rg.LambdaMART, train: rg.QueryDataset, threads: int) -> Limit | None:
-    """Return the limit for trees like those of a model; None without a C compiler."""
+def limit_of(
+    model: rg.LambdaMART, train: rg.QueryDataset, threads: int, first: int = 0
+) -> Limit | None:
+    """Return the limit for a model's trees from number `first` on; None without a C compiler."""
     library = _library()
     if library is None:
         return None
@@ -101,16 +103,16 @@ def limit_of(model: rg.LambdaMART, train: rg.QueryDataset, threads: int) -> Limi
         arguments = (_at(words), n_words, _at(sums), _at(rows), rows.size, _at(hists), threads)
         return _best(lambda: library.count(*arguments)) / rows.size
 
-    small = _small_children(model) / model.n_trees
+    small = _small_children(model, first) / (model.ensemble_.n_trees - first)
     adding = n * count(all_rows) + small * count(tenth)
     reading = _best(lambda: library.read_all(_at(words), words.size, threads)) / n
     return Limit(adding, reading * (n + small))
 
 
-def _small_children(model: rg.LambdaMART) -> float:
-    """Return the number of rows in the smaller children of all splits of all trees."""
+def _small_children(model: rg.LambdaMART, first: int) -> float:
+    """Return the number of rows in the smaller children of all splits of trees from `first` on."""
     total = 0.0
-    for t in range(model.ensemble_.n_trees):
+    for t in range(first, model.ensemble_.n_trees):
         tree = model.ensemble_.tree(t)
         sides = [np.where(side < 0, tree.n_nodes + ~side, side) for side in (tree.left, tree.right)]
         total += float(np.minimum(tree.count[sides[0]], tree.count[sides[1]]).sum())

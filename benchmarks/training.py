@@ -203,9 +203,9 @@ def main() -> None:
             flush=True,
         )
     model = rg.LambdaMART(
-        n_trees=few, n_leaves=args.leaves, truncation=TRUNCATION, n_threads=args.threads
+        n_trees=args.trees, n_leaves=args.leaves, truncation=TRUNCATION, n_threads=args.threads
     ).fit(train)
-    if limit := limit_of(model, train, args.threads):
+    if limit := limit_of(model, train, args.threads, first=few):
         for name, value in (("histograms alone, in C", limit.adding), ("reading", limit.reading)):
             print(
                 f"  limit: {name:<25} {1000 * value:8.1f} ms per tree  {value / ours:5.2f} x ours"

@@ -18,7 +18,7 @@ import rankgrove as rg
 from benchmarks.timing import best_times
 from rankgrove.growth.partition import leaves_of
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.scoring.score import score_ensemble
+from rankgrove.scoring.score import score as score_ensemble
 
 
 def main() -> None:

@@ -166,8 +166,8 @@ def test_fit_files_without_a_cluster(tmp_path):
     rg.write_letor(hard_data(2), tmp_path / "v.txt")
     train, valid = rg.read_letor(tmp_path / "a.txt"), rg.read_letor(tmp_path / "v.txt")
     here = rg.LambdaMART(n_trees=4).fit(train, valid={"v": valid})
-    files = [tmp_path / "a.txt"]
-    for kept in (None, tmp_path / "kept", tmp_path / "kept"):
+    file, folder = tmp_path / "a.txt", tmp_path / "kept"
+    for files, kept in ((file, None), (str(file), folder), ([file], folder)):
         there = rg.LambdaMART(n_trees=4).fit_files(
             files, valid={"v": tmp_path / "v.txt"}, bins=kept, n_features=train.n_features
         )

@@ -119,7 +119,7 @@ class FitsFiles(_Base):
 
     def fit_files(
         self,
-        files: Sequence[str | Path],
+        files: str | Path | Sequence[str | Path],
         *,
         cluster: Any = None,
         valid: Any = None,
@@ -139,9 +139,9 @@ class FitsFiles(_Base):
 
         Parameters
         ----------
-        files : LETOR files, or tables (parquet, CSV). On a cluster under names that workers can
-            open, with all documents of a query in one file; the workers read about equal amounts,
-            so there should be at least as many files as workers
+        files : a LETOR file or a table (parquet, CSV), or a list of such. On a cluster under names
+            that workers can open, with all documents of a query in one file; the workers read about
+            equal amounts, so there should be at least as many files as workers
         cluster : None: this process; ``"local"``: processes on this machine; the address of a Dask
             scheduler, such as ``"tcp://host:8786"``; or a ``distributed.Client``
         valid : as in ``fit``, or files: one name, or a list of names as a dict's value. With a
@@ -316,11 +316,12 @@ def _bins(parts: Parts, whole: _Whole, max_bins: int) -> Binner:
     return parts.bins(whole.n_features, whole.n_rows, max_bins, categorical, unit)
 
 
-def _paths(files: Sequence[str | Path], owner: str) -> list[Path]:
+def _paths(files: str | Path | Sequence[str | Path], owner: str) -> list[Path]:
     """Return the files as absolute paths, which workers can open."""
-    if isinstance(files, str | Path) or not len(files):
-        refuse("files", owner, "a list of at least one file", files)
-    paths = [Path(file).absolute() for file in files]
+    listed = [files] if isinstance(files, str | Path) else files
+    if not len(listed):
+        refuse("files", owner, "the name of a file, or a list of at least one", files)
+    paths = [Path(file).absolute() for file in listed]
     for path in paths:
         if paths.count(path) > 1:
             raise ParameterError(f"{owner}: {path} is given twice.")
