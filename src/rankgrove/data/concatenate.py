@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.data.categories import Categories, Names, by_frequency, column_of
+from rankgrove.data.positions import joined
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
@@ -22,7 +23,8 @@ def concatenate(
     """Return the rows of several data sets as one data set, in the given order.
 
     If only some have weights, the rows (or queries) of the others get weight 1; if only some have
-    document ids, those of the others are empty. All of them must have base scores, or none.
+    document ids, those of the others are empty. All of them must have base scores, or none; so too
+    positions.
 
     The same columns must be categorical. Where the names of categories differ, those that occur
     are numbered anew, by decreasing frequency and then by text, as in one table of all rows.
@@ -57,7 +59,7 @@ def concatenate(
         parts = [data.recoded(common) for data in parts]
     if not allow_shared_queries:
         refuse_shared_queries(parts)
-    return QueryDataset(
+    whole = QueryDataset(
         _stacked(parts),
         np.concatenate([data.y for data in parts]),
         qid=_all_ids([data.qid for data in parts]),
@@ -69,6 +71,7 @@ def concatenate(
         absent=_absent(parts),
         categorical=parts[0].categorical,
     )
+    return whole.with_positions(joined([data.positions for data in parts]))
 
 
 # Categorical columns with the names of their codes and the number of rows of every code.

@@ -43,6 +43,7 @@ from rankgrove.data.dataset_checks import (
     resized,
     table_or_features,
 )
+from rankgrove.data.positions import Positions, check_positions
 from rankgrove.data.subsets import chosen_queries, subset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
@@ -84,6 +85,10 @@ class QueryDataset:
     categorical : the categorical features, by 1-based number or name; or a mapping from them to
         the names of their codes (None: no names). In an array such a column holds codes: whole
         numbers from 0 and below 2**20, or NaN
+    position : array of n_rows whole numbers from 1, where the documents were shown when they got
+        the clicks that are the labels, optional; for rankers with ``position_bias``
+    position_context : array of n_rows values, or a list of such, such as the device: positions are
+        seen differently in different contexts. Optional
 
     Examples
     --------
@@ -103,6 +108,7 @@ class QueryDataset:
     weight: np.ndarray | None
     query_weight: np.ndarray | None
     base_score: np.ndarray | None
+    positions: Positions | None
     docid_column: TextColumn | None
     query_ptr: np.ndarray
     order: np.ndarray | None
@@ -123,6 +129,8 @@ class QueryDataset:
         base_score: ArrayLike | None = None,
         absent: str | None = None,
         categorical: Categorical | None = None,
+        position: ArrayLike | None = None,
+        position_context: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> None:
         labels = check_labels(y)
         n_rows = labels.size
@@ -139,6 +147,7 @@ class QueryDataset:
             feature_names=check_feature_names(feature_names, features.shape[1]),
             query_weight=check_query_weights(query_weight, query_ids),
             base_score=check_base_score(base_score, n_rows),
+            positions=check_positions(position, position_context, n_rows),
             absent=absent if absent is None else check_absent(absent, "QueryDataset"),
             categories=categories,
         )
@@ -214,6 +223,7 @@ class QueryDataset:
         feature_names: tuple[str, ...] | None = None,
         query_weight: np.ndarray | None = None,
         base_score: np.ndarray | None = None,
+        positions: Positions | None = None,
         absent: str | None = None,
         categories: Categories | None = None,
     ) -> None:
@@ -228,6 +238,7 @@ class QueryDataset:
             weight=None if weight is None else frozen(weight),
             query_weight=None if query_weight is None else frozen(query_weight),
             base_score=None if base_score is None else frozen(base_score),
+            positions=positions,
             docid_column=docid,
             _feature_names=feature_names,
             absent_given=absent,
@@ -471,6 +482,22 @@ class QueryDataset:
         """
         return self._with(base_score=check_base_score(scores, self.n_rows))
 
+    def with_positions(
+        self,
+        position: ArrayLike | Positions | None,
+        context: ArrayLike | Sequence[ArrayLike] | None = None,
+    ) -> QueryDataset:
+        """Return the data set with these positions, one per row (None: without positions).
+
+        Parameters
+        ----------
+        position, context : as `position` and `position_context` of the constructor; or the
+            ``positions`` of another data set with the same rows
+        """
+        if not isinstance(position, Positions):
+            position = check_positions(position, context, self.n_rows)
+        return self._with(positions=position)
+
     def _with(self, **changed: Any) -> QueryDataset:
         """Return the data set with other columns, which are arguments of :meth:`_assemble`."""
         columns = self._columns() | changed
@@ -519,6 +546,7 @@ class QueryDataset:
             "feature_names": self._feature_names,
             "query_weight": self.query_weight,
             "base_score": self.base_score,
+            "positions": self.positions,
             "absent": self.absent_given,
             "categories": self._categories,
         }
@@ -567,6 +595,7 @@ class QueryDataset:
                 ("weighted rows", self.weight is not None),
                 ("weighted queries", self.query_weight is not None),
                 ("base scores", self.base_score is not None),
+                ("positions", self.positions is not None),
                 ("sparse", self.is_sparse),
                 (f"{n_categorical} categorical", n_categorical),
             ]

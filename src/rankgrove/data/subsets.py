@@ -77,6 +77,7 @@ def columns_of_subset(
         "feature_names": data.given_names,
         "query_weight": None if data.query_weight is None else data.query_weight[chosen],
         "base_score": None if data.base_score is None else data.base_score[caller_rows],
+        "positions": None if data.positions is None else data.positions.take(caller_rows),
         "absent": data.absent_given,
         "categories": data.categories,
     }

@@ -197,6 +197,8 @@ def fingerprint(data: QueryDataset, binned: BinnedMatrix | None = None) -> str:
     features = data.features if binned is None else binned.codes
     arrays = [data.grouped(data.y), data.query_ptr, data.query_keys]
     arrays += [a for a in (data.weight, data.query_weight) if a is not None]
+    if data.positions is not None:
+        arrays += data.positions.arrays()
     if isinstance(features, np.ndarray):
         arrays.append(features)
     else:

@@ -60,6 +60,7 @@ class Preparation:
             feature_names=self._names(names, data),
             query_weight=data.query_weight,
             base_score=data.base_score,
+            positions=data.positions,
             absent=data.absent_given,
             categories={
                 place[j]: texts
