@@ -12,7 +12,8 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
-ClickLog
+ClickCheck ClickJudgements ClickLog ClickSummary check_clicks click_data judgements read_clicks
+read_ubi
 ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure

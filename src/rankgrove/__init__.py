@@ -26,6 +26,14 @@ _HOME = {
     "read_letor": "data.letor",
     "BinnedDataset": "data.binned_dataset",
     "ClickLog": "clicks.log",
+    "ClickSummary": "clicks.summary",
+    "read_clicks": "clicks.reading",
+    "read_ubi": "clicks.ubi",
+    "ClickCheck": "clicks.check",
+    "check_clicks": "clicks.check",
+    "ClickJudgements": "clicks.judgements",
+    "judgements": "clicks.judgements",
+    "click_data": "clicks.training_data",
     "open_binned": "rankers.trees.open_binned",
     "write_letor": "data.letor",
     "Qrels": "data.trec",
@@ -124,7 +132,15 @@ __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
     from rankgrove.adapt.adaptation_report import AdaptationReport as AdaptationReport
+    from rankgrove.clicks.check import ClickCheck as ClickCheck
+    from rankgrove.clicks.check import check_clicks as check_clicks
+    from rankgrove.clicks.judgements import ClickJudgements as ClickJudgements
+    from rankgrove.clicks.judgements import judgements as judgements
     from rankgrove.clicks.log import ClickLog as ClickLog
+    from rankgrove.clicks.reading import read_clicks as read_clicks
+    from rankgrove.clicks.summary import ClickSummary as ClickSummary
+    from rankgrove.clicks.training_data import click_data as click_data
+    from rankgrove.clicks.ubi import read_ubi as read_ubi
     from rankgrove.data.binned_dataset import BinnedDataset as BinnedDataset
     from rankgrove.data.folds import hold_out as hold_out
     from rankgrove.data.folds import k_fold as k_fold

@@ -27,6 +27,8 @@ class Ids(NamedTuple):
 
 def length_of(column: Any, name: str) -> int:
     """Return the number of values of a column."""
+    if isinstance(column, Ids):
+        return int(column.codes.size)
     shape = getattr(column, "shape", None)
     if shape is not None and len(shape) != 1:
         raise DataError(f"{name} must have one value per impression. Got shape {tuple(shape)}.")

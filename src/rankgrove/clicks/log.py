@@ -331,7 +331,7 @@ class ClickLog:
         Examples
         --------
         >>> import rankgrove as rg
-        >>> log = rg.ClickLog([1] * 6 + [2], "a" * 7, "uvwxyzu", [*range(1, 7), 1], [1] * 7)
+        >>> log = rg.ClickLog([1] * 6 + [2], ["a"] * 7, [*range(7)], [*range(1, 7), 1], [1] * 7)
         >>> log.without_bots().notes
         ('removed 1 session of suspected bots',)
         """

@@ -49,7 +49,7 @@ _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 DOCID = "docid"  # the column of document ids, unless another one is named
 _ROW_OF_ERROR = re.compile(r"Row #(\d+): ")
 # The errors that a damaged table may raise besides pyarrow's own.
-_DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
+DAMAGE = (EOFError, MemoryError, OSError, OverflowError, UnicodeDecodeError)
 
 
 # The remedy for a feature column that holds neither numbers nor categories.
@@ -198,7 +198,7 @@ def read_table(
     except Exception as error:
         import pyarrow
 
-        if isinstance(error, (pyarrow.ArrowException, *_DAMAGE)):  # found while columns were read
+        if isinstance(error, (pyarrow.ArrowException, *DAMAGE)):  # found while columns were read
             raise unreadable(path, error) from error
         raise
 
@@ -268,7 +268,7 @@ def _load(path: Path, columns: list[str] | None, texts: list[str], docid: str | 
             return pyarrow.csv.read_csv(str(path), serial, parse, convert)
     except FileNotFoundError:
         raise MissingFileError(path) from None
-    except (pyarrow.ArrowException, *_DAMAGE) as error:
+    except (pyarrow.ArrowException, *DAMAGE) as error:
         raise unreadable(path, error) from error
 
 
@@ -313,7 +313,7 @@ def table_columns(path: str | Path) -> list[str]:
                 return list(file.schema.names)
         with _open_text(path) as file:
             return next(csv.reader(file, delimiter=separator_of(path)), [])
-    except (ImportError, csv.Error, zlib.error, *_DAMAGE):
+    except (ImportError, csv.Error, zlib.error, *DAMAGE):
         return []
 
 

@@ -1,0 +1,340 @@
+"""Whether a click log tells relevance from position: numbers, and the methods that are safe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankgrove.clicks.examination import Examination, PairCounts, estimate, pair_counts
+from rankgrove.data.arrays import frozen
+from rankgrove.errors import DataError
+from rankgrove.showing import html_table
+from rankgrove.validation import counted
+
+if TYPE_CHECKING:
+    from rankgrove.clicks.log import ClickLog
+
+METHODS = ("naive", "additive", "ratios", "ips", "affine")
+LINKED = 0.95  # share of impressions at positions whose examination is known relative to others
+FLAT = 0.1  # a bias that moves clicks by less than a tenth
+NOISE = {"additive": 0.5, "ratios": 0.5, "ips": 0.33, "affine": 0.2}  # error / bias, at most
+IPS_ERROR, AFFINE_ERROR = 0.3, 0.15  # standard errors of log examination, at most
+KISH = 0.1  # effective share of clicks that are weighted by 1 / examination, at least
+STRONG = 0.7  # correlation of relevance and height, from which a logging ranker is strong
+FEW_CLICKS = 100
+SHOWN_POSITIONS = 20
+PUBLISHED = (
+    "Correction may lose to naive learning: on the logs of a large web search engine it improved "
+    "predicted clicks but not experts' judgements (Hager et al., 2024), and with a strong logging "
+    "ranker and few sessions counterfactual methods often lose (arXiv 2404.03707). Compare it with "
+    "naive learning on held-out sessions."
+)
+
+
+@dataclass(frozen=True)
+class ClickCheck:
+    """The result of :func:`check_clicks`; prints as text.
+
+    Attributes
+    ----------
+    safe : the methods that should not lose to naive learning, the best choice first; ``("naive",)``
+        where bias and relevance cannot be told apart
+    verdict : the reasons, in sentences
+    n_sessions, n_clicks, n_queries : sizes
+    clicks_per_query : clicks per query that was sent
+    overlap : share of impressions of pairs that were shown at two positions or more
+    positions_per_pair : mean number of positions of a pair, weighted by impressions
+    linked : share of impressions at positions that are joined to the reference position
+    reference : the position, from 1, whose examination is 1
+    examination : per position, relative to the reference; NaN where it cannot be known
+    standard_error : of its logarithm, per position
+    effective_clicks : per position, clicks that say as much about its examination relative to the
+        position above: 1 / standard error ** 2
+    bias, error : root mean squares of log examination and of its standard error, over impressions
+    strength : correlation of the corrected click rates of pairs with how high they were shown,
+        within queries: near 1 where the logging ranker was good, NaN where it cannot be known
+    stability : share of the variance of positions that documents explain; 1: every document was
+        always shown at the same position
+    effective_share : effective share of the clicks when they are weighted by 1 / examination
+    """
+
+    safe: tuple[str, ...]
+    verdict: str
+    n_sessions: int
+    n_clicks: int
+    n_queries: int
+    clicks_per_query: float
+    overlap: float
+    positions_per_pair: float
+    linked: float
+    reference: int
+    examination: np.ndarray
+    standard_error: np.ndarray
+    effective_clicks: np.ndarray
+    bias: float
+    error: float
+    strength: float
+    stability: float
+    effective_share: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values, for JSON; None where there is no finite number."""
+        values = asdict(self) | {"safe": list(self.safe)}
+        for name in ("examination", "standard_error", "effective_clicks"):
+            values[name] = [_finite(value) for value in values[name].tolist()]
+        return {
+            name: _finite(value) if isinstance(value, float) else value
+            for name, value in values.items()
+        }
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("sessions", f"{self.n_sessions:,}"),
+            ("clicks", f"{self.n_clicks:,}, {self.clicks_per_query:.1f} per query"),
+            ("impressions of pairs seen at several positions", f"{self.overlap:.1%}"),
+            ("positions per pair", f"{self.positions_per_pair:.2f}"),
+            ("impressions at linked positions", f"{self.linked:.1%}"),
+            ("position explained by the document", _number(self.stability, ".0%")),
+            ("correlation of relevance and height", _number(self.strength, ".2f")),
+            ("bias (log examination)", _number(self.bias, ".2f")),
+            ("its standard error", _number(self.error, ".2f")),
+            ("effective share of weighted clicks", _number(self.effective_share, ".0%")),
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{name:<47}  {text}" for name, text in self._rows()]
+        lines += ["", f"{'position':>8}  {'examination':>11}  {'95 % interval':>15}"
+                      f"  {'effective clicks':>16}"]  # fmt: skip
+        for p in range(min(self.examination.size, SHOWN_POSITIONS)):
+            value, error = float(self.examination[p]), float(self.standard_error[p])
+            interval = ""
+            if math.isfinite(error) and value > 0:
+                low, high = value * math.exp(-1.96 * error), value * math.exp(1.96 * error)
+                interval = f"{low:.3f} - {high:.3f}" if error else "(reference)"
+            clicks = float(self.effective_clicks[p])
+            text = f"{clicks:,.0f}" if math.isfinite(clicks) and p else ""
+            lines.append(f"{p + 1:>8}  {_number(value, '.3f'):>11}  {interval:>15}  {text:>16}")
+        if self.examination.size > SHOWN_POSITIONS:
+            lines.append(f"    ...  (positions up to {self.examination.size:,})")
+        return "\n".join([*lines, "", self.verdict, f"Safe: {', '.join(self.safe)}."])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        note = f"{self.verdict}\nSafe: {', '.join(self.safe)}."
+        return html_table("Check of a click log", [], self._rows(), note)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "unknown"
+
+
+def check_clicks(log: ClickLog) -> ClickCheck:
+    """Check whether relevance and position bias can be told apart, and which methods are safe.
+
+    Clicks of the same query and document at several positions say how much more the one position
+    is looked at than the other, whatever the document's relevance is. The check fits examination
+    to nothing but these clicks, and gives its standard errors, which are those of a graph whose
+    nodes are positions (`rankgrove.clicks.examination`). Documents with equal features count as
+    different documents: training on features can tell a little more apart than the check says.
+
+    The rule of the verdict:
+
+    1. ``naive`` alone, if there are fewer than 100 clicks on pairs that were seen at several
+       positions, or if less than 95 % of the impressions are at positions that such pairs join:
+       bias and relevance cannot be told apart.
+    2. ``naive`` first, if the bias (root mean square of log examination over impressions) is below
+       0.1: there is nothing to correct.
+    3. Otherwise a method is safe if the standard error of log examination (root mean square) is at
+       most a share of the bias: 1/2 for ``additive`` and ``ratios``, 1/3 for ``ips``, 1/5 for
+       ``affine``, which learns two numbers per position. A correction then takes away much more
+       error than it adds. In addition, ``ips`` needs a standard error of at most 0.3 and an
+       effective share of the weighted clicks of at least 10 %, ``affine`` one of at most 0.15.
+    4. ``additive`` and ``ratios`` learn the bias together with the ranker, and take what a good
+       logging ranker did for bias: they are not safe if the correlation of corrected click rates
+       and height is 0.7 or more. ``ips`` and ``affine`` with examination from the position-based
+       model are.
+    5. ``naive``, if no method is left.
+
+    Parameters
+    ----------
+    log : the sessions that a ranker is to learn from
+
+    Returns
+    -------
+    ClickCheck
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> log = rg.ClickLog([1, 1, 2, 2], ["a"] * 4, ["x", "y"] * 2, [1, 2] * 2, [1, 0, 0, 1])
+    >>> rg.check_clicks(log).safe
+    ('naive',)
+    """
+    if log.n_sessions < 2:
+        raise DataError(
+            "check_clicks needs a log of at least two sessions. Got one: a session is one list of "
+            "results."
+        )
+    if not log.n_clicks:
+        raise DataError("check_clicks needs clicks. Got a log without any.")
+    counts = pair_counts(log)
+    found = estimate(counts)
+    n_places = np.bincount(counts.pair, minlength=log.n_pairs)
+    of_pair = np.bincount(counts.pair, counts.shown, minlength=log.n_pairs)
+    several = n_places > 1
+    impressions = np.bincount(counts.place, counts.shown, minlength=counts.n_places)
+    useful = int(counts.clicked[several[counts.pair]].sum())
+    linked = float(impressions[found.linked].sum() / log.n_impressions)
+    bias, error = _bias_and_error(found, impressions)
+    strength = _strength(log, counts, found) if linked >= LINKED else math.nan
+    effective = _kish(counts, found)
+    queries = int((np.bincount(log.session_query, minlength=log.n_queries) > 0).sum())
+    safe, reasons = _verdict(useful, linked, bias, error, strength, effective)
+    with np.errstate(divide="ignore"):
+        clicks = np.where(np.isinf(found.adjacent_error), 0.0, 1 / found.adjacent_error**2)
+    return ClickCheck(
+        safe=safe,
+        verdict=" ".join([*reasons, PUBLISHED] if safe[0] != "naive" else reasons),
+        n_sessions=log.n_sessions,
+        n_clicks=log.n_clicks,
+        n_queries=queries,
+        clicks_per_query=log.n_clicks / queries,
+        overlap=float(of_pair[several].sum() / log.n_impressions),
+        positions_per_pair=float((n_places * of_pair).sum() / log.n_impressions),
+        linked=linked,
+        reference=found.reference + 1,
+        examination=frozen(np.exp(found.log_examination)),
+        standard_error=frozen(found.standard_error),
+        effective_clicks=frozen(clicks),
+        bias=bias,
+        error=error,
+        strength=strength,
+        stability=_stability(log, counts),
+        effective_share=effective,
+    )
+
+
+def _bias_and_error(found: Examination, impressions: np.ndarray) -> tuple[float, float]:
+    """Return root mean squares over the impressions at linked positions."""
+    there = found.linked & np.isfinite(found.log_examination)
+    weight = impressions[there].astype(np.float64)
+    if there.sum() < 2:
+        return math.nan, math.nan
+    # The reference takes part: what counts is how positions differ from their mean.
+    log_theta = found.log_examination[there]
+    centred = log_theta - np.average(log_theta, weights=weight)
+    variance = np.linalg.pinv(found.information[np.ix_(there, there)])
+    share = weight / weight.sum()
+    spread = np.diag(variance) - 2 * variance @ share + share @ variance @ share
+    bias = math.sqrt(np.average(centred**2, weights=weight))
+    return bias, math.sqrt(max(float(np.average(spread, weights=weight)), 0.0))
+
+
+def _kish(counts: PairCounts, found: Examination) -> float:
+    """Return the effective share of clicks that are weighted by 1 / examination."""
+    clicks = np.bincount(counts.place, counts.clicked, minlength=counts.n_places)
+    there = found.linked & np.isfinite(found.log_examination) & (clicks > 0)
+    if there.sum() < 2:
+        return math.nan
+    weight = np.exp(-found.log_examination[there])
+    n = clicks[there].astype(np.float64)
+    return float((n * weight).sum() ** 2 / (n.sum() * (n * weight**2).sum()))
+
+
+def _within(values: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return values less the weighted mean of their group."""
+    total = np.bincount(group, weight)
+    means = np.bincount(group, weight * values) / np.maximum(total, 1e-300)
+    return np.asarray(values - means[group])
+
+
+def _strength(log: ClickLog, counts: PairCounts, found: Examination) -> float:
+    """Return the correlation of corrected click rates and height, within queries.
+
+    The noise of rates is taken out of their variance, so that few clicks do not hide a strong
+    logging ranker.
+    """
+    theta = np.exp(np.where(found.linked, found.log_examination, -np.inf))
+    n = counts.n_pairs
+    examined = np.bincount(counts.pair, counts.shown * theta[counts.place], minlength=n)
+    clicks = np.bincount(counts.pair, counts.clicked, minlength=n)
+    shown = np.bincount(counts.pair, counts.shown, minlength=n)
+    place = np.bincount(counts.pair, counts.shown * counts.place, minlength=n)
+    there = examined > 0
+    rate, weight = clicks[there] / examined[there], examined[there]
+    height = -place[there] / shown[there]
+    query = log.pair_query[there]
+    rate, height = _within(rate, query, weight), _within(height, query, weight)
+    pooled = clicks[there].sum() / weight.sum()
+    noise = pooled * rate.size  # of Poisson counts: the sum of weight x rate / weight
+    square = float((weight * rate**2).sum()) - noise
+    spread = float((weight * height**2).sum())
+    if square <= 0 or spread <= 0:
+        return math.nan
+    return float(np.clip((weight * rate * height).sum() / math.sqrt(square * spread), -1.0, 1.0))
+
+
+def _stability(log: ClickLog, counts: PairCounts) -> float:
+    """Return the share of the variance of positions that pairs explain, of pairs seen twice."""
+    shown = counts.shown.astype(np.float64)
+    of_pair = np.bincount(counts.pair, shown, minlength=counts.n_pairs)
+    twice = of_pair[counts.pair] > 1
+    if not twice.any():
+        return math.nan
+    place, weight = counts.place[twice].astype(np.float64), shown[twice]
+    _, pair = np.unique(counts.pair[twice], return_inverse=True)
+    query = log.pair_query[counts.pair[twice]]
+    inner = float((weight * _within(place, pair, weight) ** 2).sum())
+    total = float((weight * _within(place, query, weight) ** 2).sum())
+    free = weight.sum() - pair.max() - 1
+    free_total = weight.sum() - np.unique(query).size
+    if total <= 0 or free <= 0 or free_total <= 0:
+        return math.nan
+    return float(np.clip(1 - (inner / free) / (total / free_total), 0.0, 1.0))
+
+
+def _verdict(
+    useful: int, linked: float, bias: float, error: float, strength: float, effective: float
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the safe methods, and the reasons."""
+    if useful < FEW_CLICKS:
+        return ("naive",), [
+            f"Bias and relevance cannot be told apart: there are {counted(useful, 'click')} on "
+            "documents that were seen at two positions for the same query, and 100 are needed. Learn "
+            "naively, or swap results of some sessions at random and log again."
+        ]
+    if linked < LINKED or not math.isfinite(bias):
+        return ("naive",), [
+            f"Bias and relevance cannot be told apart: only {linked:.0%} of the impressions are at "
+            "positions that are joined by documents seen at both, and 95 % are needed. Learn "
+            "naively, leave the other positions out, or swap results of some sessions at random."
+        ]
+    # The safest first: methods that take examination as it was estimated from the same pairs.
+    enough = [method for method in ("ips", "additive", "ratios", "affine")
+              if error <= NOISE[method] * max(bias, FLAT)]  # fmt: skip
+    reasons = [f"Positions move log clicks by {bias:.2f}, known to {error:.2f}."]
+    if "ips" in enough and (error > IPS_ERROR or not effective >= KISH):
+        enough.remove("ips")
+        reasons.append("Propensity weights would vary too much for ips.")
+    if "affine" in enough and error > AFFINE_ERROR:
+        enough.remove("affine")
+    if strength >= STRONG and {"additive", "ratios"} & set(enough):
+        enough = [method for method in enough if method in ("ips", "affine")]
+        reasons.append(
+            f"The logging ranker was strong (correlation of relevance and height {strength:.2f}): "
+            "methods that learn the bias with the ranker take relevance for bias."
+        )
+    if bias < FLAT:
+        return ("naive", *enough), [*reasons, "There is little to correct."]
+    if not enough:
+        reasons.append("That is not precise enough for a correction: learn naively.")
+        return ("naive",), reasons
+    return tuple(enough), reasons

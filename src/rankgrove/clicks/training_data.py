@@ -1,0 +1,157 @@
+"""Training data from a click log: a row per impression, with the features of its document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankgrove.data.arrays import frozen
+from rankgrove.data.positions import NO_CONTEXT, Positions, context_codes
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, DataWarning
+from rankgrove.validation import check_choice, counted, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankgrove.clicks.log import ClickLog
+
+
+def click_data(
+    log: ClickLog,
+    data: QueryDataset,
+    *,
+    context: Sequence[str] | str = (),
+    missing: str = "error",
+) -> QueryDataset:
+    """Return the impressions of a log as data to train a ranker on.
+
+    Every impression is a row: its query is the session, its label the click (0 or 1), its features
+    are those of the document in `data`, and its position is that of the log. Features are not
+    copied. Rankers with ``position_bias`` learn from it.
+
+    Parameters
+    ----------
+    log : the sessions
+    data : the features of the documents, with the query ids of the log, and its document ids as
+        ``docid`` (without: the number of the row within its query, from 1). Labels are not used
+    context : contexts of the log in which positions are looked at differently, such as the device
+    missing : what is done with impressions that are not in `data`: ``"error"``, or ``"drop"`` with
+        a warning
+
+    Returns
+    -------
+    QueryDataset
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> data = rg.QueryDataset([[0.5], [0.1]], [0, 0], qid=["a", "a"], docid=["x", "y"])
+    >>> log = rg.ClickLog([7, 7, 8], ["a"] * 3, ["y", "x", "y"], [1, 2, 1], [1, 0, 0])
+    >>> rows = rg.click_data(log, data)
+    >>> rows.qid.tolist(), rows.X.ravel().tolist(), rows.y.tolist()
+    ([7, 7, 8], [0.10000000149011612, 0.5, 0.10000000149011612], [1.0, 0.0, 0.0])
+    """
+    check_choice("missing", "click_data", missing, ["error", "drop"])
+    names = [context] if isinstance(context, str) else list(context)
+    for name in names:
+        if name not in log.contexts:
+            there = ", ".join(map(repr, log.contexts)) or "none"
+            raise DataError(f"The log has no context {name!r}. It has: {there}.")
+    row_of_pair = rows_of_pairs(log, data)
+    rows = row_of_pair[log.pair]
+    known = rows >= 0
+    if not known.all():
+        _refuse(log, known, missing)
+    sessions, of_row = np.unique(log.session_of[known], return_inverse=True)
+    rows = rows[known]
+    codes, shown = None, NO_CONTEXT
+    if names:
+        columns = [np.array(log.contexts[name].names)[log.contexts[name].codes] for name in names]
+        of_session, shown = context_codes(columns, log.n_sessions)
+        codes = frozen(of_session[log.session_of[known]])
+    positions = Positions(frozen(log.position[known]), codes, shown, frozen(log.pair[known]))
+    inside = rows if data.rows is None else np.arange(data.features.shape[0])[data.rows][rows]
+    return QueryDataset.from_parts(
+        data.features,
+        log.click[known].astype(np.float64),
+        _session_ids(log)[sessions],
+        of_row,
+        rows=inside,
+        docid=None if data.docid_column is None else data.docid_column.take(rows),
+        feature_names=data.given_names,
+        base_score=None if data.base_score is None else data.base_score[rows],
+        positions=positions,
+        absent=data.absent,
+        categories=data.categories,
+    )
+
+
+def rows_of_pairs(log: ClickLog, data: QueryDataset) -> np.ndarray:
+    """Return the row of `data` of every pair of a log; -1: it has none.
+
+    Ids are equal if their texts are. Without document ids, a document is the number of its row
+    within its query, from 1.
+    """
+    number = {str(token): i for i, token in enumerate(log.query_ids.tolist())}
+    query = np.array([number.get(str(token), -1) for token in data.query_ids.tolist()], np.int64)
+    documents = {str(token): i for i, token in enumerate(log.document_ids.tolist())}
+    of_row = query[data.query_of_row]
+    wanted = np.flatnonzero(of_row >= 0)
+    if data.docid_column is not None:
+        column = data.docid_column
+        texts = (column[i] for i in wanted.tolist())
+    else:
+        within = np.empty(data.n_rows, np.int64)
+        order = np.arange(data.n_rows) if data.order is None else data.order
+        within[order] = np.arange(data.n_rows) - np.repeat(
+            data.query_ptr[:-1], np.diff(data.query_ptr)
+        )
+        texts = (str(i + 1) for i in within[wanted].tolist())
+    document = np.fromiter((documents.get(text, -1) for text in texts), np.int64, wanted.size)
+    there = document >= 0
+    wanted, document = wanted[there], document[there]
+    n = np.int64(log.document_ids.size)
+    keys = of_row[wanted] * n + document
+    order = np.argsort(keys, kind="stable")
+    keys, wanted = keys[order], wanted[order]
+    twice = np.flatnonzero(keys[1:] == keys[:-1])
+    if twice.size:
+        first, second = sorted(wanted[twice[0] : twice[0] + 2].tolist())
+        raise DataError(
+            f"The data has the document {log.document_ids[int(keys[twice[0]] % n)]!r} of the query "
+            f"{log.query_ids[int(keys[twice[0]] // n)]!r} twice, in the rows {first} and {second}: "
+            "features must be those of one row."
+        )
+    pairs = log.pair_query * n + log.pair_document
+    out = np.full(log.n_pairs, -1, np.int64)
+    if keys.size:
+        at = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
+        found = keys[at] == pairs
+        out[found] = wanted[at[found]]
+    return out
+
+
+def _refuse(log: ClickLog, known: np.ndarray, missing: str) -> None:
+    n_bad = int((~known).sum())
+    pair = log.pair[int(np.argmin(known))]
+    query = log.query_ids[log.pair_query[pair]]
+    document = log.document_ids[log.pair_document[pair]]
+    what = f"{n_bad:,} of {counted(log.n_impressions, 'impression')}"
+    first = f"the first is the document {document.item()!r} of the query {query.item()!r}"
+    if missing == "error" or not known.any():
+        raise DataError(
+            f"The data has no features of {what}; {first}. Query ids and docid of the data must be "
+            "those of the log"
+            + (", or leave such impressions out with missing='drop'." if known.any() else ".")
+        )
+    warn(f"click_data: left out {what} without features; {first}.", DataWarning)
+
+
+def _session_ids(log: ClickLog) -> np.ndarray:
+    """Return an id per session: its own where they differ, otherwise its number."""
+    ids = log.session_ids
+    if ids is None or len(set(ids.tolist())) < ids.size:
+        return np.arange(log.n_sessions)
+    return ids
