@@ -12,7 +12,8 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
-ClickLog
+Cascade ClickLog ClickThroughRate ClickTruth ClicksOverExpected DBN DependentClick ModelIntervals
+Perplexity PositionBased SimplifiedDBN UserBrowsing simulate_clicks
 ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
