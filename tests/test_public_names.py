@@ -14,6 +14,8 @@ NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
 ClickCheck ClickJudgements ClickLog ClickSummary check_clicks click_data judgements read_clicks
 read_ubi
+Cascade ClickThroughRate ClickTruth ClicksOverExpected DBN DependentClick ModelIntervals
+Perplexity PositionBased SimplifiedDBN UserBrowsing simulate_clicks
 ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure

@@ -34,6 +34,18 @@ _HOME = {
     "ClickJudgements": "clicks.judgements",
     "judgements": "clicks.judgements",
     "click_data": "clicks.training_data",
+    "ModelIntervals": "clicks.bootstrap",
+    "Perplexity": "clicks.perplexity",
+    "Cascade": "clicks.cascade",
+    "ClickThroughRate": "clicks.rates",
+    "ClickTruth": "clicks.simulate",
+    "ClicksOverExpected": "clicks.rates",
+    "DBN": "clicks.dbn",
+    "DependentClick": "clicks.dependent_click",
+    "PositionBased": "clicks.position_based",
+    "SimplifiedDBN": "clicks.dbn",
+    "UserBrowsing": "clicks.user_browsing",
+    "simulate_clicks": "clicks.simulate",
     "open_binned": "rankers.trees.open_binned",
     "write_letor": "data.letor",
     "Qrels": "data.trec",
@@ -141,6 +153,18 @@ if TYPE_CHECKING:
     from rankgrove.clicks.summary import ClickSummary as ClickSummary
     from rankgrove.clicks.training_data import click_data as click_data
     from rankgrove.clicks.ubi import read_ubi as read_ubi
+    from rankgrove.clicks.bootstrap import ModelIntervals as ModelIntervals
+    from rankgrove.clicks.cascade import Cascade as Cascade
+    from rankgrove.clicks.dbn import DBN as DBN
+    from rankgrove.clicks.dbn import SimplifiedDBN as SimplifiedDBN
+    from rankgrove.clicks.dependent_click import DependentClick as DependentClick
+    from rankgrove.clicks.perplexity import Perplexity as Perplexity
+    from rankgrove.clicks.position_based import PositionBased as PositionBased
+    from rankgrove.clicks.rates import ClicksOverExpected as ClicksOverExpected
+    from rankgrove.clicks.rates import ClickThroughRate as ClickThroughRate
+    from rankgrove.clicks.simulate import ClickTruth as ClickTruth
+    from rankgrove.clicks.simulate import simulate_clicks as simulate_clicks
+    from rankgrove.clicks.user_browsing import UserBrowsing as UserBrowsing
     from rankgrove.data.binned_dataset import BinnedDataset as BinnedDataset
     from rankgrove.data.folds import hold_out as hold_out
     from rankgrove.data.folds import k_fold as k_fold

@@ -144,6 +144,8 @@ def check_clicks(log: ClickLog) -> ClickCheck:
     to nothing but these clicks, and gives its standard errors, which are those of a graph whose
     nodes are positions (`rankgrove.clicks.examination`). Documents with equal features count as
     different documents: training on features can tell a little more apart than the check says.
+    Users are taken to look at a position whatever they clicked above it: where they stop after a
+    click, compare click models on held-out sessions as well.
 
     The rule of the verdict:
 
@@ -159,7 +161,7 @@ def check_clicks(log: ClickLog) -> ClickCheck:
        effective share of the weighted clicks of at least 10 %, ``affine`` one of at most 0.15.
     4. ``additive`` and ``ratios`` learn the bias together with the ranker, and take what a good
        logging ranker did for bias: they are not safe if the correlation of corrected click rates
-       and height is 0.7 or more. ``ips`` and ``affine`` with examination from the position-based
+       and height is 0.7 or more, or cannot be known. ``ips`` and ``affine`` with examination from the position-based
        model are.
     5. ``naive``, if no method is left.
 
@@ -326,11 +328,15 @@ def _verdict(
         reasons.append("Propensity weights would vary too much for ips.")
     if "affine" in enough and error > AFFINE_ERROR:
         enough.remove("affine")
-    if strength >= STRONG and {"additive", "ratios"} & set(enough):
+    if not strength < STRONG and {"additive", "ratios"} & set(enough):
         enough = [method for method in enough if method in ("ips", "affine")]
+        known = (
+            f"The logging ranker was strong (correlation of relevance and height {strength:.2f})"
+            if math.isfinite(strength)
+            else "How strong the logging ranker was cannot be known from so few clicks"
+        )
         reasons.append(
-            f"The logging ranker was strong (correlation of relevance and height {strength:.2f}): "
-            "methods that learn the bias with the ranker take relevance for bias."
+            f"{known}: methods that learn the bias with the ranker may take relevance for bias."
         )
     if bias < FLAT:
         return ("naive", *enough), [*reasons, "There is little to correct."]

@@ -118,7 +118,7 @@ def estimate(counts: PairCounts) -> Examination:
     most = int(np.argmax(sizes))
     reference = int(np.argmax(component == most))
     linked = component == most
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         log_theta = np.where(linked, np.log(theta) - np.log(theta[reference]), np.nan)
     variance = _variance(information, linked, reference)
     diagonal = np.diag(variance)

@@ -1,0 +1,153 @@
+# mypy: ignore-errors
+"""Kernels of models whose users read from the top down until they stop.
+
+A user who examines a document clicks with the probability of its attractiveness. After a click the
+user stops with probability `stop`, which belongs to the pair or to the position; a user who has not
+stopped there goes on with probability `going`, and so does a user who has not clicked. Cascade:
+stop 1, going 1. Dependent click: stop by position, going 1. DBN: stop by pair; simplified DBN: the
+same with going 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankgrove.jit import njit
+
+TINY = 1e-12
+FAR = 1e-200
+
+
+@njit(cache=True, nogil=True)
+def chain_step(
+    order, first, last, session_ptr, pair, position, click, weight, attraction, stop, going,
+    by_position, a_sums, s_sums, shared, below,
+):  # fmt: skip
+    """Add up the expectations of sessions order[first:last]; return their log likelihood.
+
+    a_sums : in and out, 2 x n_pairs: clicks, expected examinations
+    s_sums : in and out, 2 x n_pairs or n_positions: expected stops after clicks, clicks after
+        which a stop could be seen
+    shared : in and out, 2: expected times of going on, and of choosing whether to
+    below : scratch, one more number than the longest session has impressions
+    """
+    total = 0.0
+    for k in range(first, last):
+        s = order[k]
+        w = weight[s]
+        if w == 0.0:
+            continue
+        start, end = session_ptr[s], session_ptr[s + 1]
+        final = start - 1  # the last click
+        for i in range(start, end):
+            if click[i]:
+                final = i
+        # below[i - start]: no click from i on, if i is examined
+        below[end - start] = 1.0
+        for i in range(end - 1, final, -1):
+            on = 1.0 if i == end - 1 else 1 - going + going * below[i + 1 - start]
+            below[i - start] = max((1 - attraction[pair[i]]) * on, FAR)
+        ways = 1.0  # the probability of the clicks so far
+        for i in range(start, final):
+            p = pair[i]
+            a_sums[1, p] += w
+            shared[0] += w
+            shared[1] += w
+            if click[i]:
+                at = np.int64(position[i]) - 1 if by_position else np.int64(p)
+                a_sums[0, p] += w
+                s_sums[1, at] += w
+                ways *= max(going * attraction[p] * (1 - stop[at]), TINY)
+            else:
+                ways *= max(going * (1 - attraction[p]), TINY)
+            if ways < FAR:  # before it underflows
+                total += w * math.log(ways)
+                ways = 1.0
+        alive = w  # the probability that the next document is examined, times w
+        if final >= start:
+            p = pair[final]
+            a_sums[0, p] += w
+            a_sums[1, p] += w
+            ways *= max(attraction[p], TINY)
+            if final < end - 1:
+                at = np.int64(position[final]) - 1 if by_position else np.int64(p)
+                on = (1 - stop[at]) * going * below[final + 1 - start]
+                off = (1 - stop[at]) * (1 - going)
+                either = max(stop[at] + off + on, TINY)
+                ways *= either
+                s_sums[0, at] += w * stop[at] / either
+                s_sums[1, at] += w
+                shared[0] += w * on / either
+                shared[1] += w * (on + off) / either
+                alive = w * on / either
+        else:
+            ways = below[0]
+        total += w * math.log(ways)
+        for i in range(final + 1, end):
+            a_sums[1, pair[i]] += alive
+            if i < end - 1:
+                on = going * below[i + 1 - start]
+                share = on / max(1 - going + on, TINY)
+                shared[0] += alive * share
+                shared[1] += alive
+                alive *= share
+    return total
+
+
+@njit(cache=True, nogil=True)
+def chain_counts(
+    order, first, last, session_ptr, pair, position, click, weight, to_first, by_position, a_sums,
+    s_sums,
+):  # fmt: skip
+    """Count what the closed forms need in sessions order[first:last].
+
+    to_first : whether documents count as examined up to the first click, not up to the last;
+        without a click all of them do
+    a_sums : in and out, 2 x n_pairs: clicks, examinations
+    s_sums : in and out, 2 x n_pairs or n_positions: last clicks, clicks
+    """
+    for k in range(first, last):
+        s = order[k]
+        w = weight[s]
+        start, end = session_ptr[s], session_ptr[s + 1]
+        final = end
+        for i in range(start, end):
+            if click[i]:
+                final = i
+                if to_first:
+                    break
+        for i in range(start, min(final + 1, end)):
+            p = pair[i]
+            a_sums[1, p] += w
+            if click[i]:
+                at = np.int64(position[i]) - 1 if by_position else np.int64(p)
+                a_sums[0, p] += w
+                s_sums[1, at] += w
+                if i == final:
+                    s_sums[0, at] += w
+
+
+@njit(cache=True, nogil=True)
+def chain_probabilities(
+    session_ptr, pair, position, click, attraction, stop, going, by_position, conditional, first,
+    last, out,
+):  # fmt: skip
+    """Fill the click probabilities of the impressions of sessions.
+
+    conditional : given the clicks above in the session
+    """
+    for s in range(first, last):
+        examined = 1.0
+        for i in range(session_ptr[s], session_ptr[s + 1]):
+            a = attraction[pair[i]]
+            at = np.int64(position[i]) - 1 if by_position else np.int64(pair[i])
+            p = a * examined
+            out[i] = p
+            if not conditional:
+                examined *= going * (1 - a * stop[at])
+            elif click[i]:
+                examined = going * (1 - stop[at])
+            else:
+                examined = going * (examined - p) / max(1 - p, TINY)

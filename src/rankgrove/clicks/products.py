@@ -1,0 +1,169 @@
+"""Evidence for models where a click has the probability attractiveness x examination."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankgrove.clicks.em import Climb, climb
+from rankgrove.clicks.learned import Learned, PseudoCounts
+from rankgrove.clicks.log import ClickLog
+from rankgrove.parallel import piece_bounds, run_pieces
+
+BLOCKS = 64
+
+
+class ProductEvidence:
+    """Counts of impressions and clicks, by pair and cell.
+
+    Parameters
+    ----------
+    log : the click log
+    cell : the cell of every impression
+    n_cells : the number of cells
+    n_threads : threads to use, or None
+    """
+
+    def __init__(
+        self, log: ClickLog, cell: np.ndarray, n_cells: int, n_threads: int | None
+    ) -> None:
+        from rankgrove.clicks import _product_kernels as kernels
+
+        self.kernels = kernels
+        self.n_cells = n_cells
+        self.n_threads = n_threads
+        self.click = log.click
+        self.session_of = log.session_of
+        self.ptr = np.zeros(log.n_pairs + 1, np.int64)
+        self.order = np.empty(log.n_impressions, np.int64)
+        kernels.sort_by_pair(log.pair, self.ptr, self.order)
+        entry_ptr = np.empty(log.n_pairs + 1, np.int64)
+        entry_cell = np.empty(log.n_impressions, np.int32)
+        self.entry_of = np.empty(log.n_impressions, np.int64)
+        last_seen = np.full(n_cells, -1, np.int64)
+        n = kernels.collapse(
+            self.ptr, self.order, cell, last_seen, entry_ptr, entry_cell, self.entry_of
+        )
+        self.entry_ptr = entry_ptr
+        self.entry_cell = entry_cell[:n].copy()
+        # Blocks depend on the data alone, so that sums over them have the same bits always.
+        goals = np.linspace(0, n, BLOCKS + 1)
+        self.blocks = np.unique(np.searchsorted(entry_ptr, goals).clip(0, log.n_pairs))
+        self.blocks[-1] = log.n_pairs
+        if self.blocks[0] != 0 or self.blocks.size < 2:
+            self.blocks = np.unique(np.concatenate([[0], self.blocks, [log.n_pairs]]))
+
+    def weighted(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return impressions and clicks of every entry, where sessions have weights."""
+        shown, clicked = np.zeros((2, self.entry_cell.size))
+
+        def work(first: int, last: int) -> None:
+            self.kernels.count(
+                *(self.ptr, self.order, self.entry_of, self.click, self.session_of, weights),
+                *(first, last, shown, clicked),
+            )
+
+        run_pieces(work, piece_bounds(self.ptr, self.n_threads), self.n_threads)
+        return shown, clicked
+
+    def cell_counts(self, shown: np.ndarray) -> np.ndarray:
+        """Return the sum of counts of entries per cell."""
+        return np.bincount(self.entry_cell, shown, minlength=self.n_cells)
+
+    def learn(
+        self,
+        weights: np.ndarray,
+        pseudo: PseudoCounts,
+        start: tuple[np.ndarray, np.ndarray],
+        *,
+        fixed: np.ndarray,
+        cell_strength: float,
+        max_iterations: int,
+        tolerance: float,
+        accelerate: bool = True,
+    ) -> tuple[Climb, np.ndarray]:
+        """Return what EM reaches from attractiveness and examination `start`, and exposures.
+
+        Parameters
+        ----------
+        fixed : the cells whose examination is not learnt
+        cell_strength : pseudo-impressions of every cell, half of which were examined
+        """
+        shown, clicked = self.weighted(weights)
+        n_blocks = self.blocks.size - 1
+        block_of = {int(first): b for b, first in enumerate(self.blocks[:-1])}
+        hits, misses = pseudo
+
+        def step(parameters: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
+            attraction, examination = parameters
+            new = np.empty_like(attraction)
+            sums = np.zeros((n_blocks, 2, self.n_cells))
+            values = np.zeros(n_blocks)
+
+            def work(first: int, last: int) -> None:
+                b = block_of[first]
+                while first < last:
+                    end = int(self.blocks[b + 1])
+                    values[b] = self.kernels.product_step(
+                        *(self.entry_ptr, self.entry_cell, shown, clicked, attraction),
+                        *(examination, hits, misses, first, end, new, sums[b]),
+                    )
+                    first, b = end, b + 1
+
+            run_pieces(work, self.blocks, self.n_threads)
+            examined, seen = sums.sum(axis=0)
+            examined += cell_strength / 2
+            seen += cell_strength
+            learnt = np.divide(examined, seen, out=examination.copy(), where=seen > 0)
+            moved = np.where(fixed, examination, np.minimum(learnt, 1.0))
+            prior = cell_strength / 2 * _log_odds_sum(examination[~fixed]) if cell_strength else 0.0
+            return [new, moved], float(values.sum() + prior)
+
+        total = np.zeros(start[0].size)
+        np.add.at(total, np.repeat(np.arange(total.size), np.diff(self.entry_ptr)), shown)
+        share = total / max(total.sum(), 1.0)
+        reached = climb(
+            step,
+            start,
+            weights=(share, None),
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+            accelerate=accelerate,
+        )
+        return reached, self.exposures(shown, clicked, reached.parameters[1])
+
+    def exposures(
+        self, shown: np.ndarray, clicked: np.ndarray, examination: np.ndarray
+    ) -> np.ndarray:
+        """Return, per pair: clicks, the sum of examinations, and of their squares."""
+        out = np.empty((3, self.entry_ptr.size - 1))
+        self.kernels.exposures(self.entry_ptr, self.entry_cell, shown, clicked, examination, out)
+        return out
+
+
+def beginning(
+    prior: PseudoCounts, start: Learned | None, fixed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where EM starts: at what was learned before, else at prior means and a half."""
+    if start is not None:
+        return start.state[0], start.state[1]
+    strength = prior.hits + prior.misses
+    mean = np.divide(prior.hits, strength, out=np.full(strength.size, 0.5), where=strength > 0)
+    return mean, np.where(fixed, 1.0, 0.5)
+
+
+def from_climb(reached: Climb, exposures: np.ndarray, shared: dict[str, np.ndarray]) -> Learned:
+    """Return what was learned, for the model."""
+    return Learned(
+        reached.parameters[0],
+        shared,
+        exposures,
+        tuple(reached.parameters),
+        reached.history,
+        reached.n_iterations,
+        reached.converged,
+    )
+
+
+def _log_odds_sum(p: np.ndarray) -> float:
+    tiny = 1e-12
+    return float(np.log(np.maximum(p, tiny)).sum() + np.log(np.maximum(1 - p, tiny)).sum())
