@@ -144,26 +144,26 @@ __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
     from rankgrove.adapt.adaptation_report import AdaptationReport as AdaptationReport
-    from rankgrove.clicks.check import ClickCheck as ClickCheck
-    from rankgrove.clicks.check import check_clicks as check_clicks
-    from rankgrove.clicks.judgements import ClickJudgements as ClickJudgements
-    from rankgrove.clicks.judgements import judgements as judgements
-    from rankgrove.clicks.log import ClickLog as ClickLog
-    from rankgrove.clicks.reading import read_clicks as read_clicks
-    from rankgrove.clicks.summary import ClickSummary as ClickSummary
-    from rankgrove.clicks.training_data import click_data as click_data
-    from rankgrove.clicks.ubi import read_ubi as read_ubi
     from rankgrove.clicks.bootstrap import ModelIntervals as ModelIntervals
     from rankgrove.clicks.cascade import Cascade as Cascade
+    from rankgrove.clicks.check import ClickCheck as ClickCheck
+    from rankgrove.clicks.check import check_clicks as check_clicks
     from rankgrove.clicks.dbn import DBN as DBN
     from rankgrove.clicks.dbn import SimplifiedDBN as SimplifiedDBN
     from rankgrove.clicks.dependent_click import DependentClick as DependentClick
+    from rankgrove.clicks.judgements import ClickJudgements as ClickJudgements
+    from rankgrove.clicks.judgements import judgements as judgements
+    from rankgrove.clicks.log import ClickLog as ClickLog
     from rankgrove.clicks.perplexity import Perplexity as Perplexity
     from rankgrove.clicks.position_based import PositionBased as PositionBased
     from rankgrove.clicks.rates import ClicksOverExpected as ClicksOverExpected
     from rankgrove.clicks.rates import ClickThroughRate as ClickThroughRate
+    from rankgrove.clicks.reading import read_clicks as read_clicks
     from rankgrove.clicks.simulate import ClickTruth as ClickTruth
     from rankgrove.clicks.simulate import simulate_clicks as simulate_clicks
+    from rankgrove.clicks.summary import ClickSummary as ClickSummary
+    from rankgrove.clicks.training_data import click_data as click_data
+    from rankgrove.clicks.ubi import read_ubi as read_ubi
     from rankgrove.clicks.user_browsing import UserBrowsing as UserBrowsing
     from rankgrove.data.binned_dataset import BinnedDataset as BinnedDataset
     from rankgrove.data.folds import hold_out as hold_out

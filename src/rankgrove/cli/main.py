@@ -11,6 +11,7 @@ import typer
 from rankgrove._version import __version__
 from rankgrove.cli.adapt import adapt
 from rankgrove.cli.auto import auto
+from rankgrove.cli.clicks import clicks
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
 from rankgrove.cli.compile import compile
@@ -47,6 +48,7 @@ for command in (
     *(convert, serve, report, info, params, compile, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)
+app.add_typer(clicks)
 
 
 def _show_version(wanted: bool) -> None:

@@ -161,8 +161,8 @@ def check_clicks(log: ClickLog) -> ClickCheck:
        effective share of the weighted clicks of at least 10 %, ``affine`` one of at most 0.15.
     4. ``additive`` and ``ratios`` learn the bias together with the ranker, and take what a good
        logging ranker did for bias: they are not safe if the correlation of corrected click rates
-       and height is 0.7 or more, or cannot be known. ``ips`` and ``affine`` with examination from the position-based
-       model are.
+       and height is 0.7 or more, or cannot be known. ``ips`` and ``affine`` with examination
+       from the position-based model are.
     5. ``naive``, if no method is left.
 
     Parameters
@@ -310,8 +310,8 @@ def _verdict(
     if useful < FEW_CLICKS:
         return ("naive",), [
             f"Bias and relevance cannot be told apart: there are {counted(useful, 'click')} on "
-            "documents that were seen at two positions for the same query, and 100 are needed. Learn "
-            "naively, or swap results of some sessions at random and log again."
+            "documents that were seen at two positions for the same query, and 100 are needed. "
+            "Learn naively, or swap results of some sessions at random and log again."
         ]
     if linked < LINKED or not math.isfinite(bias):
         return ("naive",), [

@@ -1,7 +1,8 @@
 """Columns of a click log: ids as small whole numbers, positions, clicks, checked.
 
 Ids that are whole numbers, or texts of a fixed width, become codes in a kernel: no Python object is
-made per row. Columns of pyarrow and polars are coded by pyarrow, categories of pandas by their own codes.
+made per row. Columns of pyarrow and polars are coded by pyarrow, categories of pandas by their own
+codes.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ def ids_of(column: Any, name: str) -> Ids:
     """Return the ids of a column; refuse missing values and what is neither number nor text."""
     if isinstance(column, Ids):
         return column
-    if hasattr(column, "cat") and hasattr(getattr(column, "dtype", None), "categories"):
-        return _of_pandas_categories(column, name)
     if hasattr(column, "to_arrow") and hasattr(column, "rechunk"):  # polars
         column = column.to_arrow() if _has_pyarrow() else column.to_numpy()
+    elif hasattr(column, "cat") and hasattr(getattr(column, "dtype", None), "categories"):
+        return _of_pandas_categories(column, name)
     if hasattr(column, "dictionary_encode"):
         return _of_arrow(column, name)
     dtype = getattr(column, "dtype", None)
@@ -134,7 +135,7 @@ def _of_texts(array: np.ndarray) -> Ids:
     from rankgrove.clicks import _log_kernels as kernels
 
     codes = np.empty(array.size, np.int32)
-    if not array.dtype.itemsize:
+    if not array.dtype.itemsize or not array.size:
         codes[:] = 0
         return Ids(array[:1], codes)
     letters = array.view(np.uint32).reshape(array.size, -1)
@@ -169,7 +170,9 @@ def _of_arrow(column: Any, name: str) -> Ids:
     import pyarrow.compute
 
     if column.null_count:
-        raise no_value(name, int(pyarrow.compute.index(pyarrow.compute.is_null(column), True).as_py()))
+        raise no_value(
+            name, int(pyarrow.compute.index(pyarrow.compute.is_null(column), True).as_py())
+        )
     kind = column.type
     if not pyarrow.types.is_dictionary(kind):
         if pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind):
@@ -192,7 +195,9 @@ def _of_arrow(column: Any, name: str) -> Ids:
 def _plain(values: Any) -> np.ndarray:
     """Return the values of a dictionary as numbers or texts."""
     array = np.asarray(values)
-    return text_array([_text(value) for value in array.tolist()]) if array.dtype == object else array
+    return (
+        text_array([_text(value) for value in array.tolist()]) if array.dtype == object else array
+    )
 
 
 def _text(value: object) -> str:
@@ -227,6 +232,11 @@ def text_array(texts: list[str]) -> np.ndarray:
     return out
 
 
+def id_at(ids: np.ndarray, i: int) -> Any:
+    """Return an id as a plain number or text, for messages."""
+    return ids[i : i + 1].tolist()[0]
+
+
 def no_value(name: str, row: int) -> DataError:
     """Return the error about a missing value."""
     error = DataError(
@@ -240,7 +250,9 @@ def no_value(name: str, row: int) -> DataError:
 def plain_texts(column: Any) -> Any:
     """Return a column of a context with missing values as empty texts."""
     if hasattr(column, "fill_null") and hasattr(column, "type"):  # pyarrow
-        return column.fill_null("") if column.null_count and "string" in str(column.type) else column
+        return (
+            column.fill_null("") if column.null_count and "string" in str(column.type) else column
+        )
     if hasattr(column, "to_arrow") and hasattr(column, "rechunk"):  # polars
         return plain_texts(column.to_arrow()) if _has_pyarrow() else column.to_numpy()
     array = np.asarray(column)
@@ -264,13 +276,11 @@ def plain_texts(column: Any) -> Any:
 def plain_numbers(column: Any) -> np.ndarray:
     """Return a column as an array; missing values of data frames are NaN."""
     dtype = getattr(column, "dtype", None)
-    if hasattr(dtype, "na_value") and hasattr(column, "hasnans"):  # pandas' own types
-        if getattr(dtype, "kind", "") in ("i", "u", "f", "b"):
-            return np.asarray(
-                column.to_numpy(dtype=np.float64, na_value=np.nan)
-                if column.hasnans
-                else column.to_numpy()
-            )
+    is_numeric = getattr(dtype, "kind", "") in ("i", "u", "f", "b")
+    if is_numeric and hasattr(dtype, "na_value") and hasattr(column, "hasnans"):  # pandas' own
+        if column.hasnans:
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.asarray(column.to_numpy())
     array = np.asarray(column)
     if array.dtype == object:
         listed = array.tolist()
@@ -294,7 +304,7 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
             row = int(np.argmin(given))
             raise _at(row, f"Positions that start at 0 cannot be {given[row]:g}, as in row {row}.")
         given = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1
-    if given.dtype.kind in "iu" and 1 <= int(given.min()) and int(given.max()) <= MOST_POSITION:
+    if given.dtype.kind in "iu" and int(given.min()) >= 1 and int(given.max()) <= MOST_POSITION:
         return given.astype(np.uint16)
     try:
         return check_places(given, given.size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.clicks.columns import id_at
 from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.arrays import frozen
 from rankgrove.data.letor_write import write_letor
@@ -78,7 +80,7 @@ class ClickJudgements:
             ("judgements", f"{n:,} of {counted(np.unique(self.query).size, 'query', 'queries')}"),
             ("left out", f"{self.n_left_out:,} with {few}; "
              f"{counted(self.n_queries_left_out, 'query', 'queries')} without any judgement"),
-            ("pooled", f"{n_pooled:,} with {few} have the label of all such documents of the query"),
+            ("pooled", f"{n_pooled:,} with {few}: they have one label per query"),
         ]  # fmt: skip
         if not np.isnan(self.low).all():
             width = float(np.median(self.high - self.low))
@@ -124,12 +126,14 @@ class ClickJudgements:
         if not there.size:
             raise DataError(
                 "The data has none of the judged documents: its query ids and docid must be those "
-                f"of the log, such as {self.query[0].item()!r} and {self.document[0].item()!r}."
+                f"of the log, such as {id_at(self.query, 0)!r} and {id_at(self.document, 0)!r}."
             )
         order = there[np.argsort(rows[there], kind="stable")]
         chosen = rows[order]
         queries, of_row = np.unique(data.query_of_row[chosen], return_inverse=True)
-        inside = chosen if data.rows is None else np.arange(data.features.shape[0])[data.rows][chosen]
+        inside = (
+            chosen if data.rows is None else np.arange(data.features.shape[0])[data.rows][chosen]
+        )
         return QueryDataset.from_parts(
             data.features,
             self.label[order].astype(np.float64),
@@ -179,8 +183,8 @@ class ClickJudgements:
     def _table(self) -> str:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        names = ("query", "document", "label", "weight", "attractiveness", "low", "high")
-        names += ("impressions", "clicks", "pooled")
+        names = ["query", "document", "label", "weight", "attractiveness", "low", "high"]
+        names += ["impressions", "clicks", "pooled"]
         writer.writerow(names)
         columns = [vars(self)[name].tolist() for name in names]
         columns[-1] = [int(value) for value in columns[-1]]
@@ -296,7 +300,7 @@ def _check_thresholds(thresholds: Sequence[float] | None) -> tuple[float, ...]:
     if thresholds is None:
         return ()
     bounds = tuple(check_real("thresholds", "judgements", value) for value in thresholds)
-    if not bounds or any(b <= a for a, b in zip(bounds, bounds[1:], strict=False)):
+    if not bounds or any(b <= a for a, b in itertools.pairwise(bounds)):
         raise ParameterError(
             "The 'thresholds' parameter of judgements must be rising numbers, one per grade from "
             f"1. Got {thresholds!r} instead."

@@ -27,6 +27,7 @@ from rankgrove.clicks.columns import (
     check_lengths,
     clicks_of,
     dwell_of,
+    id_at,
     ids_of,
     places_of,
     plain_texts,
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from rankgrove.clicks.suspects import Suspects
     from rankgrove.clicks.summary import ClickSummary
+    from rankgrove.clicks.suspects import Suspects
 
 __all__ = ["MOST_POSITION", "ClickLog", "Context"]
 MOST_VALUES = 1 << 15  # of a context
@@ -135,7 +136,12 @@ class ClickLog:
         duplicates: str = "error",
     ) -> None:
         check_choice("duplicates", "ClickLog", duplicates, ["error", "merge"])
-        given = {"session": session, "query": query, "document": document, "position": position}
+        given: dict[str, Any] = {
+            "session": session,
+            "query": query,
+            "document": document,
+            "position": position,
+        }
         given |= {"click": click, "dwell": dwell, "time": time, "client": client}
         given |= {f"the context {name!r}": values for name, values in (context or {}).items()}
         check_lengths({name: column for name, column in given.items() if column is not None})
@@ -381,7 +387,9 @@ class ClickLog:
             ["documents", f"{self.document_ids.size:,}"],
             ["positions", f"1 to {self.n_positions:,}"],
         ]
-        rows += [[f"context {name}", f"{len(c.names):,} values"] for name, c in self.contexts.items()]
+        rows += [
+            [f"context {name}", f"{len(c.names):,} values"] for name, c in self.contexts.items()
+        ]
         return html_table("ClickLog", [], rows, "\n".join(self.notes))
 
     def __repr__(self) -> str:
@@ -481,8 +489,8 @@ def _check_constant(name: str, codes: np.ndarray, lists: Ids) -> None:
         row = int(np.argmax(wrong))
         first = int(lists.ids[lists.codes[row]])
         error = DataError(
-            f"{name} must be the same for all impressions of a session. It differs between the rows "
-            f"{first} and {row}, which have the same session and query."
+            f"{name} must be the same for all impressions of a session. It differs between the "
+            f"rows {first} and {row}, which have the same session and query."
         )
         error.row = row
         raise error
@@ -507,9 +515,9 @@ def _context(values: ArrayLike, name: str, lists: Ids) -> Context:
 def _shown(columns: dict[str, Any], i: int) -> str:
     """Return the session and query of an impression, for messages."""
     k = int(np.searchsorted(columns["session_ptr"], i, "right")) - 1
-    query = columns["query_ids"][columns["session_query"][k]]
+    query = id_at(columns["query_ids"], int(columns["session_query"][k]))
     ids = columns["session_ids"]
-    return f"The session {ids.tolist()[k]!r} of the query {query!r}" if ids is not None else ""
+    return f"The session {id_at(ids, k)!r} of the query {query!r}" if ids is not None else ""
 
 
 def _row(order: np.ndarray | None, i: int) -> int:
@@ -532,7 +540,7 @@ def _without_repeats(
     kept = first == np.arange(pair.size, dtype=np.int32)
     if not merges:
         i = int(np.argmin(kept))
-        document = columns["document_ids"][columns["pair_document"][pair[i]]]
+        document = id_at(columns["document_ids"], int(columns["pair_document"][pair[i]]))
         rows = sorted((_row(order, int(first[i])), _row(order, i)))
         error = DataError(
             f"{_shown(columns, i)} has the document {document!r} twice, in the rows {rows[0]} and "

@@ -235,8 +235,8 @@ def check_sense(log: ClickLog) -> None:
     """Refuse a log from which nothing can be learned because of how it was written."""
     if log.n_sessions == 1:
         raise DataError(
-            "All rows are of one session. A session is one list of results, and a log needs many of "
-            "them: name the column with an id per list ('session')."
+            "All rows are of one session. A session is one list of results, and a log needs "
+            "many of them: name the column with an id per list ('session')."
         )
     if log.n_clicks == log.n_impressions:
         raise DataError(

@@ -64,8 +64,8 @@ class ClickSummary:
         found = self.suspects
         if found.n_sessions:
             said.append(
-                f"{counted(found.n_sessions, 'session')} may be of bots ({found.many_clicks:,} with "
-                f"too many clicks, {found.all_clicked:,} with a click on everything, "
+                f"{counted(found.n_sessions, 'session')} may be of bots ({found.many_clicks:,} "
+                f"with too many clicks, {found.all_clicked:,} with a click on everything, "
                 f"{found.of_busy_clients:,} of {counted(found.busy_clients, 'busy client')}): "
                 "without_bots() leaves them out."
             )

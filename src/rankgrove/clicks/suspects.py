@@ -45,9 +45,7 @@ def clicks_by_session(log: ClickLog) -> np.ndarray:
     return np.add.reduceat(log.click, log.session_ptr[:-1], dtype=np.int64)
 
 
-def suspected(
-    log: ClickLog, session_clicks: int, full_list: int, client_share: float
-) -> Suspects:
+def suspected(log: ClickLog, session_clicks: int, full_list: int, client_share: float) -> Suspects:
     """Return the sessions that bots may have made; :meth:`ClickLog.suspects` has the rules."""
     owner = "ClickLog.suspects"
     check_integer("session_clicks", owner, session_clicks, low=1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankgrove.clicks.columns import id_at
 from rankgrove.data.arrays import frozen
 from rankgrove.data.positions import NO_CONTEXT, Positions, context_codes
 from rankgrove.data.queries import QueryDataset
@@ -66,7 +67,8 @@ def click_data(
         _refuse(log, known, missing)
     sessions, of_row = np.unique(log.session_of[known], return_inverse=True)
     rows = rows[known]
-    codes, shown = None, NO_CONTEXT
+    codes: np.ndarray | None = None
+    shown: tuple[str, ...] = NO_CONTEXT
     if names:
         columns = [np.array(log.contexts[name].names)[log.contexts[name].codes] for name in names]
         of_session, shown = context_codes(columns, log.n_sessions)
@@ -119,9 +121,10 @@ def rows_of_pairs(log: ClickLog, data: QueryDataset) -> np.ndarray:
     twice = np.flatnonzero(keys[1:] == keys[:-1])
     if twice.size:
         first, second = sorted(wanted[twice[0] : twice[0] + 2].tolist())
+        key = int(keys[twice[0]])
         raise DataError(
-            f"The data has the document {log.document_ids[int(keys[twice[0]] % n)]!r} of the query "
-            f"{log.query_ids[int(keys[twice[0]] // n)]!r} twice, in the rows {first} and {second}: "
+            f"The data has the document {id_at(log.document_ids, key % int(n))!r} of the query "
+            f"{id_at(log.query_ids, key // int(n))!r} twice, in the rows {first} and {second}: "
             "features must be those of one row."
         )
     pairs = log.pair_query * n + log.pair_document
@@ -136,10 +139,10 @@ def rows_of_pairs(log: ClickLog, data: QueryDataset) -> np.ndarray:
 def _refuse(log: ClickLog, known: np.ndarray, missing: str) -> None:
     n_bad = int((~known).sum())
     pair = log.pair[int(np.argmin(known))]
-    query = log.query_ids[log.pair_query[pair]]
-    document = log.document_ids[log.pair_document[pair]]
+    query = id_at(log.query_ids, int(log.pair_query[pair]))
+    document = id_at(log.document_ids, int(log.pair_document[pair]))
     what = f"{n_bad:,} of {counted(log.n_impressions, 'impression')}"
-    first = f"the first is the document {document.item()!r} of the query {query.item()!r}"
+    first = f"the first is the document {document!r} of the query {query!r}"
     if missing == "error" or not known.any():
         raise DataError(
             f"The data has no features of {what}; {first}. Query ids and docid of the data must be "

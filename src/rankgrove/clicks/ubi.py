@@ -173,8 +173,8 @@ def _parsed(path: Path, number: int, text: bytes) -> dict[str, Any] | None:
         raise ParseError(
             path,
             number,
-            f"expected a JSON object. Got {_shown(text.decode(errors='replace'))}: write one object "
-            "per line, not a list of them.",
+            f"expected a JSON object. Got {_shown(text.decode(errors='replace'))}: write one "
+            "object per line, not a list of them.",
         )
     if isinstance(record.get("_source"), dict):
         return cast("dict[str, Any]", record["_source"])
@@ -229,7 +229,9 @@ def _read_queries(path: Path, searches: dict[str, _Search], names: tuple[str, ..
             )
         hits = _first(record, _HITS)
         if hits is not None and not isinstance(hits, list):
-            raise ParseError(path, number, f"{_HITS[0]} must be a list of ids. Got {_shown(str(hits))}.")
+            raise ParseError(
+                path, number, f"{_HITS[0]} must be a list of ids. Got {_shown(str(hits))}."
+            )
         for hit in hits or []:
             document = _id(hit)
             if document is not None:  # of several pages of one search, one after the other
@@ -342,7 +344,7 @@ def _read_events(
             path,
             None,
             f"there is no event {' or '.join(map(repr, actions))} of a search. "
-            + (f"The action_names are {there}: name those of clicks." if there else "")
+            + (f"The action_names are {there}: name those of clicks." if there else ""),
         )
     return lost
 

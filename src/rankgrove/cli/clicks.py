@@ -1,0 +1,515 @@
+"""``rankgrove clicks``: click logs, from their summary to training data."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankgrove.cli.grammar import Command, Group
+from rankgrove.cli.options import JsonFile, Reading, Threads, reads_data
+from rankgrove.errors import DataWarning, ParameterError
+
+if TYPE_CHECKING:
+    from rankgrove.clicks.log import ClickLog
+
+clicks = typer.Typer(
+    name="clicks",
+    cls=Group,
+    no_args_is_help=True,
+    help="Learn from clicks: summarise, check, simulate and fit click logs, and make judgements or "
+    "training data of them.",
+)
+
+
+class UserModel(StrEnum):
+    """How simulated users click."""
+
+    position_based = "position-based"
+    trust_bias = "trust-bias"
+    cascade = "cascade"
+    dependent_click = "dependent-click"
+    user_browsing = "user-browsing"
+    simplified_dbn = "simplified-dbn"
+    dbn = "dbn"
+
+
+class Fitted(StrEnum):
+    """A click model that is learned."""
+
+    position_based = "position-based"
+    cascade = "cascade"
+    dependent_click = "dependent-click"
+    user_browsing = "user-browsing"
+    simplified_dbn = "simplified-dbn"
+    dbn = "dbn"
+    ctr = "ctr"
+    coec = "coec"
+
+
+_CLASSES = {
+    Fitted.position_based: "PositionBased",
+    Fitted.cascade: "Cascade",
+    Fitted.dependent_click: "DependentClick",
+    Fitted.user_browsing: "UserBrowsing",
+    Fitted.simplified_dbn: "SimplifiedDBN",
+    Fitted.dbn: "DBN",
+    Fitted.ctr: "ClickThroughRate",
+    Fitted.coec: "ClicksOverExpected",
+}
+
+
+class Labels(StrEnum):
+    """Labels of judgements."""
+
+    grades = "grades"
+    soft = "soft"
+
+
+class Few(StrEnum):
+    """What is done with documents of few impressions."""
+
+    drop = "drop"
+    pool = "pool"
+
+
+class Missing(StrEnum):
+    """What is done with impressions without features."""
+
+    error = "error"
+    drop = "drop"
+
+
+LogFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LOG",
+        help="The click log: a CSV, TSV, parquet or arrow file with one row per document that was "
+        "shown; or with --ubi a file of OpenSearch's ubi_events.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of the log's columns, as in session=visit,click=clicked. Roles: session, "
+        "query, document, position, click, dwell, time, client.",
+        show_default="the names of the roles",
+    ),
+]
+Contexts = Annotated[
+    str | None,
+    typer.Option("--context", help="Columns in which sessions differ, as in device,page."),
+]
+FirstPosition = Annotated[
+    int, typer.Option(min=0, max=1, help="0 if the log counts positions from 0.")
+]
+Merge = Annotated[
+    bool,
+    typer.Option("--merge", help="Merge a document that is shown twice in a session."),
+]
+Ubi = Annotated[
+    Path | None,
+    typer.Option("--ubi", help="OpenSearch's ubi_queries (NDJSON); LOG is ubi_events then."),
+]
+NoBots = Annotated[
+    bool,
+    typer.Option("--no-bots", help="Leave out suspected bots; the number is printed."),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="File to write to.")]
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print warnings about data as notes on standard error."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DataWarning)
+        yield
+    for warning in said:
+        typer.echo(f"note: {warning.message}", err=True)
+
+
+def _load(
+    path: Path,
+    columns: str | None,
+    context: str | None,
+    first_position: int,
+    merge: bool,
+    ubi: Path | None,
+    no_bots: bool,
+) -> ClickLog:
+    """Read a log, and say what was merged or left out."""
+    import rankgrove as rg
+
+    contexts = _names(context, "--context")
+    if ubi is not None:
+        if columns or merge:
+            raise ParameterError("--columns and --merge are for tables; leave them out with --ubi.")
+        with _notes():
+            log = rg.read_ubi(ubi, path, first_position=first_position, context=contexts)
+    else:
+        log = rg.read_clicks(
+            path,
+            **_roles(columns),
+            context=contexts,
+            first_position=first_position,
+            duplicates="merge" if merge else "error",
+        )
+    if no_bots:
+        log = log.without_bots()
+    if log.notes and (ubi is None or no_bots):
+        typer.echo(f"note: {'; '.join(log.notes)}.", err=True)
+    return log
+
+
+def _names(text: str | None, option: str) -> list[str]:
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ParameterError(f"Write {option} as A,B, with a name between commas. Got {text!r}.")
+    return names
+
+
+def _roles(text: str | None) -> dict[str, Any]:
+    roles = ("session", "query", "document", "position", "click", "dwell", "time", "client")
+    found: dict[str, Any] = {}
+    for part in _names(text, "--columns"):
+        role, equals, name = part.partition("=")
+        if not equals or role not in roles or not name:
+            raise ParameterError(
+                f"Write --columns as ROLE=NAME,ROLE=NAME; roles are {', '.join(roles)}. "
+                f"Got {part!r}."
+            )
+        found[role] = name
+    return found
+
+
+def _write_json(path: Path | None, values: Any) -> None:
+    from rankgrove.cli.outputs import say_written
+    from rankgrove.files import write_atomically
+
+    if path is not None:
+        write_atomically(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+        say_written(path)
+
+
+def _check_out(command: str, out: Path | None, *inputs: Path | None) -> None:
+    from rankgrove.cli.outputs import check_writable
+
+    check_writable(f"clicks {command}", {"--out": out}, inputs)
+
+
+@clicks.command(cls=Command)
+def summary(
+    log: LogFile,
+    columns: Columns = None,
+    context: Contexts = None,
+    first_position: FirstPosition = 1,
+    merge: Merge = False,
+    ubi: Ubi = None,
+    no_bots: NoBots = False,
+    out: JsonFile = None,
+) -> None:
+    """Print sizes, click-through rates by position, and what may be wrong with a log.
+
+    Examples:
+
+    rankgrove clicks summary clicks.csv
+
+    rankgrove clicks summary ubi_events.ndjson --ubi ubi_queries.ndjson
+    """
+    _check_out("summary", out, log, ubi)
+    found = _load(log, columns, context, first_position, merge, ubi, no_bots).summary()
+    typer.echo(str(found))
+    _write_json(out, found.as_dict() if out else None)
+
+
+@clicks.command(cls=Command)
+def check(
+    log: LogFile,
+    columns: Columns = None,
+    first_position: FirstPosition = 1,
+    merge: Merge = False,
+    ubi: Ubi = None,
+    no_bots: NoBots = False,
+    out: JsonFile = None,
+) -> None:
+    """Say whether relevance and position bias can be told apart, and which methods are safe.
+
+    Examples:
+
+    rankgrove clicks check clicks.parquet
+    """
+    import rankgrove as rg
+
+    _check_out("check", out, log, ubi)
+    found = rg.check_clicks(_load(log, columns, None, first_position, merge, ubi, no_bots))
+    typer.echo(str(found))
+    _write_json(out, found.as_dict() if out else None)
+
+
+@clicks.command(cls=Command)
+def fit(
+    log: LogFile,
+    model: Annotated[list[Fitted] | None, typer.Option(
+        "--model", "-m", help="Click model; repeat for several.", show_default="position-based"
+    )] = None,
+    held_out: Annotated[float, typer.Option(
+        min=0.01, max=0.9, help="Share of the sessions on which perplexity is measured."
+    )] = 0.2,
+    samples: Annotated[int, typer.Option(
+        min=0, help="Number of bootstrap samples for intervals; 0: none."
+    )] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and the samples.")] = 0,
+    columns: Columns = None,
+    first_position: FirstPosition = 1,
+    merge: Merge = False,
+    ubi: Ubi = None,
+    no_bots: NoBots = False,
+    out: JsonFile = None,
+    threads: Threads = None,
+) -> None:  # fmt: skip
+    """Fit click models; print their perplexity on held-out sessions, and examination by position.
+
+    Examples:
+
+    rankgrove clicks fit clicks.csv --model position-based --model user-browsing --model dbn
+    """
+    import rankgrove as rg
+
+    _check_out("fit", out, log, ubi)
+    read = _load(log, columns, None, first_position, merge, ubi, no_bots)
+    learn, test = read.split(held_out, seed)
+    chosen = list(dict.fromkeys(model or [Fitted.position_based]))
+    width = max(len(name.value) for name in chosen)
+    results: dict[str, Any] = {}
+    title = f"on {test.n_sessions:,} held-out sessions"
+    typer.echo(f"{'model':<{width}}  perplexity  log-likelihood per session ({title})")
+    for name in chosen:
+        fitted = getattr(rg, _CLASSES[name])(n_threads=threads).fit(learn)
+        value = fitted.perplexity(test).value
+        likelihood = fitted.log_likelihood(test) / test.n_sessions
+        typer.echo(f"{name.value:<{width}}  {value:10.4f}  {likelihood:.4f}")
+        results[name.value] = {"perplexity": value, "log_likelihood": likelihood}
+        if name is Fitted.position_based:
+            results[name.value] |= _examination(fitted, learn, samples, seed)
+    for result in results.values():
+        if "examination" in result:
+            typer.echo(_examination_text(result))
+    _write_json(out, results)
+
+
+def _examination(fitted: Any, log: ClickLog, samples: int, seed: int) -> dict[str, Any]:
+    """Return examination by position, with intervals if samples are wanted."""
+    found: dict[str, Any] = {"examination": fitted.examination_.tolist()}
+    if samples:
+        edges = fitted.intervals(log, n=max(samples, 2), seed=seed)
+        found["low"] = edges.low["examination"].tolist()
+        found["high"] = edges.high["examination"].tolist()
+    return found
+
+
+def _examination_text(result: dict[str, Any]) -> str:
+    lines = ["", "position  examination" + ("  95 % interval" if "low" in result else "")]
+    for p, value in enumerate(result["examination"]):
+        edges = f"  {result['low'][p]:.3f} - {result['high'][p]:.3f}" if "low" in result else ""
+        lines.append(f"{p + 1:>8}  {value:>11.3f}{edges}")
+    return "\n".join(lines)
+
+
+@clicks.command(cls=Command)
+def judge(
+    log: LogFile,
+    out: Annotated[Path, typer.Option(
+        "--out", "-o", help="File to write: qrels; a table with intervals if the name ends in "
+        ".csv; LETOR text with --data."
+    )],
+    data: Annotated[list[Path] | None, typer.Option(
+        "--data", help="Features of the documents (LETOR, CSV or parquet), for LETOR text; repeat "
+        "for several files."
+    )] = None,
+    model: Annotated[Fitted, typer.Option("--model", "-m", help="Click model.")] = (
+        Fitted.position_based
+    ),
+    labels: Annotated[Labels, typer.Option(help="Grades, or the attractiveness itself.")] = (
+        Labels.grades
+    ),
+    grades: Annotated[int, typer.Option(min=2, max=32, help="Number of grades.")] = 5,
+    thresholds: Annotated[str | None, typer.Option(
+        help="Lowest attractiveness of the grades 1, 2, ..., as in 0.1,0.3,0.6.",
+        show_default="grades of equal size",
+    )] = None,
+    few: Annotated[Few, typer.Option(help="Documents of few impressions: left out, or pooled.")] = (
+        Few.drop
+    ),
+    min_impressions: Annotated[int, typer.Option(min=1, help="What is not few.")] = 10,
+    samples: Annotated[int, typer.Option(
+        min=0, help="Number of bootstrap samples for intervals; 0: none."
+    )] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    columns: Columns = None,
+    first_position: FirstPosition = 1,
+    merge: Merge = False,
+    ubi: Ubi = None,
+    no_bots: NoBots = False,
+    threads: Threads = None,
+) -> None:  # fmt: skip
+    """Make judgements from clicks: qrels, a table, or LETOR text with features.
+
+    Examples:
+
+    rankgrove clicks judge clicks.csv --out qrels.txt
+
+    rankgrove clicks judge clicks.csv --data features.txt --few pool --out train.txt
+    """
+    import rankgrove as rg
+    from rankgrove.cli.outputs import say_written
+
+    _check_out("judge", out, log, ubi, *(data or []))
+    if labels is Labels.soft and not data and not out.name.lower().endswith((".csv", ".csv.gz")):
+        raise ParameterError(
+            f"Soft labels are no grades, and {out} would be qrels: name a .csv file, or give "
+            "--data."
+        )
+    bounds = None if thresholds is None else _numbers(thresholds)
+    features = Reading().load(data) if data else None
+    read = _load(log, columns, None, first_position, merge, ubi, no_bots)
+    judged = rg.judgements(
+        read,
+        getattr(rg, _CLASSES[model])(n_threads=threads),
+        labels=labels.value,
+        n_grades=grades,
+        thresholds=bounds,
+        few=few.value,
+        min_impressions=min_impressions,
+        samples=samples,
+        seed=seed,
+    )
+    judged.write(out, features)
+    typer.echo(str(judged))
+    say_written(out)
+
+
+def _numbers(text: str) -> Sequence[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            f"Write --thresholds as rising numbers, as in 0.1,0.3,0.6. Got {text!r}."
+        ) from None
+
+
+@clicks.command(cls=Command)
+@reads_data(has_model=False)
+def data(
+    log: LogFile,
+    documents: Annotated[list[Path], typer.Argument(
+        metavar="DATA...", help="Features of the documents: LETOR files, or one CSV/parquet file."
+    )],
+    out: Out,
+    missing: Annotated[Missing, typer.Option(
+        help="Impressions without features: an error, or left out with a note."
+    )] = Missing.error,
+    columns: Columns = None,
+    first_position: FirstPosition = 1,
+    merge: Merge = False,
+    ubi: Ubi = None,
+    no_bots: NoBots = False,
+    *,
+    reading: Reading,
+) -> None:  # fmt: skip
+    """Write one row per impression: query id = session, label = click, and features.
+
+    Positions go to a file of the same name plus .positions, one number per line.
+
+    Examples:
+
+    rankgrove clicks data clicks.csv features.txt --out train.txt
+    """
+    import rankgrove as rg
+    from rankgrove.cli.outputs import check_writable, say_written
+    from rankgrove.files import write_atomically
+
+    places = out.with_name(out.name + ".positions")
+    check_writable(
+        "clicks data", {"--out": out, "--out (positions)": places}, [log, ubi, *documents]
+    )
+    judged = reading.load(documents)
+    read = _load(log, columns, None, first_position, merge, ubi, no_bots)
+    with _notes():
+        rows = rg.click_data(read, judged, missing=missing.value)
+    rg.write_letor(rows, out)
+    assert rows.positions is not None
+    write_atomically(places, "".join(f"{place}\n" for place in rows.positions.place.tolist()))
+    typer.echo(str(rows))
+    say_written(out, places)
+
+
+@clicks.command(cls=Command)
+@reads_data("base_score", has_model=False)
+def simulate(
+    judged: Annotated[list[Path], typer.Argument(
+        metavar="DATA...", help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."
+    )],
+    out: Annotated[Path, typer.Option(
+        "--out", "-o", help="File to write the log to: .csv, .tsv, .parquet or .arrow."
+    )],
+    system: Annotated[str, typer.Option(
+        "--system", "-s", help="What ranked the documents: a model file, a file with one score per "
+        "line, or feature:N."
+    )],
+    model: Annotated[UserModel, typer.Option("--model", "-m", help="How users click.")] = (
+        UserModel.position_based
+    ),
+    sessions: Annotated[int, typer.Option(min=1, help="Number of sessions.")] = 100_000,
+    shown: Annotated[int, typer.Option(min=1, help="Number of documents that are shown.")] = 10,
+    noise: Annotated[float, typer.Option(
+        min=0, help="Noise on the scores in every session, in standard deviations of a query."
+    )] = 0.0,
+    eta: Annotated[float, typer.Option(min=0, help="How fast users look away.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(
+        min=0, max=1, help="Probability that an irrelevant document attracts."
+    )] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
+    *,
+    reading: Reading,
+    threads: Threads = None,
+) -> None:  # fmt: skip
+    """Write the log of simulated users, who look at ranked results and click.
+
+    Examples:
+
+    rankgrove clicks simulate train.txt --system feature:1 --noise 1 --out clicks.parquet
+    """
+    import rankgrove as rg
+    from rankgrove.cli.inputs import load_systems, parse_sources
+    from rankgrove.cli.outputs import check_writable, say_written
+    from rankgrove.data.file_kinds import TABLE_ENDINGS
+
+    if not out.name.lower().endswith(TABLE_ENDINGS):
+        raise ParameterError(
+            f"The name of a click log must end in {', '.join(TABLE_ENDINGS)}. Got --out {out}."
+        )
+    sources = parse_sources([system])
+    check_writable("clicks simulate", {"--out": out},
+                   [*judged, *(source.file for source in sources.values())])  # fmt: skip
+    systems, known = load_systems(sources, judged, None, reading)
+    log = rg.simulate_clicks(
+        known,
+        next(iter(systems.values())),
+        model=model.value,
+        sessions=sessions,
+        seed=seed,
+        n_shown=shown,
+        noise=noise,
+        eta=eta,
+        epsilon=epsilon,
+        n_threads=threads,
+    )
+    log.write(out)
+    typer.echo(str(log))
+    say_written(out)
