@@ -81,7 +81,8 @@ def test_reading(tmp_path, ending):
 def test_other_forms(tmp_path):
     """Bulk requests, search hits, fields with dots, and older names."""
     flat = {"query_id": "q1", "action_name": "click",
-            "event_attributes.object.object_id": "d2", "event_attributes.position.index": 2}  # fmt: skip
+            "event_attributes.object.object_id": "d2",
+            "event_attributes.position.index": 2}  # fmt: skip
     queries = [{"index": {"_index": "ubi_queries"}}, *({"_source": q} for q in QUERIES)]
     log = read(tmp_path, queries, [*EVENTS[:2], flat, EVENTS[4]])
     assert shown(log) == WANTED
@@ -114,7 +115,7 @@ def test_without_queries_and_from_zero(tmp_path):
 
 def test_places_of_events_or_hits(tmp_path):
     events = [event("q1", "click", "d2", 3), event("q2", "click", "d1")]
-    with pytest.raises(rg.ParseError, match="position 3 twice.* positions='hits'"):
+    with pytest.raises(rg.ParseError, match=r"position 3 twice.* positions='hits'"):
         read(tmp_path, QUERIES, events)
     assert shown(read(tmp_path, QUERIES, events, positions="hits"))[1] == ("shoes", "d2", 2, True)
 
@@ -135,7 +136,7 @@ BAD = {
     "no json": (QUERIES, ["{"], r"events.ndjson:1: the line has no JSON: '{'"),
     "list": (QUERIES, ["[1]"], r"events.ndjson:1: expected a JSON object"),
     "no action": (QUERIES, [{"action": 1}], r"events.ndjson:1: .*no action_name.*fields are 'acti"),
-    "no object": (QUERIES, [{"query_id": "q1", "action_name": "click"}], r"has no event_attributes"),
+    "no object": (QUERIES, [{"query_id": "q1", "action_name": "click"}], r"has no event_attrib"),
     "no clicks": (QUERIES, [event("q1", "hover", "d1")], r"no event 'click'.*are 'hover': name th"),
     "ordinal": (QUERIES, [event("q1", "click", "d1", "x")], r"must be a whole number. Got 'x'"),
     "no query": ([{"query_id": 1}], EVENTS, r"queries.ndjson:1: the record has no user_query"),
@@ -156,7 +157,7 @@ def test_bad_files(tmp_path, name):
         rg.read_ubi(None, tmp_path / "no.ndjson")
 
 
-json_values = st.recursive(
+json_value = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=4,
@@ -165,8 +166,8 @@ json_values = st.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(
-    st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(QUERIES[0], json_values)), max_size=3),
-    st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(EVENTS[0], json_values)), max_size=3),
+    st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(QUERIES[0], json_value)), max_size=3),
+    st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(EVENTS[0], json_value)), max_size=3),
 )
 def test_any_json_is_read_or_refused(tmp_path_factory, queries, events):
     folder = tmp_path_factory.getbasetemp()

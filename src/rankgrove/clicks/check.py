@@ -333,7 +333,8 @@ def _verdict(
         known = (
             f"The logging ranker was strong (correlation of relevance and height {strength:.2f})"
             if math.isfinite(strength)
-            else "How strong the logging ranker was cannot be known from so few clicks"
+            else "How strong the logging ranker was cannot be known: clicks show no differences of "
+            "relevance beyond chance"
         )
         reasons.append(
             f"{known}: methods that learn the bias with the ranker may take relevance for bias."
