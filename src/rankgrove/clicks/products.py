@@ -118,9 +118,8 @@ class ProductEvidence:
             prior = cell_strength / 2 * _log_odds_sum(examination[~fixed]) if cell_strength else 0.0
             return [new, moved], float(values.sum() + prior)
 
-        total = np.zeros(start[0].size)
-        np.add.at(total, np.repeat(np.arange(total.size), np.diff(self.entry_ptr)), shown)
-        share = total / max(total.sum(), 1.0)
+        before = np.concatenate([np.zeros(1), np.cumsum(shown)])[self.entry_ptr]
+        share = np.diff(before) / max(before[-1], 1.0)
         reached = climb(
             step,
             start,
