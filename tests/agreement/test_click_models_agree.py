@@ -13,7 +13,7 @@ if "PYCLICK" in os.environ:
 pytest.importorskip("pyclick")
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 
-from benchmarks import click_models
+from benchmarks import click_models  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["PBM", "UBM", "CM", "DCM", "SDBN"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -370,3 +371,18 @@ def test_messages(log):
     with pytest.raises(rg.DataError, match="no impressions"):
         rg.Cascade().fit(log.select([]))
     assert repr(rg.Cascade()) == "Cascade(prior_strength=None, n_threads=None)"
+
+
+@pytest.mark.parametrize("model", ALL, ids=repr)
+@pytest.mark.parametrize("clicks", [[0, 0, 0], [1, 1, 1], [0, 1, 0]])
+def test_logs_that_say_little(model, clicks):
+    """One session; position 1 is missing; no click, or clicks only."""
+    tiny = rg.ClickLog([1, 1, 1], ["a"] * 3, ["x", "y", "z"], [3, 7, 9], clicks)
+    model.fit(tiny)
+    for values in (model.attractiveness_, model.click_probabilities(tiny)):
+        assert ((values >= 0) & (values <= 1)).all()
+    assert model.perplexity(tiny).value < 1e7
+    intervals = model.intervals(tiny, n=5)
+    assert (intervals.low["attractiveness"] <= intervals.high["attractiveness"]).all()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.attractiveness_, model.attractiveness_)
