@@ -227,6 +227,18 @@ def test_coverage_of_intervals(data, name, weights):
     assert 0.82 < np.concatenate(inside).mean() < 0.96
 
 
+@pytest.mark.slow
+def test_the_prior_does_not_flatten_examination():
+    """Good rankers show good documents on top: shrinking them all to one mean would be a bias."""
+    web = rg.make_web(30, seed=2)
+    rankers = [web.column(1), web.column(2), web.column(3)]
+    curves = []
+    for seed in range(3):
+        log, truth = rg.simulate_clicks(web, rankers, sessions=50_000, seed=seed, return_truth=True)
+        curves.append(rg.PositionBased().fit(log).examination_)
+    np.testing.assert_allclose(np.mean(curves, axis=0), truth.examination, atol=0.04)
+
+
 def test_intervals_where_no_click_was_seen():
     """The posterior of a rate with a prior of strength 1, mean 0.5, after 4 impressions."""
     log = rg.ClickLog(range(4), ["a"] * 4, ["x"] * 4, [1] * 4, [0] * 4)
