@@ -7,7 +7,7 @@ import sys
 
 SCRIPTS = (
     *("reading", "measuring", "combining", "growth", "training", "scoring", "categories_scoring"),
-    *("nets", "svm", "linear", "classical", "trada", "explaining", "serving"),
+    *("nets", "svm", "linear", "classical", "trada", "explaining", "serving", "click_models"),
 )
 
 for name in SCRIPTS:

@@ -87,6 +87,9 @@ def product_step(
         a = attraction[p]
         top = hits[p]
         bottom = hits[p] + misses[p]
+        if entry_ptr[p] == entry_ptr[p + 1]:  # never shown
+            new[p] = top / bottom if bottom > 0 else a
+            continue
         total += hits[p] * math.log(max(a, TINY)) + misses[p] * math.log(max(1 - a, TINY))
         for k in range(entry_ptr[p], entry_ptr[p + 1]):
             c = entry_cell[k]

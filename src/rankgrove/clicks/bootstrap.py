@@ -87,8 +87,8 @@ def percentile_intervals(learn: Callable[[int], Learned], n: int, level: float) 
         edges = np.empty((2, values.shape[1]))
         for first in range(0, values.shape[1], COLUMNS_AT_ONCE):
             part = slice(first, first + COLUMNS_AT_ONCE)
-            edges[:, part] = np.quantile(
-                values[:, part], [(1 - level) / 2, (1 + level) / 2], axis=0
-            )
+            # Of n draws and the truth, every order is equally likely: hence (n + 1) places.
+            at = [(1 - level) / 2, (1 + level) / 2]
+            edges[:, part] = np.quantile(values[:, part], at, axis=0, method="weibull")
         low[name], high[name] = (edge.reshape(shapes[name]) for edge in edges)
     return ModelIntervals(level, n, low, high)

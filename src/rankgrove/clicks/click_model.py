@@ -40,8 +40,8 @@ PRIOR_ROUNDS = 4  # at most so many estimates of the prior
 PRIOR_BUDGET = 30  # steps of EM between them
 PRIOR_TOLERANCE = 1e-3
 PRIOR_CLOSE = 0.02  # relative changes of mean and strength that end them
-REPLICATE_TOLERANCE = 1e-4
-REPLICATE_ITERATIONS = 60
+REPLICATE_TOLERANCE = 1e-5
+REPLICATE_ITERATIONS = 100
 
 
 class ClickModel:

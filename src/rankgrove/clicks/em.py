@@ -81,7 +81,7 @@ def _change(old: Parameters, new: Parameters, weights: Sequence[np.ndarray | Non
     largest = 0.0
     for a, b, weight in zip(old, new, weights, strict=True):
         moved = np.abs(b - a)
-        size = moved.max(initial=0.0) if weight is None else float(weight @ moved)
+        size = moved.max(initial=0.0) if weight is None else (weight * moved).sum()
         largest = max(largest, float(size))
     return largest
 
@@ -90,8 +90,9 @@ def _extrapolated(zero: Parameters, one: Parameters, two: Parameters) -> Paramet
     """Return the parameters that the two steps point to."""
     steps = [b - a for a, b in zip(zero, one, strict=True)]
     bends = [c - b - d for b, c, d in zip(one, two, steps, strict=True)]
-    length = np.sqrt(sum(float(d @ d) for d in map(np.ravel, steps)))
-    bend = np.sqrt(sum(float(d @ d) for d in map(np.ravel, bends)))
+    # not by `@`, whose bits depend on the threads of BLAS
+    length = np.sqrt(sum(float((d * d).sum()) for d in steps))
+    bend = np.sqrt(sum(float((v * v).sum()) for v in bends))
     factor = max(1.0, length / bend) if bend > 0 else 1.0
     beyond = []
     for a, d, v, c in zip(zero, steps, bends, two, strict=True):

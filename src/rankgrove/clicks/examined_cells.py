@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankgrove.clicks.log import ClickLog
-from rankgrove.validation import check_choice
+from rankgrove.errors import DataError
 
 
 class Cells(NamedTuple):
@@ -39,7 +39,9 @@ def context_cells(log: ClickLog, context: str | Sequence[str] | None, owner: str
     codes = np.zeros(log.n_sessions, np.int64)
     names: tuple[str, ...] = ("",)
     for name in chosen:
-        check_choice("context", owner, name, log.contexts or ["(the log has no contexts)"])
+        if name not in log.contexts:
+            there = ", ".join(map(repr, log.contexts)) or "none"
+            raise DataError(f"{owner} needs the context {name!r}; the click log has {there}.")
         column = log.contexts[name]
         codes = codes * len(column.names) + column.codes
         names = tuple(f"{a}, {b}" if a else b for a in names for b in column.names)

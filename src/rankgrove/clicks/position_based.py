@@ -16,7 +16,7 @@ from rankgrove.clicks.examined_cells import (
 )
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
-from rankgrove.clicks.products import ProductEvidence, beginning, from_climb
+from rankgrove.clicks.products import ProductEvidence, learn_in_two
 from rankgrove.validation import check_real
 
 
@@ -28,7 +28,8 @@ class PositionBased(ClickModel):
     halved, so the scale is a convention: the examination of position 1 (the first position that
     occurs, in every context) is 1. Attractiveness is then the probability of a click at
     position 1. Positions and documents can only be told apart if documents were shown at several
-    positions.
+    positions. The prior of pairs is left out while examinations are learned, because better
+    documents are higher up.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class PositionBased(ClickModel):
     examination_ : per position, from 1; with `context`, per context and position
     context_names_ : the contexts, in the order of ``examination_``
     prior_mean_, prior_strength_ : of the prior of pairs
-    history_ : the log likelihood with the prior, after every step that was kept
+    history_ : the log likelihood while examinations were learnt, after every step that was kept
     n_iterations_, converged_ : of EM
 
     Examples
@@ -75,7 +76,7 @@ class PositionBased(ClickModel):
         context: str | Sequence[str] | None = None,
         examination_strength: float = 0.0,
         max_iterations: int = 500,
-        tolerance: float = 1e-6,
+        tolerance: float = 1e-7,
         prior_strength: float | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -103,17 +104,12 @@ class PositionBased(ClickModel):
     ) -> Learned:
         cells, counts = evidence
         fixed = reference_cells(cells)
-        reached, exposures = counts.learn(
-            weights,
-            prior,
-            beginning(prior, start, fixed),
-            fixed=fixed,
-            cell_strength=self.examination_strength,
-            max_iterations=limits[0],
-            tolerance=limits[1],
+        learned, examination = learn_in_two(
+            counts, weights, prior, start, fixed, self.examination_strength, limits
         )
-        table = cell_table(reached.parameters[1], cells)
-        return from_climb(reached, exposures, {"examination": table})
+        table = cell_table(examination, cells)
+        learned.shared["examination"] = table
+        return learned
 
     def _keep(self, log: ClickLog, prior: Any, learned: Learned) -> None:
         super()._keep(log, prior, learned)

@@ -10,6 +10,8 @@ from rankgrove.clicks.log import ClickLog
 from rankgrove.parallel import piece_bounds, run_pieces
 
 BLOCKS = 64
+TURNS, TURNS_TOLERANCE = 1000, 1e-6  # of the fit with which EM starts
+LEAST, MOST = 1e-4, 1 - 1e-4  # of its probabilities
 
 
 class ProductEvidence:
@@ -118,9 +120,8 @@ class ProductEvidence:
             prior = cell_strength / 2 * _log_odds_sum(examination[~fixed]) if cell_strength else 0.0
             return [new, moved], float(values.sum() + prior)
 
-        total = np.zeros(start[0].size)
-        np.add.at(total, np.repeat(np.arange(total.size), np.diff(self.entry_ptr)), shown)
-        share = total / max(total.sum(), 1.0)
+        before = np.concatenate([np.zeros(1), np.cumsum(shown)])[self.entry_ptr]
+        share = np.diff(before) / max(before[-1], 1.0)
         reached = climb(
             step,
             start,
@@ -141,27 +142,82 @@ class ProductEvidence:
 
 
 def beginning(
-    prior: PseudoCounts, start: Learned | None, fixed: np.ndarray
+    evidence: ProductEvidence, weights: np.ndarray, fixed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where EM starts: at what was learned before, else at prior means and a half."""
-    if start is not None:
-        return start.state[0], start.state[1]
-    strength = prior.hits + prior.misses
-    mean = np.divide(prior.hits, strength, out=np.full(strength.size, 0.5), where=strength > 0)
-    return mean, np.where(fixed, 1.0, 0.5)
+    """Return where EM starts: the fit of the model for small probabilities.
+
+    There clicks are Poisson's, and the two factors are fitted in turn: much longer steps than
+    those of EM, which stalls where few documents were seen at several positions.
+    """
+    shown, clicked = evidence.weighted(weights)
+    n_pairs = evidence.entry_ptr.size - 1
+    pair = np.repeat(np.arange(n_pairs), np.diff(evidence.entry_ptr))
+    cell = evidence.entry_cell
+    of_pair = np.bincount(pair, clicked, n_pairs)
+    of_cell = np.bincount(cell, clicked, evidence.n_cells)
+    examination = np.where(fixed, 1.0, 0.5)
+    for _ in range(TURNS):
+        exposure = np.bincount(pair, shown * examination[cell], n_pairs)
+        attraction = np.divide(of_pair, exposure, out=np.full(n_pairs, 0.5), where=exposure > 0)
+        attraction = np.minimum(attraction, MOST)
+        expected = np.bincount(cell, shown * attraction[pair], evidence.n_cells)
+        learnt = np.divide(of_cell, expected, out=np.full(fixed.size, 0.5), where=expected > 0)
+        learnt = np.where(fixed, 1.0, np.clip(learnt, LEAST, MOST))
+        moved = np.abs(learnt - examination).max()
+        examination = learnt
+        if moved < TURNS_TOLERANCE:
+            break
+    return np.clip(attraction, LEAST, MOST), examination
 
 
-def from_climb(reached: Climb, exposures: np.ndarray, shared: dict[str, np.ndarray]) -> Learned:
-    """Return what was learned, for the model."""
-    return Learned(
-        reached.parameters[0],
-        shared,
-        exposures,
-        tuple(reached.parameters),
-        reached.history,
-        reached.n_iterations,
-        reached.converged,
+def learn_in_two(
+    evidence: ProductEvidence,
+    weights: np.ndarray,
+    prior: PseudoCounts,
+    start: Learned | None,
+    fixed: np.ndarray,
+    cell_strength: float,
+    limits: tuple[int, float],
+) -> tuple[Learned, np.ndarray]:
+    """Return what is learned, and the examination of cells.
+
+    First examination, without a prior: rankers show better documents higher up, so that one mean
+    for all documents would be ascribed to positions. Then attractiveness, with the prior.
+    """
+    none = PseudoCounts(np.zeros_like(prior.hits), np.zeros_like(prior.misses))
+    if start is None:
+        begin = beginning(evidence, weights, fixed)
+    else:
+        begin = (start.state[0], start.state[1])
+    free, _ = evidence.learn(
+        weights,
+        none,
+        begin,
+        fixed=fixed,
+        cell_strength=cell_strength,
+        max_iterations=limits[0],
+        tolerance=limits[1],
     )
+    attraction, examination = free.parameters
+    shrunk, exposures = evidence.learn(
+        weights,
+        prior,
+        (attraction, examination),
+        fixed=np.ones_like(fixed),
+        cell_strength=0.0,
+        max_iterations=limits[0],
+        tolerance=limits[1],
+    )
+    learned = Learned(
+        shrunk.parameters[0],
+        {},
+        exposures,
+        (attraction, examination),
+        free.history,
+        free.n_iterations + shrunk.n_iterations,
+        free.converged and shrunk.converged,
+    )
+    return learned, examination
 
 
 def _log_odds_sum(p: np.ndarray) -> float:

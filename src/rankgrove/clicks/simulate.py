@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,18 +61,6 @@ class ClickTruth:
     trust: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)
 
 
-@overload
-def simulate_clicks(
-    data: QueryDataset, ranker: Any, *, return_truth: Literal[False] = False, **settings: Any
-) -> ClickLog: ...
-
-
-@overload
-def simulate_clicks(
-    data: QueryDataset, ranker: Any, *, return_truth: Literal[True], **settings: Any
-) -> tuple[ClickLog, ClickTruth]: ...
-
-
 def simulate_clicks(
     data: QueryDataset,
     ranker: Any,
@@ -95,7 +83,7 @@ def simulate_clicks(
     contexts: Mapping[str, Mapping[str, float | tuple[float, float]]] | None = None,
     return_truth: bool = False,
     n_threads: int | None = None,
-) -> ClickLog | tuple[ClickLog, ClickTruth]:
+) -> Any:
     """Return a log of simulated users who look at ranked results and click.
 
     A session draws a query, a ranker (if there are several) and a context, ranks the documents of
@@ -339,11 +327,11 @@ def _heads(
     """Return the query, the ranker and the context of every session."""
     from rankgrove.clicks._simulation_kernels import draw_heads
 
-    out = tuple(np.empty(n_sessions, np.int32) for _ in range(3))
+    query, ranker, context = (np.empty(n_sessions, np.int32) for _ in range(3))
     reached = [np.cumsum(shares) for shares in (queries, rankers, contexts)]
     run_pieces(
-        lambda a, b: draw_heads(key, a, b, *reached, *out),
+        lambda a, b: draw_heads(key, a, b, *reached, query, ranker, context),
         np.unique(np.linspace(0, n_sessions, 65).astype(np.int64)),
         n_threads,
     )
-    return out
+    return query, ranker, context

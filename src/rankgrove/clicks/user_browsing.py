@@ -7,7 +7,7 @@ import numpy as np
 from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
-from rankgrove.clicks.products import ProductEvidence, beginning, from_climb
+from rankgrove.clicks.products import ProductEvidence, learn_in_two
 from rankgrove.parallel import piece_bounds, run_pieces
 from rankgrove.validation import check_integer, check_real
 
@@ -37,7 +37,7 @@ class UserBrowsing(ClickModel):
     impressions_ : per pair of the log
     examination_ : row: position, from 1; column: distance to the last click above, 0: there is none
     prior_mean_, prior_strength_ : of the prior of pairs
-    history_ : the log likelihood with the prior, after every step that was kept
+    history_ : the log likelihood while examinations were learnt, after every step that was kept
     n_iterations_, converged_ : of EM
 
     Examples
@@ -65,7 +65,7 @@ class UserBrowsing(ClickModel):
         last_position: int = 50,
         examination_strength: float = 1.0,
         max_iterations: int = 500,
-        tolerance: float = 1e-6,
+        tolerance: float = 1e-7,
         prior_strength: float | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -98,17 +98,12 @@ class UserBrowsing(ClickModel):
         counts, seen, most = evidence
         fixed = np.zeros(seen.size, bool)
         fixed[np.flatnonzero(seen)[0]] = True
-        reached, exposures = counts.learn(
-            weights,
-            prior,
-            beginning(prior, start, fixed),
-            fixed=fixed,
-            cell_strength=self.examination_strength,
-            max_iterations=limits[0],
-            tolerance=limits[1],
+        learned, examination = learn_in_two(
+            counts, weights, prior, start, fixed, self.examination_strength, limits
         )
-        table = _filled(reached.parameters[1].reshape(most, most + 1), seen.reshape(most, most + 1))
-        return from_climb(reached, exposures, {"examination": table})
+        table = _filled(examination.reshape(most, most + 1), seen.reshape(most, most + 1))
+        learned.shared["examination"] = table
+        return learned
 
     def _probabilities(
         self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
