@@ -12,7 +12,8 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
-ClickLog
+ClickLog Interleaved InterleavingAnalysis LogEstimate analyse_interleaving estimate_from_log
+interleave queries_needed
 ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
