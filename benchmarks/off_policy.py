@@ -31,9 +31,7 @@ class World:
     @classmethod
     def drawn(cls, rng: np.random.Generator, n_queries: int) -> World:
         attractive = rng.beta(1.2, 3.0, (n_queries, N_DOCS))
-        old, new = (
-            np.argsort(rng.normal(-attractive, noise), axis=1) for noise in (0.15, 0.05)
-        )
+        old, new = (np.argsort(rng.normal(-attractive, noise), axis=1) for noise in (0.15, 0.05))
         often = 1.0 / np.sqrt(np.arange(1, n_queries + 1))
         return cls(attractive, old, new, often / often.sum())
 
@@ -79,9 +77,7 @@ def coverage(
         log = world.log(rng, n_sessions, noise)
         if options.get("method") == "doubly-robust":
             options["model"] = np.full(log.n_pairs, 0.25)
-        estimate = rg.estimate_from_log(
-            log, world.rankings(), examination=LOOK, by=by, **options
-        )
+        estimate = rg.estimate_from_log(log, world.rankings(), examination=LOOK, by=by, **options)
         hits += estimate.low <= truth <= estimate.high
         errors.append(estimate.value - truth)
         halves.append((estimate.high - estimate.low) / 2)

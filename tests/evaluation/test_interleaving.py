@@ -59,7 +59,9 @@ def test_optimised_lists_favour_nobody_at_any_rank(first, second, credit):
     assert np.allclose(np.array(chances) @ worth, 0, atol=1e-9)
 
 
-@pytest.mark.parametrize(("first", "second"), [("abcd", "badc"), ("abcd", "dcba"), ("abcd", "cdef")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("abcd", "badc"), ("abcd", "dcba"), ("abcd", "cdef")]
+)
 def test_optimised_lists_are_the_most_informative_unbiased_ones(first, second):
     """The best of all corners of the programme: unbiased mixtures of as few lists as can be."""
     lists = allowed_lists(first, second)
@@ -110,9 +112,7 @@ def test_balanced_lists():
 
 
 def test_balanced_credit_is_that_of_the_first_j():
-    shown = rg.Interleaved(
-        tuple("abcd"), (-1,) * 4, ((1, 2, 3, 4), (4, 1, 2, 3)), (), "balanced"
-    )
+    shown = rg.Interleaved(tuple("abcd"), (-1,) * 4, ((1, 2, 3, 4), (4, 1, 2, 3)), (), "balanced")
     # the lowest click is on c: rank 3 of the first, 2 of the second; b, c are in the second's top 2
     assert shown.credit([0, 1, 1, 0]).tolist() == [1, 2]
     assert shown.credit([1, 0, 0, 0]).tolist() == [1, 0]
@@ -126,9 +126,7 @@ def test_random_clicks_favour_neither_ranking(method, first, second):
     rng = np.random.default_rng(0)
     shown = [rg.interleave(first, second, method=method, session=i) for i in range(2500)]
     chance = 0.5 / np.arange(1, len(first) + 1)
-    difference = np.array(
-        [np.diff(one.credit(rng.random(len(one)) < chance))[0] for one in shown]
-    )
+    difference = np.array([np.diff(one.credit(rng.random(len(one)) < chance))[0] for one in shown])
     assert difference.any()
     assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(difference.size)
 
@@ -208,7 +206,7 @@ def test_lists_survive_json():
 
 
 def sessions_with(outcomes):
-    """Return lists and clicks with these winners: 1 for B, -1 for A, 0 for a tie, None: no click."""
+    """Return lists and clicks with these winners: 1: B, -1: A, 0: a tie, None: no click."""
     shown = [rg.Interleaved("ab", (0, 1), ((1, 2), (2, 1)), ((1, 0), (0, 1)), "team-draft")]
     masks = {1: [0, 1], -1: [1, 0], 0: [1, 1], None: [0, 0]}
     return shown * len(outcomes), [masks[one] for one in outcomes]

@@ -27,8 +27,8 @@ def team_draft_lists(first, second, length):
 
     def go(shown, teams):
         if len(shown) == length:
-            found[(tuple(shown), tuple(teams))] = found.get((tuple(shown), tuple(teams)), 0) + (
-                chance[0]
+            found[(tuple(shown), tuple(teams))] = (
+                found.get((tuple(shown), tuple(teams)), 0) + (chance[0])
             )
             return
         counts = teams.count(0), teams.count(1)

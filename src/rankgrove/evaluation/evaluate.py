@@ -290,6 +290,11 @@ def evaluate(
         :func:`rankgrove.measure`); None: ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
         do not count (``"drop"``)
+    unjudged : for a run against qrels, documents that the run retrieved and the qrels lack are
+        ``"irrelevant"``; or left out of the ranking (``"condensed"``); or irrelevant, and the
+        result also has the worst and the best value over all grades that they may have, from 0
+        to the highest one of the judgements (``"bounds"``). The bounds are exact; measures for
+        which they are not known are refused
     n_threads : threads to use, None for all cores; the figures do not depend on it
 
     Warns

@@ -234,8 +234,8 @@ def _interleaved(
             ranks = _ranks(rankings, documents, length)
             worth = rank_credits(ranks[0], ranks[1], credit)
             teams = [-1 if w == 0 else int(w < 0) for w in worth]
-            credits = (np.maximum(worth, 0.0), np.maximum(-worth, 0.0))
-            return _assembled(documents, teams, ranks, [c.tolist() for c in credits], method)
+            both = [np.maximum(sign * worth, 0.0).tolist() for sign in (1.0, -1.0)]
+            return _assembled(documents, teams, ranks, both, method)
         method = "team-draft"
     if method == "balanced":
         documents = _balanced(rankings, length, bool(draw.integers(2)))

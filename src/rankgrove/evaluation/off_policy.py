@@ -36,8 +36,6 @@ from rankgrove.validation import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from rankgrove.clicks.log import ClickLog
 
 METHODS = ("position", "item-position", "doubly-robust", "model")

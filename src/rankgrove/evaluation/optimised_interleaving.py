@@ -78,13 +78,15 @@ def unbiased_lists(
     lists = allowed_lists(first, second)
     if len(lists) == 1:
         return tuple(lists), (1.0,)
-    ranks = [
-        {document: r for r, document in enumerate(ranking, 1)} for ranking in (first, second)
-    ]
+    ranks = [{document: r for r, document in enumerate(ranking, 1)} for ranking in (first, second)]
     absent = len(first) + 1
     worth = np.array(
         [
-            rank_credits(*([rank.get(d, absent) for d in one] for rank in ranks), credit)
+            rank_credits(
+                [ranks[0].get(d, absent) for d in one],
+                [ranks[1].get(d, absent) for d in one],
+                credit,
+            )
             for one in lists
         ]
     )
@@ -94,7 +96,7 @@ def unbiased_lists(
         b_eq=np.concatenate([[1.0], np.zeros(len(first))]),
         method="highs",
     )
-    if solved.status != 0:
+    if solved.x is None:
         return (), ()
     kept = np.flatnonzero(solved.x > 1e-12)
     return tuple(lists[i] for i in kept), tuple(solved.x[kept].tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -123,13 +124,16 @@ def queries_needed(
     except ValueError:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in named.items())
         raise DataError(f"{owner}: arrays must have shapes that fit. Got {shapes}.") from None
-    needed = {"paired": _paired, "interleaving": _interleaving, "rates": _rates}[design](**values)
+    ways: dict[str, Callable[..., np.ndarray]] = {
+        "paired": _paired,
+        "interleaving": _interleaving,
+        "rates": _rates,
+    }
+    needed = ways[design](**values)
     return int(needed) if needed.ndim == 0 else needed
 
 
-def _numbers(
-    name: str, value: Any, above: float | None, below: float | None = None
-) -> np.ndarray:
+def _numbers(name: str, value: Any, above: float | None, below: float | None = None) -> np.ndarray:
     """Return finite numbers within bounds as an array, or refuse them."""
     try:
         array = np.asarray(value, np.float64)

@@ -100,9 +100,7 @@ class _Query:
     ``unjudged`` are rows of the query; unjudged documents were all retrieved.
     """
 
-    def __init__(
-        self, labels: np.ndarray, ranking: Ranking, rows: slice, free: np.ndarray
-    ) -> None:
+    def __init__(self, labels: np.ndarray, ranking: Ranking, rows: slice, free: np.ndarray) -> None:
         self.labels = labels
         self.order = ranking.order[rows] - rows.start
         self.tied = ranking.tied[rows].copy()
@@ -214,11 +212,16 @@ def _ndcg_bounds(measure: NDCG, query: _Query, grades: np.ndarray) -> list[float
     ideal = np.concatenate([[0.0], np.cumsum(table)])
     judged = np.sort(gain[fixed])
     return [
-        _ratio_extreme(sign, dcg, np.cumsum(np.append(0.0, free[::-1] if sign > 0 else free)),
-                       ideal, judged, levels)
+        _ratio_extreme(
+            sign,
+            dcg,
+            np.cumsum(np.append(0.0, free[::-1] if sign > 0 else free)),
+            ideal,
+            judged,
+            levels,
+        )
         for sign in (1.0, -1.0)
     ]
-    return found
 
 
 def _ratio_extreme(
