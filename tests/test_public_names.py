@@ -16,6 +16,8 @@ ClickCheck ClickJudgements ClickLog ClickSummary check_clicks click_data judgeme
 read_ubi
 Cascade ClickThroughRate ClickTruth ClicksOverExpected DBN DependentClick ModelIntervals
 Perplexity PositionBased SimplifiedDBN UserBrowsing simulate_clicks
+Interleaved InterleavingAnalysis LogEstimate analyse_interleaving estimate_from_log
+interleave queries_needed
 ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidation DataError
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure

@@ -48,7 +48,7 @@ NAVIGATION = {
         "combining",
         "bagging",
     ],
-    "Measures, data, scale": ["measures", "data", "scale", "robustness"],
+    "Measures, data, scale": ["measures", "comparing-online", "data", "scale", "robustness"],
     "After training": ["report", "explaining", "formats", "scoring", "serving"],
     "Proof": ["results", "papers", "benchmarks"],
     "Inside": ["design", "contributing", "changelog"],

@@ -71,6 +71,13 @@ _HOME = {
     "Comparison": "evaluation.compare",
     "Comparisons": "evaluation.compare",
     "compare": "evaluation.compare",
+    "Interleaved": "evaluation.interleaving",
+    "interleave": "evaluation.interleaving",
+    "InterleavingAnalysis": "evaluation.interleaving_analysis",
+    "analyse_interleaving": "evaluation.interleaving_analysis",
+    "LogEstimate": "evaluation.off_policy",
+    "estimate_from_log": "evaluation.off_policy",
+    "queries_needed": "evaluation.power",
     "QueryKFold": "operations.query_k_fold",
     "LambdaMART": "rankers.trees.lambdamart",
     "MART": "rankers.trees.mart",
@@ -199,6 +206,17 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.compare import compare as compare
     from rankgrove.evaluation.evaluate import Evaluation as Evaluation
     from rankgrove.evaluation.evaluate import evaluate as evaluate
+    from rankgrove.evaluation.interleaving import Interleaved as Interleaved
+    from rankgrove.evaluation.interleaving import interleave as interleave
+    from rankgrove.evaluation.interleaving_analysis import (
+        InterleavingAnalysis as InterleavingAnalysis,
+    )
+    from rankgrove.evaluation.interleaving_analysis import (
+        analyse_interleaving as analyse_interleaving,
+    )
+    from rankgrove.evaluation.off_policy import LogEstimate as LogEstimate
+    from rankgrove.evaluation.off_policy import estimate_from_log as estimate_from_log
+    from rankgrove.evaluation.power import queries_needed as queries_needed
     from rankgrove.explaining.explain import explain as explain
     from rankgrove.explaining.explanation import Explanation as Explanation
     from rankgrove.explaining.partial_dependence import PartialDependence as PartialDependence

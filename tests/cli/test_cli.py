@@ -369,3 +369,15 @@ def test_starting_is_quick_because_nothing_heavy_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_unjudged_documents_of_a_run(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 b 1\n1 0 d 1\n")
+    (tmp_path / "x.run").write_text("1 Q0 a 1 3 x\n1 Q0 b 2 2 x\n1 Q0 c 3 1 x\n")
+    words = "evaluate --qrels qrels -s x.run -m mrr --unjudged".split()
+    out, _ = run(*words, "bounds", cwd=tmp_path)
+    assert out.splitlines()[1].split()[-2:] == ["0.5000", "1.0000"]
+    out, _ = run(*words, "condensed", cwd=tmp_path)
+    assert out.splitlines()[1].split()[1] == "1.0000"
+    _, complaint = run(*words, "kept", cwd=tmp_path, status=2)
+    assert "'unjudged' parameter" in complaint

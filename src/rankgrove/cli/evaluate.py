@@ -42,6 +42,13 @@ def evaluate(
     ] = None,
     convention: RunConvention = "",
     missing_queries: MissingQueries = "zero",
+    unjudged: Annotated[
+        str,
+        typer.Option(
+            help="Documents of a run without a judgement: irrelevant, condensed (left out of the "
+            "ranking) or bounds (also the worst and the best case over their grades)."
+        ),
+    ] = "irrelevant",
     per_query: Annotated[
         Path | None, typer.Option(help="Also write the values of every query to this CSV file.")
     ] = None,
@@ -65,6 +72,8 @@ def evaluate(
     rankgrove evaluate test.txt -s feature:25
 
     rankgrove evaluate --qrels qrels.txt -s bm25.run -m map -m p@10
+
+    rankgrove evaluate --qrels qrels.txt -s bm25.run -m ndcg@10 --unjudged bounds
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_measures, hint, load_systems, parse_source
@@ -93,6 +102,7 @@ def evaluate(
             measures,
             convention,
             missing_queries=missing_queries,
+            unjudged=unjudged,
             n_threads=threads,
         )
     if per_query is not None:

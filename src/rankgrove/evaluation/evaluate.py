@@ -9,7 +9,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.data.tabular import column_names
 from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool, with_irrelevant_document
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.evaluation.unjudged import UNJUDGED, bounds, check_unjudged, condensed
 from rankgrove.files import write_atomically
 from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
 from rankgrove.measures.conventions import CONVENTIONS
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from rankgrove.data.trec_tables import RunLike
 
 QueryId = int | str
+_UNJUDGED_NOTES = {
+    "condensed": "Documents without a judgement are left out of the rankings.",
+    "bounds": "worst, best: over the grades that the retrieved documents without a judgement may "
+    "have.",
+}
 
 
 class Predictor(Protocol):
@@ -66,6 +72,9 @@ class Evaluation:
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     tied_queries : by trec_eval's convention, the number of queries of a data set with equal scores,
         which are ranked in the order of the rows and not by document id; 0 for a run
+    unjudged : how documents without a judgement were treated
+    bounds : with ``unjudged="bounds"``, for every measure its mean in the worst and the best case
+    per_query_bounds : the same, arrays of one value per query
     """
 
     measures: dict[str, Measure]
@@ -78,6 +87,9 @@ class Evaluation:
     missing: tuple[QueryId, ...] = ()
     missing_queries: str = "zero"
     tied_queries: int = 0
+    unjudged: str = "irrelevant"
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    per_query_bounds: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return str(self)
@@ -86,10 +98,15 @@ class Evaluation:
         total = self.query_ids.size
         width = max(7, *(len(name) for name in self.mean))
         lines = [f"{'measure':<{width}}    mean   95 % interval   queries"]
+        lines[0] += "   worst    best" if self.bounds else ""
         for name, mean in self.mean.items():
             interval = interval_text(self.interval[name])
             used = total - len(self.dropped[name])
-            lines.append(f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}")
+            line = f"{name:<{width}}  {mean:6.4f}  {interval:>15}  {used:>8,}"
+            if self.bounds:
+                worst, best = self.bounds[name]
+                line += f"  {worst:6.4f}  {best:6.4f}"
+            lines.append(line)
         return "\n".join([*lines, *self._notes()])
 
     def _repr_html_(self) -> str:
@@ -99,10 +116,12 @@ class Evaluation:
                 f"{mean:.4f}",
                 interval_text(self.interval[name]),
                 f"{self.query_ids.size - len(self.dropped[name]):,}",
+                *(f"{bound:.4f}" for bound in self.bounds.get(name, ())),
             ]
             for name, mean in self.mean.items()
         ]
         header = ["measure", "mean", "95 % interval", "queries"]
+        header += ["worst", "best"] if self.bounds else []
         return html_table("Evaluation", header, rows, "\n".join(self._notes()))
 
     def _notes(self) -> list[str]:
@@ -114,6 +133,8 @@ class Evaluation:
             lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
+        if self.unjudged != "irrelevant":
+            lines.append(_UNJUDGED_NOTES[self.unjudged])
         return [line for line in lines if line]
 
     def _left_out(self) -> str:
@@ -149,8 +170,13 @@ class Evaluation:
                 "queries": self.query_ids.size - len(self.dropped[name]),
                 "dropped": len(self.dropped[name]),
             }
+            | self._plain_bounds(name)
             for name in self.mean
         ]
+
+    def _plain_bounds(self, name: str) -> dict[str, float | None]:
+        found = zip(("worst", "best"), self.bounds.get(name, ()), strict=False)
+        return {case: _plain(bound) for case, bound in found}
 
     def to_pandas(self) -> Any:
         """Return the per-query values as a pandas frame, one row per query."""
@@ -174,7 +200,20 @@ class Evaluation:
             },
             "missing": list(self.missing),
             "missing_queries": self.missing_queries,
-        }
+            "unjudged": self.unjudged,
+        } | (
+            {
+                "per_query_bounds": {
+                    name: {
+                        case: [_plain(v) for v in values.tolist()]
+                        for case, values in zip(("worst", "best"), both, strict=True)
+                    }
+                    for name, both in self.per_query_bounds.items()
+                }
+            }
+            if self.bounds
+            else {}
+        )
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, and write it to `path` if one is given."""
@@ -191,8 +230,11 @@ class Evaluation:
         """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["qid", *self.per_query])
-        columns = [values.tolist() for values in self.per_query.values()]
+        named = dict(self.per_query)
+        for name, (worst, best) in self.per_query_bounds.items():
+            named |= {f"{name} worst": worst, f"{name} best": best}
+        writer.writerow(["qid", *named])
+        columns = [values.tolist() for values in named.values()]
         for i, qid in enumerate(self.query_ids.tolist()):
             cells = [column[i] for column in columns]
             writer.writerow([qid, *("" if math.isnan(cell) else short(cell) for cell in cells)])
@@ -230,6 +272,7 @@ def evaluate(
     convention: str | None = None,
     *,
     missing_queries: str = "zero",
+    unjudged: str = "irrelevant",
     n_threads: int | None = None,
 ) -> Evaluation:
     """Evaluate the ranking of a data set by a model or by given scores.
@@ -247,6 +290,11 @@ def evaluate(
         :func:`rankgrove.measure`); None: ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``, trec_eval's ``-c``), or
         do not count (``"drop"``)
+    unjudged : for a run against qrels, documents that the run retrieved and the qrels lack are
+        ``"irrelevant"``; or left out of the ranking (``"condensed"``); or irrelevant, and the
+        result also has the worst and the best value over all grades that they may have, from 0
+        to the highest one of the judgements (``"bounds"``). The bounds are exact; measures for
+        which they are not known are refused
     n_threads : threads to use, None for all cores; the figures do not depend on it
 
     Warns
@@ -269,7 +317,16 @@ def evaluate(
     check_choice("convention", "evaluate", convention, CONVENTIONS)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
-    evaluation = evaluation_of(model, dataset, named, convention, missing_queries, n_threads)
+    check_choice("unjudged", "evaluate", unjudged, UNJUDGED)
+    if unjudged != "irrelevant" and isinstance(dataset, QueryDataset):
+        raise DataError(
+            f"unjudged={unjudged!r} needs a run and qrels: all documents of a data set are judged. "
+            "Write the run by rg.write_run, or give it as a mapping."
+        )
+    check_unjudged(named, unjudged)
+    evaluation = evaluation_of(
+        model, dataset, named, convention, missing_queries, n_threads, unjudged
+    )
     if evaluation.missing:
         warnings.warn(f"The run lacks {missing_text(evaluation)}.", stacklevel=2)
     return evaluation
@@ -313,6 +370,7 @@ def evaluation_of(
     convention: str,
     missing_queries: str,
     n_threads: int | None,
+    unjudged: str = "irrelevant",
 ) -> Evaluation:
     """Like :func:`evaluate`, but without a warning."""
     missing: tuple[QueryId, ...] = ()
@@ -323,8 +381,13 @@ def evaluation_of(
         qrels, run = as_qrels(dataset), as_run(model)
         data, scores = pool(run, qrels, complete=missing_queries == "zero")
         missing = tuple(qid for qid in qrels if qid not in run)
-        if any(measure.uses_judgements for measure in named.values()):
-            judged = data.grouped(judged_rows(data, qrels))
+        of_measures = any(measure.uses_judgements for measure in named.values())
+        if of_measures or unjudged != "irrelevant":
+            rows_judged = judged_rows(data, qrels)
+            if unjudged == "condensed":
+                data, scores = condensed(data, scores, rows_judged)
+                rows_judged = np.ones(data.n_rows, np.bool_)
+            judged = data.grouped(rows_judged)
     absent = set(missing)
     lacking = np.array([qid in absent for qid in data.query_ids.tolist()])
     pooled = not isinstance(dataset, QueryDataset)
@@ -333,6 +396,7 @@ def evaluation_of(
     if pooled and any(measure.needs_pairs for measure in named.values()):
         with_pairs = _Ranked(*with_irrelevant_document(data, scores), n_threads)
     per_query: dict[str, np.ndarray] = {}
+    per_query_bounds: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     dropped: dict[str, dict[QueryId, str]] = {}
     for name, measure in named.items():
         rows = with_pairs if measure.needs_pairs else ranked
@@ -342,6 +406,8 @@ def evaluation_of(
         values = prepared.values(rows.ranking, n_threads)
         values[lacking & ~np.isnan(values)] = measure.finish(np.zeros(1), np.zeros(1))[0]
         per_query[name] = values
+        if unjudged == "bounds":
+            per_query_bounds[name] = bounds(measure, data, scores, rows_judged, values, n_threads)
         dropped[name] = {data.query_ids[q].item(): why for q, why in prepared.drop_reason.items()}
     mean = {name: named[name].shown(exact_mean(values)) for name, values in per_query.items()}
     interval = {}
@@ -353,6 +419,12 @@ def evaluation_of(
         missing=missing,
         missing_queries=missing_queries,
         tied_queries=_tied_queries(dataset, scores) if convention == "trec" else 0,
+        unjudged=unjudged,
+        bounds={
+            name: (named[name].shown(exact_mean(low)), named[name].shown(exact_mean(high)))
+            for name, (low, high) in per_query_bounds.items()
+        },
+        per_query_bounds=per_query_bounds,
     )
 
 

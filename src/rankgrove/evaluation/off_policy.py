@@ -1,0 +1,607 @@
+"""The value of a new ranking, estimated from the clicks on an old one.
+
+A session contributes a number whose mean over sessions is the estimate::
+
+    position        c w         w = weight of the new place / examination of the old ones
+    item-position   c w         w = 1 / share of the query's sessions with the document in its new
+                                place, where it was there; else 0
+    doubly-robust   model + (c - model) w,  with w as in "position"
+
+summed over the shown documents; c is the click. The examination of the old places is the mean over
+the sessions of the query, those without the document included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import DataError, DataWarning
+from rankgrove.evaluation.interleaving import ranked_documents
+from rankgrove.showing import html_table
+from rankgrove.validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_scores,
+    counted,
+    refuse,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from rankgrove.clicks.log import ClickLog
+
+METHODS = ("position", "item-position", "doubly-robust", "model")
+REWARDS = ("clicks", "dcg")
+BY = ("session", "query")
+ENOUGH = 0.95  # of the new ranking's weight, for an estimate without a warning
+
+
+@dataclass(frozen=True)
+class LogEstimate:
+    """The result of :func:`estimate_from_log`; prints as a table.
+
+    Attributes
+    ----------
+    value : the estimate for the new ranking, per session; ``low`` and ``high`` are its interval
+    logged : the same for the lists that were shown
+    difference : `value` minus `logged`, with the interval ``difference_low``, ``difference_high``
+    overlap : the share of the new ranking's weight on documents that the log, or the model, knows;
+        where it is below 1, the rest counts as 0, or as the others if self-normalised
+    effective_size : the number of impressions that would tell as much if all had one weight
+    n_impressions : the number of impressions of the sessions used
+    largest_weight : of a click, before clipping; ``clipped`` is the share of the weight cut off
+    n_sessions, n_queries : those used
+    without_ranking : the queries that the new ranking lacks; their sessions are left out
+    method, reward, k, by, level : as given
+    session_values, session_logged : what every session contributes; their means are `value` and
+        `logged`
+    """
+
+    value: float
+    low: float
+    high: float
+    logged: float
+    logged_low: float
+    logged_high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    overlap: float
+    effective_size: float
+    n_impressions: int
+    largest_weight: float
+    clipped: float
+    n_sessions: int
+    n_queries: int
+    without_ranking: int
+    method: str
+    reward: str
+    k: int
+    by: str
+    level: float
+    session_values: np.ndarray = field(repr=False, compare=False)
+    session_logged: np.ndarray = field(repr=False, compare=False)
+    session_clusters: np.ndarray = field(repr=False, compare=False)
+
+    def minus(self, other: LogEstimate) -> tuple[float, float, float]:
+        """Return the difference to another ranking's estimate from the same log, and its interval.
+
+        Sessions are paired, so the interval is shorter than the two estimates' own suggest.
+        """
+        if not np.array_equal(self.session_clusters, other.session_clusters):
+            raise DataError(
+                "Estimates can be compared if they are from the same sessions, by the same `by`."
+            )
+        return mean_interval(
+            self.session_values - other.session_values, self.session_clusters, self.level
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _rows(self) -> list[list[str]]:
+        def interval(low: float, high: float, sign: str = "") -> str:
+            return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
+
+        return [
+            ["shown", f"{self.logged:.4f}", interval(self.logged_low, self.logged_high)],
+            ["new ranking", f"{self.value:.4f}", interval(self.low, self.high)],
+            [
+                "difference",
+                f"{self.difference:+.4f}",
+                interval(self.difference_low, self.difference_high, "+"),
+            ],
+        ]
+
+    def _notes(self) -> list[str]:
+        notes = [
+            f"{counted(self.n_sessions, 'session')} of "
+            f"{counted(self.n_queries, 'query', 'queries')}; {self.method}; intervals by {self.by}",
+            f"overlap {100 * self.overlap:.1f} %; {counted(self.n_impressions, 'impression')}, "
+            f"worth {self.effective_size:,.0f} of equal weight; largest weight "
+            f"{self.largest_weight:.3g}",
+        ]
+        if self.clipped:
+            notes.append(f"{100 * self.clipped:.1f} % of the weight was clipped")
+        if self.without_ranking:
+            queries = counted(self.without_ranking, "query", "queries")
+            notes.append(f"left out: {queries} without a ranking")
+        return notes
+
+    def __str__(self) -> str:
+        header = ["", f"{self.reward}@{self.k}", f"{100 * self.level:g} % interval"]
+        table = [header, *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            f"{name:<{widths[0]}}  {value:>{widths[1]}}  {interval:>{widths[2]}}"
+            for name, value, interval in table
+        ]
+        return "\n".join([*lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        header = ["", f"{self.reward}@{self.k}", f"{100 * self.level:g} % interval"]
+        return html_table("Estimate from a log", header, self._rows(), "\n".join(self._notes()))
+
+
+def estimate_from_log(
+    log: ClickLog,
+    ranking: Any,
+    *,
+    data: QueryDataset | None = None,
+    method: str = "position",
+    examination: Any = None,
+    model: Any = None,
+    reward: str = "clicks",
+    k: int | None = None,
+    clip: float | None = None,
+    self_normalised: bool = False,
+    by: str = "session",
+    level: float = 0.95,
+) -> LogEstimate:
+    """Estimate from a click log what users would do with another ranking.
+
+    Parameters
+    ----------
+    log : the log of the old ranking
+    ranking : the new ranking: a mapping from query ids to documents, best first, or to scores by
+        document (a run); or one score per (query, document) pair of the log; or, with `data`, a
+        ranker or one score per row of it
+    data : the documents of the log's queries; ids as in the log
+    method : ``"position"``, ``"item-position"``, ``"doubly-robust"`` or ``"model"``
+    examination : the probability that a user looks at a position, from the first on: one number
+        per position, or an object with ``examination_``, such as a fitted click model
+    model : for ``"doubly-robust"`` and ``"model"``: an object with ``attractiveness(log)`` or
+        ``attractiveness_``, or an array: the probability of a click on a document that is looked
+        at, one number per pair of the log. It should come from other sessions. Its
+        ``examination_`` is used where `examination` is None
+    reward : ``"clicks"``, the clicks per session on the first k documents; or ``"dcg"``, the sum of
+        a click's probability at a document that is looked at, over log2(1 + rank)
+    k : the number of documents of the new ranking that count; None: the positions of the log that
+        have an examination
+    clip : the largest weight of a click; None: no bound. With it the estimate is too low, or goes
+        toward the model's, and varies less
+    self_normalised : divide by the mean of the weights and not by what it should be. Documents
+        without overlap then count as the others do on average, not as 0; not for ``"model"`` and
+        ``"doubly-robust"``, which have the model for them
+    by : the intervals take ``"session"`` s or ``"query"`` s as drawn independently of each other.
+        By session holds for queries drawn as often as in the log; by query also says how much
+        other queries would change the figure
+    level : of the intervals, Student's of the mean of the sums of sessions or queries
+
+    Returns
+    -------
+    LogEstimate
+
+    Warns
+    -----
+    DataWarning
+        If the log lacks documents of the new ranking, or queries have no new ranking.
+
+    Notes
+    -----
+    All methods assume that the new ranking has no influence on which queries come, and that the
+    log's sessions were not chosen by what was clicked.
+
+    ``"position"`` assumes the position-based model: a click needs a look, whose probability depends
+    on the position alone, and an attractive document; neither depends on the other documents. It
+    is then unbiased if `examination` is right (up to a factor, for clicks) and every document of
+    the new ranking was shown for its query, at whatever position. The weight is the new position's
+    over the mean examination of the document in the query's sessions.
+
+    ``"item-position"`` assumes that clicks depend on the document and its position, and on no other
+    document. It needs no examination, but every document must have been shown in its new position.
+
+    ``"doubly-robust"`` adds the model where the log has no information or weights are clipped. It
+    is right if the model is, or if the assumptions of ``"position"`` hold.
+
+    ``"model"`` takes the model's word; its intervals hold if the model is right.
+
+    All four assume that clicks above do not change those below. Where users stop after the first
+    click (cascades), use an experiment.
+
+    Examples
+    --------
+    >>> import rankgrove as rg
+    >>> session, click = [1, 1, 2, 2, 3, 3], [0, 1, 1, 1, 0, 0]
+    >>> log = rg.ClickLog(session, [7] * 6, ["x", "y"] * 3, [1, 2] * 3, click)
+    >>> estimate = rg.estimate_from_log(log, {7: ["y", "x"]}, examination=[1.0, 0.5])
+    >>> round(estimate.value, 3), round(estimate.logged, 3)
+    (1.5, 1.0)
+    """
+    owner = "estimate_from_log"
+    check_choice("method", owner, method, METHODS)
+    check_choice("reward", owner, reward, REWARDS)
+    check_choice("by", owner, by, BY)
+    check_real("level", owner, level, low=0.5, high=0.9999)
+    check_flag("self_normalised", owner, self_normalised)
+    if clip is not None:
+        clip = check_real("clip", owner, clip, above=0.0)
+    if k is not None:
+        k = check_integer("k", owner, k, low=1)
+    with_model = method in ("doubly-robust", "model")
+    if self_normalised and with_model:
+        refuse("self_normalised", owner, f"False for {method}, which has a model", True)
+    if method == "item-position" and reward == "dcg":
+        refuse("reward", owner, "'clicks' for item-position, which knows no examination", reward)
+    look = _examination(examination, model, method, log.n_positions)
+    depth = min(k or look.size, look.size)
+    attractive = _attractiveness(model, log) if with_model else np.zeros(log.n_pairs)
+    weights = look[:depth] if reward == "clicks" else 1.0 / np.log2(np.arange(2, depth + 2))
+    target = _target(log, ranking, data, weights)
+    used = _Used(log, target, by)
+    parts = _contributions(used, target, look, weights, attractive, method, clip)
+    values = _self_normalised(parts) if self_normalised else parts.values
+    clusters = used.clusters
+    # what was shown, on the same scale: a click at r is worth the weight of r over its examination
+    place = used.position.astype(np.int64) - 1
+    worth = np.zeros(look.size)
+    worth[:depth] = 1.0 if reward == "clicks" else weights / look[:depth]
+    logged = np.bincount(used.session, used.click * worth[place], minlength=used.n_sessions)
+    estimate = LogEstimate(
+        *mean_interval(values, clusters, level),
+        *mean_interval(logged, clusters, level),
+        *mean_interval(values - logged, clusters, level),
+        parts.overlap,
+        parts.effective_size,
+        used.pair.size,
+        parts.largest,
+        parts.clipped,
+        used.n_sessions,
+        int(np.unique(used.query).size),
+        used.without_ranking,
+        method,
+        reward,
+        depth,
+        by,
+        float(level),
+        values,
+        logged,
+        clusters,
+    )
+    _warn(estimate, self_normalised)
+    return estimate
+
+
+def _warn(estimate: LogEstimate, self_normalised: bool) -> None:
+    """Say what the log, or the new ranking, lacks."""
+    if estimate.without_ranking:
+        queries = counted(estimate.without_ranking, "query", "queries")
+        warn(f"The sessions of {queries} without a new ranking are left out.", DataWarning)
+    if estimate.overlap >= ENOUGH:
+        return
+    where = " in their new position" if estimate.method == "item-position" else ""
+    rest = "is taken to be like them" if self_normalised else "counts as 0"
+    warn(
+        f"The log knows documents with {100 * estimate.overlap:.0f} % of the new ranking's weight: "
+        f"the others were never shown{where} for their query. What they would add {rest}.",
+        DataWarning,
+    )
+
+
+# -- what was given ---------------------------------------------------------------------------
+
+
+def _examination(given: Any, model: Any, method: str, n_positions: int) -> np.ndarray:
+    """Return the examination of every position of the log, or refuse what was given."""
+    owner = "estimate_from_log"
+    if method == "item-position":
+        return np.ones(max(n_positions, 1))
+    if given is None and hasattr(model, "examination_"):
+        given = model
+    if given is None:
+        refuse("examination", owner, f"given for method={method!r}, as numbers or as a model", None)
+    look = np.asarray(getattr(given, "examination_", given), np.float64)
+    if look.ndim == 2 and look.shape[0] == 1:
+        look = look[0]
+    if look.ndim != 1 or look.size == 0 or not np.isfinite(look).all() or np.any(look < 0):
+        raise DataError(
+            f"{owner}: the examination must be one number of at least 0 per position. Got the "
+            f"shape {look.shape}. Of a model with contexts, select the sessions of one context."
+        )
+    if look.size < n_positions:
+        raise DataError(
+            f"{owner}: the examination has {counted(look.size, 'position')}, and the log "
+            f"{n_positions:,}. Give it for all of them; 0 where nobody looks."
+        )
+    return look[:n_positions]
+
+
+def _attractiveness(model: Any, log: ClickLog) -> np.ndarray:
+    if model is None:
+        refuse("model", "estimate_from_log", "given for this method", None)
+    if hasattr(model, "attractiveness"):
+        model = model.attractiveness(log)
+    values = np.asarray(getattr(model, "attractiveness_", model), np.float64)
+    if values.shape != (log.n_pairs,) or not np.isfinite(values).all():
+        raise DataError(
+            "estimate_from_log: the attractiveness must be one finite number per (query, document) "
+            f"pair of the log, {log.n_pairs:,}. Got the shape {values.shape}."
+        )
+    return values
+
+
+class _Target(NamedTuple):
+    """The new ranking on the log's pairs and queries.
+
+    place : the new place of every pair, from 0; -1 where it is not among those that count
+    mass : of every query, the weight of all documents of its new ranking
+    ranked : whether a query has a new ranking
+    """
+
+    place: np.ndarray
+    mass: np.ndarray
+    ranked: np.ndarray
+
+
+def _target(log: ClickLog, ranking: Any, data: QueryDataset | None, weights: np.ndarray) -> _Target:
+    if data is not None:
+        return _of_data(log, ranking, data, weights)
+    if isinstance(ranking, Mapping):
+        return _of_mapping(log, ranking, weights)
+    if hasattr(ranking, "predict"):
+        raise DataError(
+            "estimate_from_log: a ranker needs data=, the documents of the log's queries."
+        )
+    scores = check_scores(ranking, log.n_pairs, "estimate_from_log: the pairs of the log")
+    retrieved = np.flatnonzero(scores > -np.inf)
+    return _placed(
+        log, log.pair_query[retrieved], retrieved.astype(np.int64), scores[retrieved], weights
+    )
+
+
+def _of_data(log: ClickLog, ranking: Any, data: QueryDataset, weights: np.ndarray) -> _Target:
+    """Return the ranking of a data set's rows; documents without ids have the row in the query."""
+    scores = ranking
+    if hasattr(ranking, "predict"):
+        scores = ranking.predict(data if getattr(ranking, "takes_datasets", False) else data.X)
+    scores = check_scores(scores, data.n_rows, "estimate_from_log")
+    numbers = _numbers(log.query_ids)
+    query = np.array([numbers.get(str(qid), -1) for qid in data.query_ids.tolist()], np.int64)
+    if data.docid is not None:
+        names = data.grouped(np.asarray(data.docid)).tolist()
+    else:
+        sizes = np.diff(data.query_ptr)
+        rows = np.arange(data.n_rows) - np.repeat(data.query_ptr[:-1], sizes)
+        names = rows.tolist()
+    documents = _numbers(log.document_ids)
+    document = np.array([documents.get(str(name), -1) for name in names], np.int64)
+    of_row = np.repeat(query, np.diff(data.query_ptr))
+    scores = data.grouped(scores)
+    kept = (of_row >= 0) & (scores > -np.inf)
+    of_row, document, scores = of_row[kept], document[kept], scores[kept]
+    return _placed(log, of_row, _pairs(log, of_row, document), scores, weights)
+
+
+def _of_mapping(log: ClickLog, ranking: Mapping[Any, Any], weights: np.ndarray) -> _Target:
+    queries, documents = _numbers(log.query_ids), _numbers(log.document_ids)
+    query: list[int] = []
+    document: list[int] = []
+    score: list[float] = []
+    for qid, listed in ranking.items():
+        number = queries.get(str(qid))
+        if number is None:
+            continue
+        names: Sequence[Any] = (
+            ranked_documents(listed) if isinstance(listed, Mapping) else list(listed)
+        )
+        if len(set(names)) < len(names):
+            raise DataError(f"estimate_from_log: query {qid!r} has a document twice.")
+        query += [number] * len(names)
+        document += [documents.get(str(name), -1) for name in names]
+        score += range(0, -len(names), -1)
+    of_row = np.array(query, np.int64)
+    pairs = _pairs(log, of_row, np.array(document, np.int64))
+    return _placed(log, of_row, pairs, np.array(score, np.float64), weights)
+
+
+def _numbers(ids: np.ndarray) -> dict[str, int]:
+    return {str(name): number for number, name in enumerate(ids.tolist())}
+
+
+def _pairs(log: ClickLog, query: np.ndarray, document: np.ndarray) -> np.ndarray:
+    """Return the number of every pair of query and document numbers; -1 for one not in the log."""
+    n = np.int64(max(log.document_ids.size, 1))
+    known = log.pair_query * n + log.pair_document
+    order = np.argsort(known, kind="stable")
+    wanted = np.where(document >= 0, query * n + document, np.int64(-1))
+    at = np.minimum(np.searchsorted(known[order], wanted), max(known.size - 1, 0))
+    return np.where(known[order][at] == wanted, order[at], -1)
+
+
+def _placed(
+    log: ClickLog, query: np.ndarray, pair: np.ndarray, scores: np.ndarray, weights: np.ndarray
+) -> _Target:
+    """Rank the documents of every query by descending score, equal scores in the given order."""
+    if query.size == 0:
+        raise DataError(
+            "estimate_from_log: no query of the log has a new ranking. Query ids are compared as "
+            f"texts; the log has {', '.join(map(repr, log.query_ids[:3].tolist()))}, ..."
+        )
+    order = np.lexsort((-scores, query))
+    query, pair = query[order], pair[order]
+    counts = np.bincount(query, minlength=log.n_queries)
+    starts = np.cumsum(counts) - counts
+    place = np.arange(query.size) - starts[query]
+    counting = place < weights.size
+    mass = np.bincount(query[counting], weights[place[counting]], minlength=log.n_queries)
+    there = counting & (pair >= 0)
+    of_pair = np.full(log.n_pairs, -1, np.int64)
+    of_pair[pair[there]] = place[there]
+    return _Target(of_pair, mass, counts > 0)
+
+
+# -- the estimates ----------------------------------------------------------------------------
+
+
+class _Used:
+    """The impressions of the sessions whose queries have a new ranking."""
+
+    def __init__(self, log: ClickLog, target: _Target, by: str) -> None:
+        kept = target.ranked[log.session_query]
+        self.without_ranking = int(np.unique(log.session_query[~kept]).size)
+        self.n_sessions = int(kept.sum())
+        if not self.n_sessions:
+            raise DataError("estimate_from_log: no session's query has a new ranking.")
+        rows = kept[log.session_of]
+        self.query = log.session_query[kept].astype(np.int64)
+        self.session = (np.cumsum(kept) - 1)[log.session_of[rows]]
+        self.pair = log.pair[rows].astype(np.int64)
+        self.position = log.position[rows]
+        self.click = log.click[rows].astype(np.float64)
+        self.pair_query = log.pair_query.astype(np.int64)
+        self.n_pairs, self.n_queries = log.n_pairs, log.n_queries
+        self.sessions_of_query = np.bincount(self.query, minlength=log.n_queries)
+        self.by = by
+        self.clusters = np.arange(self.n_sessions) if by == "session" else self.query
+
+
+class _Parts(NamedTuple):
+    """What every session contributes, and how much the log says about the new ranking.
+
+    values : the contributions
+    reached, mass : of every session's query, the weight that clicks have after clipping, and that
+        of the whole new ranking
+    """
+
+    values: np.ndarray
+    reached: np.ndarray
+    mass: np.ndarray
+    overlap: float
+    effective_size: float
+    largest: float
+    clipped: float
+
+
+def _contributions(
+    used: _Used,
+    target: _Target,
+    look: np.ndarray,
+    weights: np.ndarray,
+    attractive: np.ndarray,
+    method: str,
+    clip: float | None,
+) -> _Parts:
+    """Return what every session contributes: the estimate of its query, and how far it is from it.
+
+    A pair has one weight in all sessions of its query: its new weight over the mean of what was
+    seen of it. So the query's estimate is the sum over pairs of new weight x clicks / seen.
+    """
+    n, n_queries = used.n_pairs, used.n_queries
+    place = used.position.astype(np.int64) - 1
+    seen = look[place]
+    if method == "item-position":
+        seen = (place == target.place[used.pair]).astype(np.float64)
+    click = used.click * (seen > 0)
+    total = np.bincount(used.pair, seen, minlength=n)
+    clicks = np.bincount(used.pair, click, minlength=n)
+    counts = used.sessions_of_query[used.pair_query].astype(np.float64)
+    new = np.where(target.place >= 0, weights[np.maximum(target.place, 0)], 0.0)
+    full = _ratio(new * counts, total)
+    weight = full if clip is None else np.minimum(full, clip)
+    if method == "model":
+        weight = np.zeros(n)
+    of_pair = new * attractive + weight * _ratio(clicks - attractive * total, counts)
+    of_query = np.bincount(used.pair_query, of_pair, minlength=n_queries)
+    w = weight[used.pair] * (seen > 0)
+    apart = w * (click - seen * _ratio(clicks, total)[used.pair])
+    if used.by == "session":
+        apart = _as_large_as_errors(apart, w * click, seen, total, used)
+    noise = np.bincount(used.session, apart, minlength=used.n_sessions)
+    mass = target.mass[used.query]
+    known = np.ones(n) if method in ("model", "doubly-robust") else total > 0
+    overlapping = np.bincount(used.pair_query, new * known, minlength=n_queries)[used.query].sum()
+    reached = np.bincount(used.pair_query, weight * _ratio(total, counts), minlength=n_queries)
+    uncut = float((full * total).sum())
+    return _Parts(
+        of_query[used.query] + (noise - noise.mean()),
+        reached[used.query],
+        mass,
+        float(overlapping / mass.sum()) if mass.any() else 0.0,
+        float(w.sum()) ** 2 / float((w**2).sum()) if w.any() else 0.0,
+        float(full[used.pair].max(initial=0.0)),
+        max(0.0, 1.0 - float((weight * total).sum()) / uncut) if clip and uncut else 0.0,
+    )
+
+
+def _as_large_as_errors(
+    apart: np.ndarray, weighted: np.ndarray, seen: np.ndarray, total: np.ndarray, used: _Used
+) -> np.ndarray:
+    """Return distances from the rates of pairs, of the size of those from the true rates.
+
+    A rate follows its own clicks: a distance from it is too small, by the impression's share of the
+    pair's examination (and nothing where it is all of it: then the click itself counts). The
+    variance between queries of m sessions has 1 / m of the variance within already.
+    """
+    own = _ratio(seen, total[used.pair])
+    sessions = used.sessions_of_query[used.query][used.session]
+    alone = own > 1.0 - 1e-9
+    larger = apart / np.sqrt(np.where(alone, 1.0, 1.0 - own))
+    return np.asarray(np.where(alone, weighted, larger) * np.sqrt(1.0 - 1.0 / sessions))
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Return `above` / `below`, and 0 where that is x / 0."""
+    return np.divide(above, below, out=np.zeros(above.size), where=below > 0)
+
+
+def _self_normalised(parts: _Parts) -> np.ndarray:
+    """Return contributions to the estimate that is scaled to the new ranking's whole weight.
+
+    Their mean is the estimate; around it they are its derivative by every session.
+    """
+    value, reached, mass = parts.values.mean(), parts.reached.mean(), parts.mass.mean()
+    if reached == 0.0:
+        raise DataError(
+            "estimate_from_log: the log has no clicks or misses for any document of the new "
+            "ranking. Collect a log in which its documents are shown."
+        )
+    scaled = value * mass / reached
+    return np.asarray(
+        parts.values * mass / reached
+        - (parts.reached - reached) * scaled / reached
+        + (parts.mass - mass) * value / reached
+    )
+
+
+def mean_interval(
+    values: np.ndarray, clusters: np.ndarray, level: float
+) -> tuple[float, float, float]:
+    """Return the mean of values with Student's interval; clusters are independent, values not."""
+    from scipy.special import stdtrit
+
+    mean = math.fsum(values.tolist()) / values.size
+    sums = np.bincount(clusters, values - mean)[np.unique(clusters)]
+    n = sums.size
+    if n < 2:
+        return mean, math.nan, math.nan
+    error = math.sqrt(float((sums**2).sum()) * n / (n - 1)) / values.size
+    half = float(stdtrit(n - 1, (1.0 + level) / 2.0)) * error
+    return mean, mean - half, mean + half
