@@ -17,13 +17,16 @@ from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.measures.parse import target_measure
+from rankgrove.objectives.clicks import AdditiveObjective, ClickLambdaObjective
 from rankgrove.objectives.lambdas import (
     TREES_BEYOND_CUTOFF,
     LambdaObjective,
     default_truncation,
 )
+from rankgrove.objectives.position_bias import AdditiveBias
 from rankgrove.objectives.preference_pairs import PairObjective
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -99,6 +102,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
     feature_importances_ : gains by feature, adding up to 1
+    position_bias_ : a table of what was learned about positions; None without `position_bias`
     interrupted_ : whether Ctrl-C ended training
 
     Examples
@@ -197,6 +201,12 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     monotone: Mapping[str | int, int] | None = trees.MONOTONE
     interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
     category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
+    position_bias: str | None = positions.POSITION_BIAS
+    propensities: Any = positions.PROPENSITIES
+    n_positions: int | None = positions.N_POSITIONS
+    position_clip: float = positions.POSITION_CLIP
+    position_l2: float = positions.POSITION_L2
+    position_norm: float = positions.POSITION_NORM
 
     @classmethod
     def papers(cls, measure: str | Measure = "ndcg", **parameters: Any) -> Self:
@@ -238,8 +248,19 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
                 "Newton steps, not of their mean lambdas",
                 self.step,
             )
+        positions.check_unused(self)
+        if self.position_bias is not None and self._is_exact:
+            raise ParameterError(
+                f"{type(self).__name__}: exact weights are found on labels as they are, so they "
+                "would follow the bias of positions: set step='newton' and a number as "
+                "submodel_weight where position_bias is set."
+            )
 
     def _check_fits_pairs(self, owner: str) -> None:
+        if self.position_bias is not None:
+            raise ParameterError(
+                f"{owner} learns from pairs, which have no positions: leave position_bias out."
+            )
         if parse_measure(self.measure).name != "pairs":
             raise ParameterError(
                 f"{owner} minimises RankNet's cost of pairs and needs measure='pairs'. Got "
@@ -253,8 +274,15 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             )
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
+        clicks = positions.clicks_of(
+            self,
+            data.train,
+            data.training.owner,
+            additive=positions.additive_bias(self, by_difference=True, slope=self.sigma),
+            sigma=self.sigma,
+        )
         return TreeRecipe(
-            self.objective_on(data.train, data.keys, data.training),
+            self.objective_on(data.train, data.keys, data.training, clicks=clicks),
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=self._leaf_l2),
             drawn_rows(data, self.query_fraction, self.row_fraction, self.random_state),
             self._start(),
@@ -268,28 +296,36 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         *,
         target: Measure | None = None,
         in_parts: bool = False,
+        clicks: positions.Clicks | None = None,
     ) -> Objective:
-        """Return the lambdas on rows; `in_parts`: other processes hold other rows."""
+        """Return the lambdas on rows; `in_parts`: other processes hold other rows.
+
+        With `clicks` labels are clicks, whose positions count.
+        """
         if training is not None and training.preferences is not None:
             return PairObjective(training.preferences, train.query_ptr, sigma=self.sigma)
         target = self._followed() if target is None else target
-        return LambdaObjective(
-            target,
-            train.grouped(train.y),
-            train.query_ptr,
-            row_keys=keys,
-            truncation=self._truncation(target),
-            beyond_cutoff=self.beyond_cutoff,
-            sigma=self.sigma,
-            normalise=self.normalise,
-            row_weight=None if train.weight is None else train.grouped(train.weight),
-            query_weight=train.query_weight,
-            may_be_empty=in_parts,
-            n_threads=self.n_threads,
-            smoothing=self.smoothing,
-            draws=self.draws,
-            seed=self.random_state,
-        )
+        data = target, train.grouped(train.y), train.query_ptr
+        others: dict[str, Any] = {
+            "row_keys": keys,
+            "truncation": self._truncation(target),
+            "beyond_cutoff": self.beyond_cutoff,
+            "sigma": self.sigma,
+            "normalise": self.normalise,
+            "row_weight": None if train.weight is None else train.grouped(train.weight),
+            "query_weight": train.query_weight,
+            "may_be_empty": in_parts,
+            "n_threads": self.n_threads,
+            "smoothing": self.smoothing,
+            "draws": self.draws,
+            "seed": self.random_state,
+        }
+        if clicks is None:
+            return LambdaObjective(*data, **others)
+        bias, cell = clicks
+        if isinstance(bias, AdditiveBias):
+            return AdditiveObjective(LambdaObjective(*data, **others), bias, cell)
+        return ClickLambdaObjective(*data, bias=bias, cell=cell, **others)
 
     def _followed(self) -> Measure:
         """Return the measure whose lambdas the trees follow."""
