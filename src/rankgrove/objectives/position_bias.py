@@ -204,6 +204,31 @@ class AdditiveBias(PositionBias):
         return self.state
 
 
+class TowerBias(PositionBias):
+    """A number per cell that is added to the score, which a net learns with its weights.
+
+    The net's loop appends the states, one per epoch; the first cell stays at 0.
+    """
+
+    method = "two_tower"
+
+    def __init__(self, cells: Cells) -> None:
+        super().__init__(cells, np.zeros(cells.size))
+        self.anchor = int(np.argmax(cells.shown > 0))
+
+    def _values(self, state: np.ndarray) -> dict[str, np.ndarray]:
+        return {"bias": state - state[self.cells.first]}
+
+    def table(self, state: np.ndarray) -> PositionTable:
+        """Return the table of a state."""
+        self.states = [state]
+        return self.learned(1)
+
+    def offsets(self) -> np.ndarray:
+        """Return what positions add to scores, one number per cell."""
+        return self.state
+
+
 class RatioBias(PositionBias):
     """Hu's ratios: t+ of clicked documents and t- of others, relative to the first position.
 

@@ -88,6 +88,21 @@ POSITION_NORM: Any = Parameter(
 )
 
 
+OF_NETS: Any = POSITION_BIAS(
+    meaning="how learning from clicks corrects for positions (the data has them, and labels are "
+    'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
+    'the net; ``"ips"``: clicks are weighed by inverse propensities; ``"affine"``: clicks are '
+    "corrected for trust in high positions too; None: labels are taken as they are",
+    rule=optional(choice(["two_tower", "ips", "affine"], _ELSEWHERE | {"additive": "two_tower"})),
+)
+OF_LISTNET: Any = POSITION_BIAS(
+    meaning="how learning from clicks corrects for positions (the data has them, and labels are "
+    'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
+    "the net; None: labels are taken as they are",
+    rule=optional(choice(["two_tower"], {"additive": "two_tower"})),
+)
+
+
 class Clicks(NamedTuple):
     """Positions in one fit: the bias, and the cell of every training row, in query order."""
 

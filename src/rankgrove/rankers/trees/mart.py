@@ -136,7 +136,7 @@ class MART(BoostedRanker):
         meaning="how learning from clicks corrects for positions (the data has them, and labels "
         'are clicks): ``"additive"``: a number per position is added to scores in training, '
         'learned with the trees; ``"ips"``: clicks are divided by propensities; ``"affine"``: '
-        "clicks are corrected for trust in high positions too; None: labels are taken as they are"
+        "clicks are corrected for trust in high positions too; None: labels are taken as they are",
     )
     propensities: Any = positions.PROPENSITIES
     n_positions: int | None = positions.N_POSITIONS
