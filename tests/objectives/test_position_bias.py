@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from functools import partial
 
@@ -66,7 +67,7 @@ def moved(bias, state):
 
 def of_queries(work):
     """Join what `work` returns for every query: lists of numbers per row."""
-    parts = [work(slice(a, b)) for a, b in zip(PTR, PTR[1:], strict=False)]
+    parts = [work(slice(a, b)) for a, b in itertools.pairwise(PTR.tolist())]
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
@@ -189,7 +190,7 @@ def test_additive_bias_takes_newton_steps(measure):
     objective = AdditiveObjective(inner, bias, CELL)
     state = [0.0] * 6
     for _ in range(3):
-        gradient, hessian = lambdas_of(objective)
+        gradient, _ = lambdas_of(objective)
         plain = lambdas_of(inner, SCORES + np.array(state)[CELL])
         np.testing.assert_allclose(gradient, plain[0], rtol=1e-12, atol=1e-15)
         bias.advance(objective.sums)
@@ -198,7 +199,6 @@ def test_additive_bias_takes_newton_steps(measure):
         np.testing.assert_allclose(bias.state, state, rtol=1e-10, atol=1e-14)
     table = bias.learned(2)
     np.testing.assert_array_equal(table.values["bias"][0], bias.states[1])
-
 
 
 @pytest.mark.parametrize("loss", [SquaredError, partial(Logistic, sigma=1.3)])
@@ -237,9 +237,7 @@ def test_one_position_changes_no_bit(method):
         bias = RatioBias(cells, 1.0, 10.0, 1.0)
         if method == "ips":
             bias = Propensities(cells, np.array([0.3]), 10.0)
-        objective = ClickLambdaObjective(
-            *data, bias=bias, cell=cell, row_keys=KEYS, normalise=True
-        )
+        objective = ClickLambdaObjective(*data, bias=bias, cell=cell, row_keys=KEYS, normalise=True)
     for _ in range(3):
         for a, b in zip(lambdas_of(objective), lambdas_of(plain), strict=True):
             np.testing.assert_array_equal(a, b)

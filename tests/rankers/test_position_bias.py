@@ -128,7 +128,10 @@ def test_one_position_changes_nothing(name):
         )
     )
     corrected = RANKERS[name]().fit(same)
-    plain = RANKERS[name]().set_params(position_bias=None).fit(CLICKS)
+    plain = RANKERS[name]().set_params(position_bias=None)
+    if name == "ips":  # what "auto" is where position_bias is "ips"
+        plain.set_params(normalise=False)
+    plain.fit(CLICKS)
     np.testing.assert_array_equal(corrected.predict(JUDGED), plain.predict(JUDGED))
 
 
@@ -136,7 +139,7 @@ def test_submodels_and_bags():
     below = rg.LambdaMART(**SMALL).fit(CLICKS)
     above = RANKERS["additive"](submodel=below).fit(CLICKS)
     assert above.position_bias_.values["bias"][0, 0] == 0.0
-    bag = rg.Bagged(RANKERS["ratios"](), n_bags=2).fit(CLICKS)
+    bag = rg.BaggedRanker(RANKERS["ratios"](), n_models=2).fit(CLICKS)
     assert np.isfinite(bag.predict(JUDGED)).all()
 
 
@@ -153,7 +156,7 @@ def test_what_is_learned_is_near_the_truth_and_helps():
 
     parameters = {"n_trees": 60, "n_leaves": 8, "min_leaf": 100}
     naive = value(rg.LambdaMART(**parameters))
-    for method in ("additive", "ratios", "ips"):
+    for method in ("additive", "ratios", "ips", "affine"):
         ranker = rg.LambdaMART(**parameters, position_bias=method)
         assert value(ranker) > naive, method
         values = ranker.position_bias_.values
@@ -226,7 +229,8 @@ def test_validation_of_weighed_clicks_is_weighed():
         rows = np.flatnonzero(valid.query_of_row == q)
         order = rows[np.argsort(-scores[rows], kind="stable")][:3]
         gain = valid.y[order] * inverse[valid.positions.place[order] - 1]
-        found.append(float((gain / np.log2(np.arange(2, 2 + order.size))).sum()))
+        if valid.y[rows].any():  # other sessions have no value
+            found.append(float((gain / np.log2(np.arange(2, 2 + order.size))).sum()))
     assert np.unique(scores).size > valid.n_queries
     value = model.history_["valid"]["dcg@3"][model.best_round_ - 1]
     assert value == pytest.approx(np.mean(found), rel=0.02)  # ties

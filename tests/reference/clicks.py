@@ -80,8 +80,7 @@ def ratios(losses_by_cell, shown, norm):
 def newton(bias, gradient, hessian, rate, l2):
     """Return the additive bias after a step, relative to the first cell."""
     moved = [
-        b + rate * (g - l2 * b) / (h + l2)
-        for b, g, h in zip(bias, gradient, hessian, strict=True)
+        b + rate * (g - l2 * b) / (h + l2) for b, g, h in zip(bias, gradient, hessian, strict=True)
     ]
     return [b - moved[0] for b in moved]
 

@@ -156,9 +156,7 @@ class QueryTask(Task):
         from rankgrove.nets._tower_kernels import train_click_queries
 
         noisy = (objective.clicks_for_kernels(), self._seed)
-        return int(
-            train_click_queries(order, self._inputs, *noisy, *step, state, *self._scratch)
-        )
+        return int(train_click_queries(order, self._inputs, *noisy, *step, state, *self._scratch))
 
     def _run_towers(
         self,

@@ -270,7 +270,8 @@ class NetCheckpoint(Checkpoint):
     ) -> tuple[Trained, int, History] | None:
         """Return the state, the number of epochs and the history, or None without a checkpoint.
 
-        The state must fit `network` and a tower of `n_cells`; `history` has the names of the data sets and measures.
+        The state must fit `network` and a tower of `n_cells`; `history` has the names of the
+        data sets and measures.
         """
         state = self.read_state(history)
         if state is None:

@@ -199,7 +199,13 @@ def ranked_click_lambdas(
     plus[:n] = 0.0
     minus[:n] = 0.0
     total = 0.0
-    for i in range(min(truncation, n - 1)):
+    last = n  # below the last clicked document there are no pairs
+    if not linear:
+        last = -1
+        for r in range(n):
+            if a[r] > 0.0:
+                last = r
+    for i in range(min(truncation, n - 1, last + 1)):
         click_pairs(i, n, rule, linear, g, w, a, b, v, weighted, pair, over, under)
         if losses:
             add_losses(i, n, sigma, uneven, pair, a, b, s, plus, minus)

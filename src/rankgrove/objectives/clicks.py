@@ -37,6 +37,7 @@ class AdditiveObjective:
 
     Attributes
     ----------
+    start : the constant score of least loss of the other objective
     sums : exact sums of the newest gradients over cells
     """
 
@@ -50,6 +51,7 @@ class AdditiveObjective:
         self.bias = bias
         self.cell = cell
         self.query_ptr = objective.query_ptr
+        self.start: float = getattr(objective, "start", 0.0)
         self.sums = no_sums(bias)
         self._biased = np.zeros(cell.size)
 
@@ -245,5 +247,3 @@ def check_clicks(labels: np.ndarray, owner: str, method: str) -> None:
             f"{owner}: position_bias={method!r} needs clicks as labels, 0 or 1. Got "
             f"{labels[wrong[0]]:g}: use position_bias='additive', or make labels clicks."
         )
-    if not labels.any():
-        raise DataError(f"{owner}: there is no click in the training data.")

@@ -15,7 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from rankgrove.data.positions import Positions
+from rankgrove.errors import DataError
 
+MOST_CELLS = 1 << 20
 _UNITS = (64, 32, 0)  # the sums' three whole numbers are in units of 2^-64 shifted by these
 
 
@@ -36,9 +38,24 @@ class Cells:
     clicked: np.ndarray
 
     @classmethod
-    def of(cls, positions: Positions, clicked: np.ndarray, n_positions: int | None = None) -> Cells:
-        """Return the cells of data; `clicked` is a mask of the rows, in the same order."""
-        contexts, n = positions.names, n_positions or positions.highest
+    def of(
+        cls,
+        positions: Positions,
+        clicked: np.ndarray,
+        n_positions: int | None = None,
+        contexts: tuple[str, ...] | None = None,
+    ) -> Cells:
+        """Return the cells of data; `clicked` is a mask of the rows, in the same order.
+
+        `contexts` are those of all data, where this is a part of it.
+        """
+        contexts = positions.names if contexts is None else contexts
+        n = n_positions or positions.highest
+        if len(contexts) * n > MOST_CELLS:
+            raise DataError(
+                f"{len(contexts):,} contexts with {n:,} positions each are too many to learn "
+                f"from: set n_positions to at most {MOST_CELLS // len(contexts):,}."
+            )
         empty = np.zeros(0, np.int64)
         cell = cls(contexts, n, empty, empty).of_rows(positions)
         size = len(contexts) * n

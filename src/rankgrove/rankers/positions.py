@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from rankgrove.validation import refuse
 if TYPE_CHECKING:
     from rankgrove.training.watch import Watched
 
+Additive = Callable[[Cells], PositionBias]
+_OF_SCORES = ("additive", "two_tower")  # what is added to scores: labels may be any numbers
 METHODS = ("additive", "ratios", "ips", "affine")
 _ELSEWHERE = {"lambdarank_unbiased": "ratios", "pal": "two_tower", "two-tower": "two_tower"}
 _KINDS = (
@@ -103,13 +105,6 @@ OF_LISTNET: Any = POSITION_BIAS(
 )
 
 
-class Clicks(NamedTuple):
-    """Positions in one fit: the bias, and the cell of every training row, in query order."""
-
-    bias: PositionBias
-    cell: np.ndarray
-
-
 def check_unused(ranker: Any) -> None:
     """Refuse parameters of another method, which would be ignored."""
     owner, method = type(ranker).__name__, ranker.position_bias
@@ -125,52 +120,66 @@ def clicked_rows(train: QueryDataset, owner: str, method: str) -> np.ndarray:
     if train.positions is None:
         raise DataError(
             f"{owner}: position_bias={method!r} needs data with positions, one row per "
-            "impression: QueryDataset(..., position=...), data.with_positions(positions), or "
-            "rg.click_data(log, data)."
+            "impression: QueryDataset(..., position=...), data.with_positions(positions), "
+            "read_table(..., position=...), or rg.click_data(log, data)."
         )
-    if method not in ("additive", "two_tower"):
+    if method not in _OF_SCORES:
         check_clicks(train.y, owner, method)
     return np.asarray(train.y > 0)
 
 
-def clicks_of(
-    ranker: Any,
-    train: QueryDataset,
-    owner: str,
-    *,
-    additive: Callable[[Cells], PositionBias] | None = None,
-    sigma: float = 1.0,
-) -> Clicks | None:
-    """Return the bias of a fit, or None if the ranker has none.
+def bias_of(
+    ranker: Any, train: QueryDataset, owner: str, additive: Additive, sigma: float = 1.0
+) -> PositionBias | None:
+    """Return the bias of a fit before its first round, or None if the ranker has none.
 
-    `additive` makes the bias that is added to scores, of cells.
+    `additive` makes the bias that is added to scores.
     """
-    method = ranker.position_bias
-    if method is None:
+    if ranker.position_bias is None:
         return None
-    clicked = clicked_rows(train, owner, method)
+    clicked = clicked_rows(train, owner, ranker.position_bias)
     positions = train.positions
     assert positions is not None
     cells = Cells.of(positions, clicked, ranker.n_positions)
-    of_rows = cells.of_rows(positions)
-    if additive is not None and method in ("additive", "two_tower"):
-        bias = additive(cells)
-    elif method == "ratios":
-        bias = RatioBias(cells, ranker.position_norm, ranker.position_clip, sigma)
-    else:
-        rows = 2 if method == "affine" else 1
-        if ranker.propensities is None:
-            values = _estimated(rows, positions.pair, of_rows, clicked, cells, owner)
-        else:
-            values = _of_cells(ranker.propensities, rows, cells, owner)
-        if rows == 2:
-            bias = AffineBias(cells, *values, ranker.position_clip)
-        else:
-            bias = Propensities(cells, values[0], ranker.position_clip)
-    return Clicks(bias, train.grouped(of_rows))
+
+    def estimated() -> tuple[np.ndarray, ...]:
+        cell = cells.of_rows(positions)
+        return _estimated(ranker, positions.pair, cell, clicked, cells, owner)
+
+    return bias_on(ranker, cells, owner, additive, sigma, estimated)
 
 
-def additive_bias(ranker: Any, *, by_difference: bool, slope: float = 1.0) -> Any:
+def bias_on(
+    ranker: Any,
+    cells: Cells,
+    owner: str,
+    additive: Additive,
+    sigma: float,
+    estimated: Callable[[], tuple[np.ndarray, ...]] = tuple,
+) -> PositionBias:
+    """Return the bias of a fit on data with these cells."""
+    method = ranker.position_bias
+    if method in _OF_SCORES:
+        return additive(cells)
+    if not cells.clicked.any():
+        raise DataError(f"{owner}: there is no click in the training data.")
+    if method == "ratios":
+        return RatioBias(cells, ranker.position_norm, ranker.position_clip, sigma)
+    rows = 2 if method == "affine" else 1
+    given = ranker.propensities
+    values = estimated() if given is None else _of_cells(given, rows, cells, owner)
+    if method == "affine":
+        return AffineBias(cells, values[0], values[1], ranker.position_clip)
+    return Propensities(cells, values[0], ranker.position_clip)
+
+
+def cells_of_rows(bias: PositionBias, train: QueryDataset) -> np.ndarray:
+    """Return the cell of every training row, in query order."""
+    assert train.positions is not None
+    return train.grouped(bias.cells.of_rows(train.positions))
+
+
+def additive_bias(ranker: Any, *, by_difference: bool, slope: float = 1.0) -> Additive:
     """Return the function that makes the additive bias of a ranker of trees."""
     l2 = ranker.position_l2 * slope**2
     return lambda cells: AdditiveBias(cells, ranker.learning_rate, l2, by_difference)
@@ -180,7 +189,7 @@ def additive_bias(ranker: Any, *, by_difference: bool, slope: float = 1.0) -> An
 
 
 def _estimated(
-    rows: int,
+    ranker: Any,
     pair: np.ndarray | None,
     cell: np.ndarray,
     clicked: np.ndarray,
@@ -188,19 +197,20 @@ def _estimated(
     owner: str,
 ) -> tuple[np.ndarray, ...]:
     """Return one propensity per cell, or alpha and beta, estimated from the data itself."""
-    name = "alpha and beta" if rows == 2 else "propensities"
+    is_affine = ranker.position_bias == "affine"
+    name = "alpha and beta" if is_affine else "propensities"
     if pair is None:
         raise DataError(
             f"{owner}: to estimate {name}, it must be known which rows are the same document: "
             "make the data with rg.click_data(log, data), or give propensities=."
         )
     counts = Counts.of(pair, cell, clicked, cells)
-    if counts.n_linking == 0 and cells.n_positions > 1:
+    if counts.n_linking == 0 and np.count_nonzero(cells.shown) > 1:
         raise DataError(
             f"{owner}: no document was shown at two positions, so {name} cannot be told apart "
             "from relevance: give propensities=, or use position_bias='additive'."
         )
-    return trust_based(counts) if rows == 2 else (position_based(counts),)
+    return trust_based(counts) if is_affine else (position_based(counts),)
 
 
 def plain(propensities: Any) -> Any:

@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
-from rankgrove.nets.tasks import Inputs, ListTask, Tower
+from rankgrove.nets.tasks import Inputs, ListTask
+from rankgrove.objectives.position_bias import TowerBias
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import declares_parameters
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nets import parameters as nets
-from rankgrove.rankers.nets.net import NetRanker, positions_of
+from rankgrove.rankers.nets.net import NetRanker, positions_of, tower_of
 
 
 @declares_parameters
@@ -73,14 +74,14 @@ class ListNet(NetRanker):
                 f"{owner}: weights of rows have no meaning for a loss of whole lists. Give the "
                 "data weights of queries (query_weight), or none."
             )
-        clicks = positions_of(self, training)
+        bias = positions_of(self, training)
         task = ListTask(
             inputs,
             data.grouped(data.y),
             data.query_ptr,
             data.query_keys,
             data.query_weight,
-            clicks if isinstance(clicks, Tower) else None,
+            tower_of(bias, data) if isinstance(bias, TowerBias) else None,
         )
         if task.is_empty:
             raise DataError(

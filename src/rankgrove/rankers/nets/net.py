@@ -28,7 +28,7 @@ from rankgrove.nets.training_loop import (
 )
 from rankgrove.objectives.clicks import ClickLambdaObjective
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.objectives.position_bias import PositionBias, TowerBias
+from rankgrove.objectives.position_bias import AffineBias, PositionBias, Propensities, TowerBias
 from rankgrove.random import row_keys
 from rankgrove.rankers import positions
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
@@ -303,30 +303,35 @@ def lambda_task(
         "draws": draws,
         "seed": ranker.random_state,
     }
-    clicks = positions_of(ranker, training)
-    if clicks is not None and form != FORMS[0]:
+    bias = positions_of(ranker, training)
+    if bias is not None and form != FORMS[0]:
         raise ParameterError(f"{training.owner}: position_bias needs form={FORMS[0]!r}.")
-    if clicks is None:
+    if bias is None:
         return QueryTask(inputs, LambdaObjective(*rows, **others), data.query_keys, form)
-    if isinstance(clicks, Tower):
+    if isinstance(bias, TowerBias):
         objective = LambdaObjective(*rows, **others)
         if objective.measure.own_swaps:
             raise ParameterError(
                 f"{training.owner}: position_bias='two_tower' cannot follow a measure of your "
                 "own: use one of rankgrove's."
             )
-        return QueryTask(inputs, objective, data.query_keys, form, clicks)
-    weighed = ClickLambdaObjective(*rows, bias=clicks.bias, cell=clicks.cell, **others)
+        return QueryTask(inputs, objective, data.query_keys, form, tower_of(bias, data))
+    cell = positions.cells_of_rows(bias, data)
+    assert isinstance(bias, Propensities | AffineBias)
+    weighed = ClickLambdaObjective(*rows, bias=bias, cell=cell, **others)
     return QueryTask(inputs, weighed, data.query_keys, form)
 
 
-def positions_of(ranker: Any, training: Training) -> positions.Clicks | Tower | None:
-    """Return the position bias of a fit, or None; a net's own tower is a Tower."""
+def positions_of(ranker: Any, training: Training) -> PositionBias | None:
+    """Return the position bias of a fit, or None."""
     if getattr(ranker, "position_bias", None) is None:
         return None
-    clicks = positions.clicks_of(ranker, training.train, training.owner, additive=TowerBias)
-    assert clicks is not None
-    return Tower(*clicks) if isinstance(clicks.bias, TowerBias) else clicks
+    return positions.bias_of(ranker, training.train, training.owner, TowerBias)
+
+
+def tower_of(bias: TowerBias, data: QueryDataset) -> Tower:
+    """Return the second tower of a net."""
+    return Tower(bias, positions.cells_of_rows(bias, data))
 
 
 def _bias_of(task: Task) -> PositionBias | None:

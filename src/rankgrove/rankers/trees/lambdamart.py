@@ -23,7 +23,13 @@ from rankgrove.objectives.lambdas import (
     LambdaObjective,
     default_truncation,
 )
-from rankgrove.objectives.position_bias import AdditiveBias
+from rankgrove.objectives.position_bias import (
+    AdditiveBias,
+    AffineBias,
+    PositionBias,
+    Propensities,
+    RatioBias,
+)
 from rankgrove.objectives.preference_pairs import PairObjective
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers import positions
@@ -144,10 +150,12 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         flag,
     )
     sigma: float = trees.SIGMA
-    normalise: bool = parameter(
-        True,
-        "normalise pairs far apart, and queries (see ``LambdaObjective``); False: as in the papers",
-        flag,
+    normalise: bool | str = parameter(
+        "auto",
+        "normalise pairs far apart, and queries (see ``LambdaObjective``); False: as in the "
+        'papers; ``"auto"``: True, but False where position_bias is ``"ips"`` or ``"affine"``, '
+        "whose weights of clicks it would undo",
+        word_or(["auto"], flag),
     )
     surrogate: str | Measure | None = parameter(
         "auto",
@@ -274,19 +282,18 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             )
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
-        clicks = positions.clicks_of(
-            self,
-            data.train,
-            data.training.owner,
-            additive=positions.additive_bias(self, by_difference=True, slope=self.sigma),
-            sigma=self.sigma,
+        bias = positions.bias_of(
+            self, data.train, data.training.owner, self._additive(), self.sigma
         )
         return TreeRecipe(
-            self.objective_on(data.train, data.keys, data.training, clicks=clicks),
+            self.objective_on(data.train, data.keys, data.training, bias=bias),
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=self._leaf_l2),
             drawn_rows(data, self.query_fraction, self.row_fraction, self.random_state),
             self._start(),
         )
+
+    def _additive(self) -> positions.Additive:
+        return positions.additive_bias(self, by_difference=True, slope=self.sigma)
 
     def objective_on(
         self,
@@ -296,11 +303,11 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         *,
         target: Measure | None = None,
         in_parts: bool = False,
-        clicks: positions.Clicks | None = None,
+        bias: PositionBias | None = None,
     ) -> Objective:
         """Return the lambdas on rows; `in_parts`: other processes hold other rows.
 
-        With `clicks` labels are clicks, whose positions count.
+        With a `bias` labels are clicks, whose positions count.
         """
         if training is not None and training.preferences is not None:
             return PairObjective(training.preferences, train.query_ptr, sigma=self.sigma)
@@ -311,7 +318,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             "truncation": self._truncation(target),
             "beyond_cutoff": self.beyond_cutoff,
             "sigma": self.sigma,
-            "normalise": self.normalise,
+            "normalise": self._normalises,
             "row_weight": None if train.weight is None else train.grouped(train.weight),
             "query_weight": train.query_weight,
             "may_be_empty": in_parts,
@@ -320,11 +327,12 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             "draws": self.draws,
             "seed": self.random_state,
         }
-        if clicks is None:
+        if bias is None:
             return LambdaObjective(*data, **others)
-        bias, cell = clicks
+        cell = positions.cells_of_rows(bias, train)
         if isinstance(bias, AdditiveBias):
             return AdditiveObjective(LambdaObjective(*data, **others), bias, cell)
+        assert isinstance(bias, RatioBias | Propensities | AffineBias)
         return ClickLambdaObjective(*data, bias=bias, cell=cell, **others)
 
     def _followed(self) -> Measure:
@@ -337,6 +345,13 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     @property
     def _leaf_l2(self) -> float:
         return self.l2 * self.sigma**2  # the weights scale with sigma squared
+
+    @property
+    def _normalises(self) -> bool:
+        """Whether lambdas are normalised."""
+        if self.normalise == "auto":
+            return self.position_bias not in ("ips", "affine")
+        return bool(self.normalise)
 
     def _truncation(self, target: Measure) -> int | None:
         if self.truncation == "auto":

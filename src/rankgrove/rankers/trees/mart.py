@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.measures.base import Measure
 from rankgrove.errors import ParameterError
+from rankgrove.measures.base import Measure
 from rankgrove.objectives.clicks import AdditiveObjective, SoftLogistic
 from rankgrove.objectives.list_losses import QuerySquaredError, SoftmaxCrossEntropy
 from rankgrove.objectives.pointwise import Balanced, Logistic, SquaredError
-from rankgrove.objectives.position_bias import AdditiveBias, AffineBias, Propensities
+from rankgrove.objectives.position_bias import (
+    AdditiveBias,
+    AffineBias,
+    PositionBias,
+    Propensities,
+)
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter, real
@@ -183,37 +188,29 @@ class MART(BoostedRanker):
         # second derivatives of the two-class losses scale with sigma squared
         slope = self.sigma if self.loss in _TWO_CLASSES else 1.0
         l2 = self.l2 * slope**2
-        clicks = positions.clicks_of(
-            self,
-            data.train,
-            data.training.owner,
-            additive=positions.additive_bias(
-                self, by_difference=self.loss in _OF_QUERIES, slope=slope
-            ),
+        additive = positions.additive_bias(
+            self, by_difference=self.loss in _OF_QUERIES, slope=slope
         )
-        objective = self.objective_on(data.train, data.keys, clicks)
+        bias = positions.bias_of(self, data.train, data.training.owner, additive)
+        objective = self.objective_on(data.train, data.keys, bias)
         return TreeRecipe(
             objective,
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=l2),
             drawn_rows(data, self.query_fraction, self.row_fraction, self.random_state),
-            ConstantStart(
-                objective.objective.start
-                if isinstance(objective, AdditiveObjective)
-                else objective.start
-            ),
+            ConstantStart(objective.start),
         )
 
     def objective_on(
-        self, train: QueryDataset, keys: np.ndarray, clicks: positions.Clicks | None = None
+        self, train: QueryDataset, keys: np.ndarray, bias: PositionBias | None = None
     ) -> _Loss | AdditiveObjective:
         """Return the objective of the trees on rows in query order.
 
-        With `clicks` labels are clicks, whose positions count.
+        With a `bias` labels are clicks, whose positions count.
         """
         labels = train.grouped(train.y)
-        if clicks is None:
+        if bias is None:
             return self._loss_of(labels, train, keys)
-        bias, cell = clicks
+        cell = positions.cells_of_rows(bias, train)
         if isinstance(bias, AdditiveBias):
             return AdditiveObjective(self._loss_of(labels, train, keys), bias, cell)
         assert isinstance(bias, Propensities | AffineBias)
