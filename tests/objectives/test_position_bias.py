@@ -95,7 +95,7 @@ def test_cells_count_positions_below_the_last_one_as_the_last():
 def test_ips_and_ratios_weigh_pairs(normalise, sigma, truncation):
     options = {"sigma": sigma, "normalise": normalise, "truncation": truncation}
     ratio = moved(
-        RatioBias(CELLS, 1.0, 10.0, sigma),
+        RatioBias(CELLS, 1.0, 10.0),
         [1, 0.8, 0.6, 0.3, 0.4, 0.2, 1, 1.1, 0.9, 0.8, 0.7, 0.6],
     )
     plus, minus = ratio.state.reshape(2, -1)
@@ -141,10 +141,24 @@ def test_affine_lambdas_are_linear_in_corrected_clicks(normalise, truncation):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("method", ["ips", "affine"])
+def test_weights_of_1_change_no_bit(method):
+    """They take another way through the kernel, pair by pair."""
+    bias = Propensities(CELLS, 1.0 / np.arange(1, 7), 4.0)
+    if method == "affine":
+        bias = AffineBias(CELLS, 1.0 / np.arange(1, 7), 0.1 / np.arange(1, 7), 10.0)
+    for normalise in (False, True):
+        plain = lambdas_of(on_clicks(bias, normalise=normalise))
+        ones = lambdas_of(on_clicks(bias, normalise=normalise, row_weight=np.ones(N)))
+        np.testing.assert_array_equal(plain, ones)
+        twice = lambdas_of(on_clicks(bias, query_weight=np.full(PTR.size - 1, 2.0)))
+        np.testing.assert_allclose(twice, 2 * np.array(lambdas_of(on_clicks(bias))), rtol=1e-14)
+
+
 @pytest.mark.parametrize("method", ["ratios", "affine"])
 def test_scores_far_apart_use_no_powers(method):
     alpha = 1.0 / np.arange(1, 7)
-    bias = RatioBias(CELLS, 1.0, 10.0, 1.0)
+    bias = RatioBias(CELLS, 1.0, 10.0)
     if method == "affine":
         bias = AffineBias(CELLS, alpha, alpha / 3, 10.0)
     near = 20.0 * SCORES
@@ -161,7 +175,7 @@ def test_scores_far_apart_use_no_powers(method):
 @pytest.mark.parametrize("normalise", [False, True])
 def test_ratios_are_updated_by_losses(normalise):
     start = np.array([1, 0.8, 0.6, 0.3, 0.4, 0.2, 1, 1.1, 0.9, 0.8, 0.7, 0.6])
-    bias = moved(RatioBias(CELLS, 1.0, 1e6, 1.0), start)
+    bias = moved(RatioBias(CELLS, 1.0, 1e6), start)
     objective = on_clicks(bias, normalise=normalise)
     lambdas_of(objective)
     bias.advance(objective.sums)
@@ -234,7 +248,7 @@ def test_one_position_changes_no_bit(method):
         bias = AdditiveBias(cells, 0.5, 1.0, by_difference=True)
         objective = AdditiveObjective(plain, bias, cell)
     else:
-        bias = RatioBias(cells, 1.0, 10.0, 1.0)
+        bias = RatioBias(cells, 1.0, 10.0)
         if method == "ips":
             bias = Propensities(cells, np.array([0.3]), 10.0)
         objective = ClickLambdaObjective(*data, bias=bias, cell=cell, row_keys=KEYS, normalise=True)

@@ -111,10 +111,10 @@ class _Row:
         square = b.fmul(q, q) if apart is None else b.fmul(q, b.fmul(q, apart))
         return up, b.fmul(b.fmul(_absolute(b, z), square), b.fmul(e_i, e))
 
-    def double_pair(self, e_i, e, place, apart):
+    def double_pair(self, e_i, e, pushes, apart):
         """Do as `pair` where both documents of a pair push; return also what `pair` would."""
         b = self.builder
-        over, under, z = (self.vector(name, place)[0] for name in ("over", "under", "pair"))
+        over, under, z = pushes
         both = b.fadd(e_i, e)
         q = b.fdiv(_constant(1.0), both if apart is None else b.fmul(both, apart))
         up = b.fsub(b.fmul(b.fmul(over, q), e), b.fmul(b.fmul(under, q), e_i))
@@ -125,11 +125,11 @@ class _Row:
         return up, b.fmul(b.fmul(push, square), b.fmul(e_i, e)), plain
 
 
-def _row_intrinsic(names, pair_value):
+def _row_intrinsic(names, pair_value, double=False):
     """Return an intrinsic of (i, n, sigma, even, *arrays) -> (up, weight, |up|).
 
-    names : of the arrays; pair_value : how a pair's signed |dZ| follows from them; None: both
-        documents of a pair push
+    names : of the arrays; pair_value : how a pair's signed |dZ| follows from them; if `double`:
+        how both documents push, and that
     """
 
     def code(context, builder, signature, arguments):
@@ -139,16 +139,14 @@ def _row_intrinsic(names, pair_value):
 
         def terms(is_even):
             def at(place):
-                z = None if pair_value is None else pair_value(row, own, place)
+                z = pair_value(row, own, place)
                 e, _ = row.vector("e", place)
                 apart = None
                 if is_even:
                     s, _ = row.vector("s", place)
                     gap = _absolute(builder, builder.fsub(own["s"], s))
                     apart = builder.fadd(_constant(0.01), builder.fmul(sigma, gap))
-                if z is None:
-                    return row.double_pair(own["e"], e, place, apart)
-                return row.pair(own["e"], e, z, apart)
+                return (row.double_pair if double else row.pair)(own["e"], e, z, apart)
 
             return at
 
@@ -220,4 +218,43 @@ def double_row(typing_context, i, n, sigma, even, pair, over, under, s, e, lambd
     """
     names = ("pair", "over", "under", "s", "e", "lambdas", "weights")
     arrays = (pair, over, under, s, e, lambdas, weights)
-    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, None)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _given_pushes, True)
+
+
+def _given_pushes(row, own, place):
+    return [row.vector(name, place)[0] for name in ("over", "under", "pair")]
+
+
+def _click_pushes(row, own, place):
+    b = row.builder
+    z, zero = _sum_value(row, own, place), _constant(0.0)
+    a, _ = row.vector("a", place)
+    other, _ = row.vector("b", place)
+    over = b.fmul(z, b.fmul(own["a"], other))
+    under = b.fmul(b.fsub(zero, z), b.fmul(a, own["b"]))
+    better, worse = b.fcmp_ordered(">", z, zero), b.fcmp_ordered("<", z, zero)
+    return b.select(better, over, zero), b.select(worse, under, zero), z
+
+
+def _linear_pushes(row, own, place):
+    b = row.builder
+    w, _ = row.vector("w", place)
+    a, _ = row.vector("a", place)
+    z = _absolute(b, b.fsub(own["w"], w))
+    return b.fmul(z, own["a"]), b.fmul(z, a), z
+
+
+@intrinsic
+def click_row(typing_context, i, n, sigma, even, g, w, a, b, s, e, lambdas, weights):
+    """Do as double_row for |dZ| as in sum_row, times a of the better document and b of the other."""
+    names = ("g", "w", "a", "b", "s", "e", "lambdas", "weights")
+    arrays = (g, w, a, b, s, e, lambdas, weights)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _click_pushes, True)
+
+
+@intrinsic
+def linear_row(typing_context, i, n, sigma, even, w, a, s, e, lambdas, weights):
+    """Do as double_row where every document pushes itself by |w_i - w_j| a."""
+    names = ("w", "a", "s", "e", "lambdas", "weights")
+    arrays = (w, a, s, e, lambdas, weights)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _linear_pushes, True)

@@ -34,7 +34,7 @@ from rankgrove.objectives._lambda_kernels import (
     sum_pairs,
     weigh_pairs,
 )
-from rankgrove.objectives._pair_vectors import LANES, double_row
+from rankgrove.objectives._pair_vectors import LANES, click_row, double_row, linear_row
 
 HIGHEST = float(1 << 31)  # terms of sums are limited to this
 UNIT = float(1 << 32)
@@ -189,6 +189,10 @@ def ranked_click_lambdas(
     for r in range(n):
         e[r] = 0.0 if wide else math.exp(sigma * (s[r] - middle))
     for r in range(n, n + LANES):  # as many documents that add 0
+        g[r] = 0.0
+        w[r] = 0.0
+        a[r] = 0.0
+        b[r] = 0.0
         s[r] = s[n - 1]
         e[r] = 0.0
         pair[r] = 0.0
@@ -205,11 +209,17 @@ def ranked_click_lambdas(
         for r in range(n):
             if a[r] > 0.0:
                 last = r
+    in_vectors = rule != ONES and not weighted and not wide
     for i in range(min(truncation, n - 1, last + 1)):
-        click_pairs(i, n, rule, linear, g, w, a, b, v, weighted, pair, over, under)
+        if losses or not in_vectors:
+            click_pairs(i, n, rule, linear, g, w, a, b, v, weighted, pair, over, under)
         if losses:
             add_losses(i, n, sigma, uneven, pair, a, b, s, plus, minus)
-        if wide:
+        if in_vectors and linear:
+            row = linear_row(i, n, sigma, uneven, w, a, s, e, lambdas, weights)
+        elif in_vectors and not losses:
+            row = click_row(i, n, sigma, uneven, g, w, a, b, s, e, lambdas, weights)
+        elif wide:
             row = wide_clicks(i, n, sigma, uneven, pair, over, under, s, lambdas, weights)
         else:
             row = double_row(i, n, sigma, uneven, pair, over, under, s, e, lambdas, weights)

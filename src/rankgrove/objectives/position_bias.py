@@ -256,18 +256,16 @@ class RatioBias(PositionBias):
     Parameters
     ----------
     norm : the p of the exponent: 0 no regularisation; the higher, the closer ratios are to 1
-    most : highest ratio of two weights
-    sigma : slope of the sigmoid
+    most : ratios are between 1 / most and most
     """
 
     method = "ratios"
     moves = True
 
-    def __init__(self, cells: Cells, norm: float, most: float, sigma: float) -> None:
+    def __init__(self, cells: Cells, norm: float, most: float) -> None:
         super().__init__(cells, np.ones(2 * cells.size))
         self.norm = norm
         self.most = most
-        self.sigma = sigma
 
     def _next(self, state: np.ndarray, sums: np.ndarray) -> np.ndarray:
         shown = self.cells.shown
@@ -296,9 +294,11 @@ class RatioBias(PositionBias):
         none = np.zeros(clicked.size)
         return np.column_stack([none, clicked, skipped, none])
 
-    def offsets(self) -> np.ndarray:
-        """Return what positions add to scores, one number per cell."""
-        return np.asarray(np.log(self.state[: self.cells.size]) / self.sigma)
+    def corrected(self, clicked: np.ndarray, cell: np.ndarray) -> np.ndarray:
+        """Return clicks over the ratios of their cells, of mean 1 over the training clicks."""
+        inverse = 1.0 / self.state[: self.cells.size]
+        total = float(np.sum(self.cells.clicked * inverse))
+        return np.asarray(inverse[cell] * (clicked * (self.cells.clicked.sum() / total)))
 
 
 class Propensities(PositionBias):

@@ -129,7 +129,7 @@ def clicked_rows(train: QueryDataset, owner: str, method: str) -> np.ndarray:
 
 
 def bias_of(
-    ranker: Any, train: QueryDataset, owner: str, additive: Additive, sigma: float = 1.0
+    ranker: Any, train: QueryDataset, owner: str, additive: Additive
 ) -> PositionBias | None:
     """Return the bias of a fit before its first round, or None if the ranker has none.
 
@@ -146,7 +146,7 @@ def bias_of(
         cell = cells.of_rows(positions)
         return _estimated(ranker, positions.pair, cell, clicked, cells, owner)
 
-    return bias_on(ranker, cells, owner, additive, sigma, estimated)
+    return bias_on(ranker, cells, owner, additive, estimated)
 
 
 def bias_on(
@@ -154,7 +154,6 @@ def bias_on(
     cells: Cells,
     owner: str,
     additive: Additive,
-    sigma: float,
     estimated: Callable[[], tuple[np.ndarray, ...]] = tuple,
 ) -> PositionBias:
     """Return the bias of a fit on data with these cells."""
@@ -164,7 +163,7 @@ def bias_on(
     if not cells.clicked.any():
         raise DataError(f"{owner}: there is no click in the training data.")
     if method == "ratios":
-        return RatioBias(cells, ranker.position_norm, ranker.position_clip, sigma)
+        return RatioBias(cells, ranker.position_norm, ranker.position_clip)
     rows = 2 if method == "affine" else 1
     given = ranker.propensities
     values = estimated() if given is None else _of_cells(given, rows, cells, owner)
@@ -269,30 +268,21 @@ def watch_clicks(watched: Watched, data: QueryDataset, bias: PositionBias, name:
     if data.positions is None:
         return
     cell = data.grouped(bias.cells.of_rows(data.positions))
-    known = cell >= 0
-    if isinstance(bias, Propensities | AffineBias):
-        from rankgrove.measures._value_kernels import SUM
-
-        clicked = (watched.labels > 0).astype(np.float64)
-        weight = np.where(known, bias.corrected(clicked, np.maximum(cell, 0)), clicked)
-        for measure, prepared in watched.measures.items():
-            if prepared.measure.rule != SUM or prepared.measure.own_swaps:
-                raise ParameterError(
-                    f"{measure} on clicks ({name} data with positions) cannot be corrected with "
-                    f"position_bias={bias.method!r}: use a measure that adds up documents, such "
-                    "as ndcg or dcg, or validation data of judgements, without positions."
-                )
-            starts, sizes = prepared.query_ptr[:-1], np.diff(prepared.query_ptr)
-            click = np.repeat(np.maximum.reduceat(prepared.gain, starts), sizes)
-            prepared.gain = weight * click
+    known, place = cell >= 0, np.maximum(cell, 0)
+    if not isinstance(bias, RatioBias | Propensities | AffineBias):
+        watched.offsets = lambda: np.where(known, bias.offsets()[place], 0.0)
         return
-    before = watched.ranked
+    from rankgrove.measures._value_kernels import SUM
 
-    def ranked(columns: np.ndarray) -> np.ndarray:
-        scores = columns[0] if before is None else before(columns)
-        return np.asarray(scores + np.where(known, bias.offsets()[np.maximum(cell, 0)], 0.0))
-
-    watched.ranked = ranked
+    for measure, prepared in watched.measures.items():
+        if prepared.measure.rule != SUM or prepared.measure.own_swaps:
+            raise ParameterError(
+                f"{measure} on clicks ({name} data with positions) cannot be corrected with "
+                f"position_bias={bias.method!r}: use a measure that adds up documents, such "
+                "as ndcg or dcg, or validation data of judgements, without positions."
+            )
+    clicked = (watched.labels > 0).astype(np.float64)
+    watched.weigh_gains(lambda: np.where(known, bias.corrected(clicked, place), clicked))
 
 
 # -- model files -----------------------------------------------------------------------------------

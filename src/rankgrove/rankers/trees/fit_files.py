@@ -106,7 +106,6 @@ class FitsFiles(_Base):
         position_bias: str | None
         propensities: Any
         n_positions: int | None
-        sigma: float
 
         def _additive(self) -> positions.Additive: ...
 
@@ -258,7 +257,7 @@ class FitsFiles(_Base):
         count = ("count_cells", n, whole.contexts, clicked)
         shown, clicks = np.sum(parts.surely(lambda: parts.ask(count)), axis=0)
         cells = Cells(whole.contexts, n, shown, clicks)
-        return positions.bias_on(self, cells, owner, self._additive(), self.sigma)
+        return positions.bias_on(self, cells, owner, self._additive())
 
     def _in_the_cluster(
         self,

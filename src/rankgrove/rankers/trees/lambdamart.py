@@ -282,9 +282,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             )
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
-        bias = positions.bias_of(
-            self, data.train, data.training.owner, self._additive(), self.sigma
-        )
+        bias = positions.bias_of(self, data.train, data.training.owner, self._additive())
         return TreeRecipe(
             self.objective_on(data.train, data.keys, data.training, bias=bias),
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=self._leaf_l2),
