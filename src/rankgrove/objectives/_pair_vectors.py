@@ -246,7 +246,7 @@ def _linear_pushes(row, own, place):
 
 @intrinsic
 def click_row(typing_context, i, n, sigma, even, g, w, a, b, s, e, lambdas, weights):
-    """Do as double_row for |dZ| as in sum_row, times a of the better document and b of the other."""
+    """Do as double_row for |dZ| of sum_row times a of the better document and b of the other."""
     names = ("g", "w", "a", "b", "s", "e", "lambdas", "weights")
     arrays = (g, w, a, b, s, e, lambdas, weights)
     return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _click_pushes, True)
