@@ -129,7 +129,7 @@ def test_one_position_changes_nothing(name):
     )
     corrected = RANKERS[name]().fit(same)
     plain = RANKERS[name]().set_params(position_bias=None)
-    if name == "ips":  # what "auto" is where position_bias is "ips"
+    if name in ("ratios", "ips"):  # what "auto" is for these methods
         plain.set_params(normalise=False)
     plain.fit(CLICKS)
     np.testing.assert_array_equal(corrected.predict(JUDGED), plain.predict(JUDGED))
@@ -195,6 +195,13 @@ def test_propensities_of_a_click_model():
     of_model = RANKERS["ips"](propensities=Model()).fit(CLICKS)
     given = RANKERS["ips"](propensities=EXAMINED).fit(CLICKS)
     np.testing.assert_array_equal(of_model.predict(JUDGED), given.predict(JUDGED))
+    clicks = click_data(JUDGED, 600, seed=1, contexts=["phone", "desktop"])
+    model = Model()
+    model.examination_ = np.array([EXAMINED, EXAMINED**0.5])
+    model.context_names_ = ("phone", "desktop")
+    table = RANKERS["ips"](propensities=model).fit(clicks).position_bias_
+    assert table.contexts == ("desktop", "phone")
+    np.testing.assert_allclose(table.values["propensity"][::-1], model.examination_)
 
 
 # -- validation -----------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ def _estimated(
 def plain(propensities: Any) -> Any:
     """Return propensities as an array, or a mapping of contexts to arrays."""
     values = getattr(propensities, "examination_", propensities)
-    names = getattr(propensities, "contexts_", None)
+    names = getattr(propensities, "context_names_", None)
     if values is not propensities and names is not None and np.ndim(values) == 2:
         return dict(zip(map(str, names), values, strict=True))
     return values

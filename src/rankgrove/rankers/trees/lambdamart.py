@@ -153,8 +153,8 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     normalise: bool | str = parameter(
         "auto",
         "normalise pairs far apart, and queries (see ``LambdaObjective``); False: as in the "
-        'papers; ``"auto"``: True, but False where position_bias is ``"ips"`` or ``"affine"``, '
-        "whose weights of clicks it would undo",
+        'papers; ``"auto"``: True, but False where position_bias weighs clicks (``"ratios"``, '
+        '``"ips"``, ``"affine"``), whose weights it would partly undo',
         word_or(["auto"], flag),
     )
     surrogate: str | Measure | None = parameter(
@@ -348,7 +348,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     def _normalises(self) -> bool:
         """Whether lambdas are normalised."""
         if self.normalise == "auto":
-            return self.position_bias not in ("ips", "affine")
+            return self.position_bias in (None, "additive")
         return bool(self.normalise)
 
     def _truncation(self, target: Measure) -> int | None:
