@@ -119,7 +119,7 @@ def test_a_checkpoint_of_more_rounds_is_cut(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["additive", "ratios", "ips", "mart ips", "net", "list"])
+@pytest.mark.parametrize("name", ["additive", "ratios", "ips", "mart ips", "net"])
 def test_one_position_changes_nothing(name):
     same = CLICKS.with_positions(
         dataclasses.replace(
@@ -296,3 +296,21 @@ def test_pairs_have_no_positions():
     for ranker in (rg.LambdaMART("pairs", position_bias="ips"), rg.RankNet(position_bias="ips")):
         with pytest.raises(rg.ParameterError, match="have no positions"):
             ranker.fit_pairs(JUDGED.X, [(0, 1)])
+
+
+def test_towers_take_the_steps_of_adam_and_sgd():
+    """One session, one epoch: the step of the numbers of positions is that of the gradient."""
+    session = CLICKS.select(np.flatnonzero(np.add.reduceat(CLICKS.y, CLICKS.query_ptr[:-1]))[:1])
+    n = session.n_rows
+    clicks = session.grouped(session.y)
+    rate = {"schedule": "constant", "learning_rate": 0.5, "n_epochs": 1}
+    sgd = rg.ListNet(position_bias="two_tower", optimiser="sgd", **rate).fit(session)
+    start = rg.ListNet(optimiser="sgd", **rate | {"learning_rate": 1e-300}).fit(session)
+    scores = start.predict(session)
+    share = np.exp(scores) / np.exp(scores).sum()
+    step = 0.5 * (clicks / clicks.sum() - session.grouped(share))
+    np.testing.assert_allclose(sgd.position_bias_.values["bias"][0], step - step[0], rtol=1e-9)
+    adam = rg.ListNet(position_bias="two_tower", optimiser="adam", **rate).fit(session)
+    values = adam.position_bias_.values["bias"][0]
+    assert values.size == n
+    np.testing.assert_allclose(values, 0.5 * (np.sign(step) - np.sign(step[0])), atol=1e-6)

@@ -183,7 +183,7 @@ class ListTask(Task):
     inputs : the documents in query order
     labels, query_ptr, query_weight : the data; queries whose labels are all equal are skipped
     keys : one per query
-    tower : the second tower
+    tower : the second tower; labels are then clicks
     """
 
     def __init__(
@@ -198,8 +198,10 @@ class ListTask(Task):
         self.tower = tower
         starts, sizes = query_ptr[:-1], np.diff(query_ptr)
         highest = np.maximum.reduceat(labels, starts)
-        power = np.exp(labels - np.repeat(highest, sizes))
-        self._target = power / np.repeat(np.add.reduceat(power, starts), sizes)
+        # with a tower, labels are clicks, and the target their shares: positions then multiply
+        power = np.exp(labels - np.repeat(highest, sizes)) if tower is None else labels
+        total = np.add.reduceat(power, starts)
+        self._target = power / np.repeat(np.where(total > 0.0, total, 1.0), sizes)
         self._weight = np.ones(starts.size) if query_weight is None else query_weight.copy()
         self._weight[highest == np.minimum.reduceat(labels, starts)] = 0.0
         self.keys = keys

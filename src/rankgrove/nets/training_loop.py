@@ -224,12 +224,13 @@ def _run_epoch(
         state.square,
         state.powers,
     )
+    tower = [] if task.tower is None else [state.tower]
     task.begin_epoch(epoch)
     order = epoch_order(task.keys, seed, epoch)
     sizes = np.diff(task.ptr)[order]
     turns = (np.cumsum(sizes) - 1) // DOCUMENTS_AT_ONCE
     for part in np.split(order, np.flatnonzero(np.diff(turns)) + 1):
-        if task.run(part, step, arrays, state.tower) >= 0:
+        if task.run(part, step, arrays, *tower) >= 0:
             _refuse_divergence(optimiser, epoch)
     if not np.isfinite(state.parameters).all():
         _refuse_divergence(optimiser, epoch)

@@ -245,5 +245,6 @@ def check_clicks(labels: np.ndarray, owner: str, method: str) -> None:
     if wrong.size:
         raise DataError(
             f"{owner}: position_bias={method!r} needs clicks as labels, 0 or 1. Got "
-            f"{labels[wrong[0]]:g}: use position_bias='additive', or make labels clicks."
+            f"{labels[wrong[0]]:g}: make labels clicks; LambdaMART(position_bias='additive') takes "
+            "grades too."
         )

@@ -100,7 +100,8 @@ OF_NETS: Any = POSITION_BIAS(
 OF_LISTNET: Any = POSITION_BIAS(
     meaning="how learning from clicks corrects for positions (the data has them, and labels are "
     'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
-    "the net; None: labels are taken as they are",
+    "the net, and the target is every document's share of the clicks; None: labels are taken as "
+    "they are",
     rule=optional(choice(["two_tower"], {"additive": "two_tower"})),
 )
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.nets.tasks import Inputs, ListTask
+from rankgrove.objectives.clicks import check_clicks
 from rankgrove.objectives.position_bias import TowerBias
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers import positions
@@ -75,6 +76,8 @@ class ListNet(NetRanker):
                 "data weights of queries (query_weight), or none."
             )
         bias = positions_of(self, training)
+        if bias is not None:
+            check_clicks(data.y, training.owner, bias.method)
         task = ListTask(
             inputs,
             data.grouped(data.y),
