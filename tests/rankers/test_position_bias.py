@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -314,3 +315,19 @@ def test_towers_take_the_steps_of_adam_and_sgd():
     values = adam.position_bias_.values["bias"][0]
     assert values.size == n
     np.testing.assert_allclose(values, 0.5 * (np.sign(step) - np.sign(step[0])), atol=1e-6)
+
+
+def test_bins_on_disk_take_positions(tmp_path):
+    rg.write_letor(CLICKS, tmp_path / "clicks.txt")
+    bins = rg.open_binned(tmp_path / "clicks.txt").with_positions(CLICKS.positions)
+    here = rg.read_letor(tmp_path / "clicks.txt").with_positions(CLICKS.positions)
+    part = bins.select(np.arange(50, 300))
+    for data, other in (
+        (bins, here),
+        (pickle.loads(pickle.dumps(bins)), here),
+        (pickle.loads(pickle.dumps(part)), part),
+    ):
+        models = [RANKERS["additive"]().fit(rows) for rows in (data, other)]
+        np.testing.assert_array_equal(*(model.predict(JUDGED) for model in models))
+        tables = [model.position_bias_.values["bias"] for model in models]
+        np.testing.assert_array_equal(*tables)
