@@ -136,6 +136,7 @@ def test_one_position_changes_nothing(name):
     np.testing.assert_array_equal(corrected.predict(JUDGED), plain.predict(JUDGED))
 
 
+@pytest.mark.slow
 def test_submodels_and_bags():
     below = rg.LambdaMART(**SMALL).fit(CLICKS)
     above = RANKERS["additive"](submodel=below).fit(CLICKS)
