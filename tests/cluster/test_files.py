@@ -385,3 +385,65 @@ def test_files_are_shared_out_by_size(tmp_path):
         file.write_bytes(b"x" * size)
     assert share_out(files, 2) == [[1], [0, 2, 3, 4]]
     assert share_out(files, 9) == [[1], [2], [3], [0], [4]]
+
+
+# -- positions ------------------------------------------------------------------------------------
+
+
+def clicked_data():
+    """Return impressions with clicks, positions and contexts that few parts have all of."""
+    rng = np.random.default_rng(3)
+    sessions = 60
+    place = np.tile(np.arange(1, 7), sessions)
+    X = rng.normal(size=(place.size, 4)).astype(np.float32)
+    clicks = rng.random(place.size) < 1 / (1 + np.exp(-X[:, 0])) / place
+    device = np.repeat(np.where(np.arange(sessions) % 7 == 2, "phone", "desktop"), 6)
+    qid = np.repeat(np.arange(sessions), 6)
+    return rg.QueryDataset(X, clicks.astype(float), qid, position=place, position_context=device), {
+        "label": clicks.astype(int),
+        "qid": qid,
+        "place": place,
+        "device": device,
+    }
+
+
+@pytest.mark.parametrize("parts", ["two", "three, unequal"])
+@pytest.mark.parametrize("method", ["additive", "ratios", "ips", "affine"])
+def test_position_bias_has_the_same_bits(client, tmp_path, method, parts):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    data, columns = clicked_data()
+    files = []
+    cuts = [6 * cut for cut in PARTS[parts]]
+    for i, (start, end) in enumerate(zip([0, *cuts], [*cuts, data.n_rows], strict=True)):
+        part = {name: values[start:end] for name, values in columns.items()}
+        part |= {f"f{j + 1}": data.X[start:end, j] for j in range(4)}
+        files.append(tmp_path / f"part{i}.parquet")
+        parquet.write_table(pyarrow.table(part), files[-1])
+    given = {"ips": 1.0 / np.arange(1, 7), "affine": 0.5 / np.ones((2, 6))}
+    ranker = rg.LambdaMART(
+        n_trees=4, n_leaves=5, min_leaf=3, position_bias=method, propensities=given.get(method),
+        query_fraction=0.8, checkpoint=tmp_path / "state", checkpoint_every=1,
+    )  # fmt: skip
+    reading = {"position": "place", "position_context": "device"}
+    spread = clone(ranker).fit_files(files, cluster=client, **reading, callbacks=third_round)
+    spread = clone(ranker).fit_files(files, cluster=client, **reading)
+    here = clone(ranker).set_params(checkpoint=None).fit(data)
+    np.testing.assert_array_equal(spread.predict(data), here.predict(data))
+    for values, other in spread.position_bias_.values.items():
+        np.testing.assert_array_equal(other, here.position_bias_.values[values])
+    np.testing.assert_array_equal(spread.position_bias_.shown, here.position_bias_.shown)
+
+
+def third_round(progress):
+    return progress.round == 3
+
+
+def test_position_bias_that_a_cluster_cannot_learn(client, tmp_path):
+    files = write(tmp_path, DATA, [10])
+    with pytest.raises(rg.ParameterError, match="cannot estimate propensities"):
+        rg.LambdaMART(position_bias="ips").fit_files(files, cluster=client)
+    with pytest.raises(rg.DataError, match="needs files with positions"):
+        rg.LambdaMART(position_bias="additive").fit_files(files, cluster=client)
+    with pytest.raises(rg.ParameterError, match="bins on disk have no positions"):
+        rg.LambdaMART(position_bias="additive").fit_files(files)

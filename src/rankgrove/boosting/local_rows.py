@@ -11,6 +11,7 @@ from rankgrove.boosting.step import Grown
 from rankgrove.growth.leaves import add_leaf_values
 from rankgrove.growth.splitting import SplitRules
 from rankgrove.model.tree import Tree
+from rankgrove.objectives.position_bias import PositionBias
 
 
 class TreeGrower(Protocol):
@@ -66,6 +67,7 @@ class LocalRows:
         self._sampler = sampler
         self._n_threads = n_threads
         self._gradient, self._hessian = np.zeros(scores.shape), np.zeros(scores.shape)
+        self._bias: PositionBias | None = getattr(objective, "bias", None)
         self._rows: np.ndarray | None = None
 
     def gradients(self, round: int) -> None:
@@ -74,6 +76,8 @@ class LocalRows:
         queries, self._rows = self._sampler.draw(round)
         arrays = (self._scores[columns], self._gradient[columns], self._hessian[columns])
         self._objective.gradients(*arrays, queries, self._n_threads, round)
+        if self._bias is not None:
+            self._bias.advance(getattr(self._objective, "sums", None))
 
     def grow(self, column: int, number: int) -> Grown:
         """Return a tree that follows the gradients of a column."""

@@ -29,6 +29,12 @@ class Objective(Protocol):
     n_columns : number of scores per row: 1, or one per class
     varies_by_round : whether gradients differ between rounds at the same scores. If they do, a
         round whose trees have no split does not end training
+
+    Notes
+    -----
+    An objective may have a ``bias``, a :class:`~rankgrove.objectives.position_bias.PositionBias`,
+    and ``sums``, those of its newest gradients. They change its state: after every round the
+    training rows call ``bias.advance(objective.sums)``.
     """
 
     n_columns: int

@@ -34,6 +34,8 @@ from rankgrove.growth.partition import leaves_of
 from rankgrove.growth.quantise import Layout
 from rankgrove.growth.splitting import Split
 from rankgrove.model.tree import Tree
+from rankgrove.objectives.clicks import no_sums
+from rankgrove.objectives.position_bias import Cells, PositionBias
 from rankgrove.parallel import threads
 
 Command = tuple[Any, ...]
@@ -51,6 +53,8 @@ class FileFacts:
     highest_label: float
     query_keys: np.ndarray
     absent: str
+    contexts: tuple[str, ...] | None
+    highest_position: int
     categories: CountedCategories
 
 
@@ -110,6 +114,7 @@ class Part:
         self._n_added = 0
         self._labelled = False
         self._ranges: list[tuple[int, int]] = []
+        self._sums = np.empty(0, np.int64)
 
     def run(self, commands: Sequence[Command]) -> Any:
         """Run all commands in order; return the result of the last one."""
@@ -131,6 +136,8 @@ class Part:
                 float(data.y.max()),
                 data.query_keys,
                 data.absent,
+                None if data.positions is None else data.positions.names,
+                0 if data.positions is None else data.positions.highest,
                 counted_categories(data),
             )
             for data in self._data
@@ -155,6 +162,15 @@ class Part:
         rows = query_order_rows(data)
         return sum_column(data.features, rows, Target.of(data, unit), column, codes)
 
+    def _count_cells(
+        self, n_positions: int, contexts: tuple[str, ...], clicked: Callable[..., np.ndarray]
+    ) -> np.ndarray:
+        """Return the numbers of impressions and clicks, by cell of positions."""
+        (data,) = self._data
+        assert data.positions is not None
+        here = Cells.of(data.positions, clicked(data), n_positions, contexts)
+        return np.array([here.shown, here.clicked])
+
     def _train(self, training: PartTraining) -> PartFacts:
         """Prepare for the first tree."""
         (data,) = self._data
@@ -168,7 +184,8 @@ class Part:
         self._used = used_bins(training.binner)
         self._hist = np.empty(self._rows.histogram_shape, np.int64)
         self._nothing = _no_search(self._hist)
-        digest = _digest(data, binned.codes) if training.wants_digest else "0"
+        cell: np.ndarray | None = getattr(self._objective, "cell", None)
+        digest = _digest(data, binned.codes, cell) if training.wants_digest else "0"
         self._data = []  # the features are no longer needed
         has_pairs: np.ndarray = getattr(self._objective, "has_pairs", np.ones(1, np.bool_))
         return PartFacts(
@@ -202,13 +219,23 @@ class Part:
             self._sample.keep_rows(self._lots, bar)
         return self._sample.n_rows
 
-    def _gradients(self, round: int) -> None:
-        """Compute the gradients of the drawn rows."""
+    def _gradients(self, round: int, state: np.ndarray | None = None) -> None:
+        """Compute the gradients of the drawn rows; `state` is that of the position bias."""
         queries, rows = self._sample.queries, self._sample.rows
+        bias: PositionBias | None = getattr(self._objective, "bias", None)
+        if bias is not None:
+            self._sums = no_sums(bias)
+            if state is not None:
+                bias.resume(state[None])
         if queries is None or queries.size:
             arrays = (self._scores, self._gradient, self._hessian)
             self._objective.gradients(*arrays, queries, self._n_threads, round)
+            self._sums = getattr(self._objective, "sums", self._sums)
         self._rows.take(self._gradient, self._hessian, rows)
+
+    def _bias_sums(self) -> np.ndarray:
+        """Return the exact sums that change the position bias."""
+        return self._sums
 
     def _largest(self) -> list[float]:
         return self._rows.largest()
@@ -261,16 +288,17 @@ class Part:
         return np.take(self._hist.reshape(len(self._hist), -1), self._used, axis=1)
 
 
-def _digest(data: QueryDataset, codes: np.ndarray) -> str:
+def _digest(data: QueryDataset, codes: np.ndarray, cell: np.ndarray | None) -> str:
     """Return the sum of the hashes of all queries; it does not depend on the parts."""
     labels = data.grouped(data.y)
     weight = np.ones(data.n_rows) if data.weight is None else data.grouped(data.weight)
+    arrays = [labels, weight, codes, *([] if cell is None else [cell])]
     borders = data.query_ptr.tolist()
     total = 0
     for key, start, end in zip(data.query_keys, borders, borders[1:], strict=False):
         digest = hashlib.blake2b(key.tobytes(), digest_size=16)
-        for array in (labels[start:end], weight[start:end], codes[start:end]):
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array[start:end]).view(np.uint8).data)
         total += int.from_bytes(digest.digest(), "little")
     return f"{total:x}"
 

@@ -29,6 +29,7 @@ from rankgrove.growth.regions import worth_a_region
 from rankgrove.growth.shared_bytes import own_bytes
 from rankgrove.growth.splitting import Split, SplitRules
 from rankgrove.model.tree import Tree
+from rankgrove.objectives.position_bias import PositionBias
 from rankgrove.parallel import threads
 
 LOT_BITS = 16  # lots are first counted by this many of their bits
@@ -48,6 +49,7 @@ class ClusterRows:
     query_fraction, row_fraction : shares of the queries and rows that a round uses
     n_leaves, rules : of trees
     varies_by_round : whether the parts' objectives differ between rounds at the same scores
+    bias : what is learned about positions; its state is here and sent to the parts every round
     """
 
     n_columns = 1
@@ -64,6 +66,7 @@ class ClusterRows:
         n_leaves: int,
         rules: SplitRules,
         varies_by_round: bool,
+        bias: PositionBias | None = None,
         n_threads: int | None = None,
     ) -> None:
         self._parts = parts
@@ -90,6 +93,7 @@ class ClusterRows:
         self._newest: list[Command] = []  # adds the newest tree; a part adds it only once
         self._n_trees = 0
         self._round = 0
+        self._bias = bias if bias is not None and bias.moves else None
         self.n_chosen = n_rows
 
     # -- for the boosting loop --------------------------------------------------------------------
@@ -100,7 +104,9 @@ class ClusterRows:
 
     def grow(self, column: int, number: int) -> Grown:
         """Grow a tree; if workers are lost, grow it again."""
-        tree = self._parts.surely(lambda: self._grow(number))
+        tree, sums = self._parts.surely(lambda: self._grow(number))
+        if self._bias is not None:
+            self._bias.advance(sums)
         return Grown(tree, _NO_LEAF, _NO_SCORES)
 
     def add(self, column: int, grown: Grown) -> None:
@@ -114,10 +120,15 @@ class ClusterRows:
         self._n_trees = len(trees)
         self._parts.tell(*(("add", number, tree) for number, tree in enumerate(trees)))
 
-    def _grow(self, number: int) -> Tree:
-        """Grow the tree of the round, from the drawing of its sample on."""
+    def _grow(self, number: int) -> tuple[Tree, np.ndarray | None]:
+        """Grow the tree of the round, from the drawing of its sample on.
+
+        Return it and the sums that change the position bias.
+        """
         self._draw()
-        return grow_tree(self._frontier, self._training.binner, (self._training.seed, number))
+        sums = None if self._bias is None else np.sum(self._ask("bias_sums"), axis=0)
+        tree = grow_tree(self._frontier, self._training.binner, (self._training.seed, number))
+        return tree, sums
 
     def _draw(self) -> None:
         """Draw the sample of the round; gradients are computed with the next trip."""
@@ -127,7 +138,8 @@ class ClusterRows:
             self._keep("queries", self._query_share)
         if self._row_fraction < 1.0:
             self._keep("rows", share(self._row_fraction, self.n_chosen))
-        self._later.append(("gradients", self._round))
+        state = None if self._bias is None else self._bias.state
+        self._later.append(("gradients", self._round, state))
 
     def _keep(self, unit: str, n: int) -> None:
         """Keep the n queries or rows with the lowest lots.

@@ -6,7 +6,7 @@ bin, so trees with these thresholds score a row by any value of the bin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from rankgrove.data.bins_folder import (
     damaged,
     read_header,
 )
+from rankgrove.data.positions import Positions, check_positions
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.subsets import chosen_queries, columns_of_subset
 from rankgrove.errors import DataError
@@ -192,8 +193,22 @@ class BinnedDataset(QueryDataset):
         """Return the data itself; another number of features is refused."""
         return self if n_features == self.n_features else super().with_n_features(n_features)
 
+    def with_positions(
+        self,
+        position: ArrayLike | Positions | None,
+        context: ArrayLike | Sequence[ArrayLike] | None = None,
+    ) -> BinnedDataset:
+        """Return the data with these positions, one per row; the folder stays as it is."""
+        if not isinstance(position, Positions):
+            position = check_positions(position, context, self.n_rows)
+        other = type(self).__new__(type(self))
+        other.__dict__.update(vars(self) | {"positions": position})
+        return other
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the name of the folder, and which queries a view has."""
+        """Pickle the name of the folder, which queries a view has, and positions."""
+        if self.positions is not None:
+            return _with_positions, (self.with_positions(None), self.positions)
         if self._places is None:
             return _opened, (self.folder, self._header["files"])
         places = np.arange(self._all_bins.n_rows)[self._places]
@@ -257,6 +272,10 @@ class BinnedDataset(QueryDataset):
             f"{counted(self.n_features, 'feature')} in at most {self.max_bins} bins; "
             f"labels {self._label_text()})"
         )
+
+
+def _with_positions(data: BinnedDataset, positions: Positions) -> BinnedDataset:
+    return data.with_positions(positions)
 
 
 def _opened(folder: Path, files: Mapping[str, Any]) -> BinnedDataset:

@@ -189,6 +189,8 @@ class QueryDataset:
         docid: str | None = None,
         base_score: str | None = None,
         categorical: Categorical | None = None,
+        position: str | None = None,
+        position_context: str | None = None,
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 
@@ -208,6 +210,8 @@ class QueryDataset:
             docid=docid,
             base_score=base_score,
             categorical=categorical,
+            position=position,
+            position_context=position_context,
         )
 
     def _assemble(

@@ -60,14 +60,17 @@ def content_keys(data: QueryDataset, hashes: np.ndarray) -> np.ndarray:
     """Return a uint64 key per row, in query order, computed from its query id and its features.
 
     Features are given by their `hashes`. Rows of a query with equal features are numbered by label,
-    weight, base score and file order, and the number is part of the key. (The values themselves
-    are not: scaling them, or leaving out weights of 1, changes no key.)
+    weight, base score, position and file order, and the number is part of the key. (The values
+    themselves are not: scaling them, or leaving out weights of 1, changes no key.)
     """
     keys = mix64(hashes ^ np.repeat(data.query_keys, np.diff(data.query_ptr)))
     ordered = np.sort(keys)
     again = np.concatenate([[False], ordered[1:] == ordered[:-1]])
     if again.any():
-        others = [column for column in (data.base_score, data.weight, data.y) if column is not None]
+        columns = (data.base_score, data.weight, data.y)
+        others = [column for column in columns if column is not None]
+        if data.positions is not None:  # the last that decides
+            others = [data.positions.place, *others]
         order = np.lexsort((*(data.grouped(column) for column in others), keys))
         place = np.arange(keys.size)
         first = np.maximum.accumulate(np.where(again, 0, place))

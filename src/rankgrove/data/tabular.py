@@ -76,6 +76,8 @@ def dataset_from_frame(
     docid: str | None = None,
     base_score: str | None = None,
     categorical: Categorical | None = None,
+    position: str | None = None,
+    position_context: str | None = None,
     empty_is_null: bool = False,
 ) -> QueryDataset:
     """Return the data set of a pandas, polars or pyarrow table.
@@ -83,7 +85,7 @@ def dataset_from_frame(
     Parameters
     ----------
     frame : the table; also a mapping from column name to array
-    label, qid, weight, base_score : the columns with these roles
+    label, qid, weight, base_score, position, position_context : the columns with these roles
     docid : the column of the document ids; None takes the column ``docid``, if there is one
         without another role
     features : the feature columns, in this order; None takes every column without another role.
@@ -112,10 +114,11 @@ def dataset_from_frame(
     names = column_names(frame)
     if isinstance(features, str):
         features = [features]
-    named = (label, qid, weight, base_score, *(features or []))
+    named = (label, qid, weight, base_score, position, position_context, *(features or []))
     if docid is None and DOCID in names and DOCID not in named:
         docid = DOCID
     roles = {"label": label, "qid": qid, "weight": weight, "docid": docid, "base_score": base_score}
+    roles |= {"position": position, "position_context": position_context}
     taken = {name: role for role, name in roles.items() if name is not None}
     for name, role in taken.items():
         check_column(name, f"the {role}", names)
@@ -138,6 +141,8 @@ def dataset_from_frame(
         docid=None if docid is None else tokens_of(frame, docid, nulls=True),
         feature_names=names,
         base_score=None if base_score is None else numbers_of(frame, base_score, "Base scores"),
+        position=None if position is None else numbers_of(frame, position, "Positions"),
+        position_context=None if position_context is None else contexts_of(frame, position_context),
         categorical={j + 1: texts for j, texts in categories.items()},
     )
 
@@ -152,6 +157,8 @@ def read_table(
     docid: str | None = None,
     base_score: str | None = None,
     categorical: Categorical | None = None,
+    position: str | None = None,
+    position_context: str | None = None,
 ) -> QueryDataset:
     """Read a data set from a parquet, CSV (also ``.csv.gz``), TSV, arrow or feather file.
 
@@ -173,7 +180,8 @@ def read_table(
     path = Path(path)
     if isinstance(features, str):
         features = [features]
-    used = [label, qid, *(name for name in (weight, docid, base_score) if name), *(features or [])]
+    others = (weight, docid, base_score, position, position_context)
+    used = [label, qid, *(name for name in others if name), *(features or [])]
     document = docid if docid or DOCID in used else DOCID
     is_text = not path.name.lower().endswith((".parquet", *ARROW_ENDINGS))
     texts = columns_of_text(path, categorical, features, used) if is_text else []
@@ -190,6 +198,8 @@ def read_table(
             docid=docid,
             base_score=base_score,
             categorical=categorical,
+            position=position,
+            position_context=position_context,
             empty_is_null=is_text,
         )
     except DataError as error:
@@ -620,6 +630,11 @@ def tokens_of(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
         if missing:
             raise _cell_error(missing[0], no_query_id(name, missing[0]))
     return values
+
+
+def contexts_of(frame: Any, name: Any) -> np.ndarray:
+    """Return a column of contexts of positions as text; a null is the context without a name."""
+    return np.array(["" if x is None else str(x) for x in tokens_of(frame, name, True).tolist()])
 
 
 def no_query_id(name: object, row: int) -> str:

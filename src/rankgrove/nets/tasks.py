@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from rankgrove.model.mlp import matrix_parts, refuse_infinite
+from rankgrove.objectives.clicks import ClickLambdaObjective
 from rankgrove.objectives.lambdas import LambdaObjective
+from rankgrove.objectives.position_bias import TowerBias
 from rankgrove.objectives.preference_pairs import PairGroups
 
 if TYPE_CHECKING:
@@ -63,18 +65,37 @@ class Step(NamedTuple):
 State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
+class Tower(NamedTuple):
+    """The second tower of a net, which is there in training only: a number per cell of positions.
+
+    Attributes
+    ----------
+    bias : its numbers, one state per epoch
+    cell : the cell of every row, in query order
+    """
+
+    bias: TowerBias
+    cell: np.ndarray
+
+
 class Task(Protocol):
     """A training task: units (queries, groups of pairs), each of which makes updates."""
 
     keys: np.ndarray  # one per unit: they determine the order of units
     ptr: np.ndarray  # the borders of units in the documents
+    tower: Tower | None = None
 
     def begin_epoch(self, epoch: int) -> None:
         """Prepare for an epoch, counted from 0; most tasks have nothing to do."""
         return
 
-    def run(self, order: np.ndarray, step: Step, state: State) -> int:
-        """Make the updates of the units in `order`; return the first that failed, or -1."""
+    def run(
+        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
+    ) -> int:
+        """Make the updates of the units in `order`; return the first that failed, or -1.
+
+        `tower` is the state of the tower, where there is one.
+        """
 
 
 class QueryTask(Task):
@@ -86,35 +107,72 @@ class QueryTask(Task):
     objective : the lambdas
     keys : one per query
     form : ``"factorised"`` or, only for RankNet's pairs, ``"pairs"``
+    tower : the second tower
     """
 
     def __init__(
-        self, inputs: Inputs, objective: LambdaObjective, keys: np.ndarray, form: str = FORMS[0]
+        self,
+        inputs: Inputs,
+        objective: LambdaObjective,
+        keys: np.ndarray,
+        form: str = FORMS[0],
+        tower: Tower | None = None,
     ) -> None:
         self.keys = keys
+        self.tower = tower
         self.ptr = objective.query_ptr
         self._inputs = inputs.for_kernels()
-        self._objective = objective
+        self.objective = objective
         self._form = form
         self._scratch = np.zeros((3, inputs.rows.size))
         self._seed = objective.seed_of(0)
 
     def begin_epoch(self, epoch: int) -> None:
         """Draw the noise of the epoch."""
-        self._seed = self._objective.seed_of(epoch)
+        self._seed = self.objective.seed_of(epoch)
 
-    def run(self, order: np.ndarray, step: Step, state: State) -> int:
+    def run(
+        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
+    ) -> int:
         """Make the updates of the queries in `order`."""
         from rankgrove.nets._net_kernels import train_queries, train_queries_for, train_query_pairs
 
-        lambdas = self._objective.for_kernels()
+        if isinstance(self.objective, ClickLambdaObjective):
+            return self._run_clicks(self.objective, order, step, state)
+        if self.tower is not None:
+            return self._run_towers(self.tower, order, step, state, tower)
+        lambdas = self.objective.for_kernels()
         if self._form == "pairs":
             return int(train_query_pairs(order, self._inputs, lambdas, *step, state))
-        measure, kernel = self._objective.measure, train_queries
+        measure, kernel = self.objective.measure, train_queries
         if measure.own_swaps:
             kernel = train_queries_for(measure.kernels.swap_row)
         noisy = (lambdas, self._seed)
         return int(measure.run(kernel, order, self._inputs, *noisy, *step, state, *self._scratch))
+
+    def _run_clicks(
+        self, objective: ClickLambdaObjective, order: np.ndarray, step: Step, state: State
+    ) -> int:
+        from rankgrove.nets._tower_kernels import train_click_queries
+
+        noisy = (objective.clicks_for_kernels(), self._seed)
+        return int(train_click_queries(order, self._inputs, *noisy, *step, state, *self._scratch))
+
+    def _run_towers(
+        self,
+        tower: Tower,
+        order: np.ndarray,
+        step: Step,
+        state: State,
+        numbers: np.ndarray | None,
+    ) -> int:
+        from rankgrove.nets._tower_kernels import train_two_towers
+
+        noisy = (self.objective.for_kernels(), self._seed)
+        cells = (numbers, tower.cell, tower.bias.anchor)
+        return int(
+            train_two_towers(order, self._inputs, *noisy, *step, state, *cells, *self._scratch)
+        )
 
 
 class ListTask(Task):
@@ -125,6 +183,7 @@ class ListTask(Task):
     inputs : the documents in query order
     labels, query_ptr, query_weight : the data; queries whose labels are all equal are skipped
     keys : one per query
+    tower : the second tower; labels are then clicks
     """
 
     def __init__(
@@ -134,11 +193,15 @@ class ListTask(Task):
         query_ptr: np.ndarray,
         keys: np.ndarray,
         query_weight: np.ndarray | None = None,
+        tower: Tower | None = None,
     ) -> None:
+        self.tower = tower
         starts, sizes = query_ptr[:-1], np.diff(query_ptr)
         highest = np.maximum.reduceat(labels, starts)
-        power = np.exp(labels - np.repeat(highest, sizes))
-        self._target = power / np.repeat(np.add.reduceat(power, starts), sizes)
+        # with a tower, labels are clicks, and the target their shares: positions then multiply
+        power = np.exp(labels - np.repeat(highest, sizes)) if tower is None else labels
+        total = np.add.reduceat(power, starts)
+        self._target = power / np.repeat(np.where(total > 0.0, total, 1.0), sizes)
         self._weight = np.ones(starts.size) if query_weight is None else query_weight.copy()
         self._weight[highest == np.minimum.reduceat(labels, starts)] = 0.0
         self.keys = keys
@@ -151,11 +214,19 @@ class ListTask(Task):
         """Whether no query has unequal labels."""
         return not self._weight.any()
 
-    def run(self, order: np.ndarray, step: Step, state: State) -> int:
+    def run(
+        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
+    ) -> int:
         """Make the updates of the queries in `order`."""
+        lists = (self.ptr, self._target, self._weight)
+        if self.tower is not None:
+            from rankgrove.nets._tower_kernels import train_list_towers
+
+            cells = (tower, self.tower.cell, self.tower.bias.anchor)
+            given = (order, self._inputs, lists, *step, state, *cells)
+            return int(train_list_towers(*given, *self._scratch))
         from rankgrove.nets._list_kernels import train_lists
 
-        lists = (self.ptr, self._target, self._weight)
         return int(train_lists(order, self._inputs, lists, *step, state, *self._scratch))
 
 
@@ -180,7 +251,9 @@ class GroupTask(Task):
         self._form = form
         self._scratch = np.zeros((2, int(np.diff(groups.ptr).max())))
 
-    def run(self, order: np.ndarray, step: Step, state: State) -> int:
+    def run(
+        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
+    ) -> int:
         """Make the updates of the groups in `order`."""
         from rankgrove.nets._net_kernels import train_group_pairs, train_groups
 

@@ -72,20 +72,35 @@ class Optimiser(NamedTuple):
 
 @dataclass
 class Trained:
-    """A net in training: its weights in the form of kernels, the optimiser's state, the best."""
+    """A net in training: its weights in the form of kernels, the optimiser's state, the best.
+
+    ``tower`` has the numbers of the second tower and its optimiser's state, ``best_tower`` the
+    numbers of the best epoch; both are empty without a tower.
+    """
 
     parameters: np.ndarray
     mean: np.ndarray
     square: np.ndarray
     powers: np.ndarray
     best: np.ndarray
+    tower: np.ndarray = field(default_factory=lambda: np.empty(0))
+    best_tower: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def from_network(cls, network: Network) -> Trained:
-        """Start with the weights of a net."""
+    def from_network(cls, network: Network, n_cells: int = 0) -> Trained:
+        """Start with the weights of a net, and a tower of this many cells."""
         parameters = spread(network.flat, network.sizes)
         zeros = np.zeros_like(parameters)
-        return cls(parameters, zeros, zeros.copy(), np.ones(2), parameters.copy())
+        trained = cls(parameters, zeros, zeros.copy(), np.ones(2), parameters.copy())
+        if n_cells:
+            trained.tower = np.concatenate([np.zeros(3 * n_cells), np.ones(2)])
+            trained.best_tower = np.zeros(n_cells)
+        return trained
+
+    @property
+    def tower_values(self) -> np.ndarray:
+        """The numbers of the second tower."""
+        return self.tower[: self.best_tower.size]
 
     def copy(self) -> Trained:
         """Return a copy that shares only the best weights."""
@@ -95,11 +110,13 @@ class Trained:
             self.square.copy(),
             self.powers.copy(),
             self.best,
+            self.tower.copy(),
+            self.best_tower,
         )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays by name."""
-        return dict(vars(self))
+        return {name: array for name, array in vars(self).items() if array.size}
 
 
 @dataclass(repr=False, kw_only=True)
@@ -161,7 +178,7 @@ def train(
     -----
     Ctrl-C ends the loop like patience; the results of complete epochs are kept.
     """
-    state = Trained.from_network(network) if trained is None else trained
+    state = Trained.from_network(network, cells_of(task)) if trained is None else trained
     progress = Progress(
         round=done, rounds=n_epochs, watch=watch, first=done, start=network, trained=state
     )
@@ -170,6 +187,8 @@ def train(
             state = progress.trained.copy()
             rate = optimiser.rate_at(epoch, n_epochs)
             _run_epoch(task, network, state, optimiser._replace(rate=rate), seed, epoch)
+            if task.tower is not None:
+                task.tower.bias.states.append(state.tower_values.copy())
             now = network.with_flat(gathered(state.parameters, network.sizes))
             for name, watched in watch.watched.items():
                 documents = shown[name]
@@ -177,6 +196,7 @@ def train(
             watch.record()
             if watch.best_round == epoch + 1:
                 state.best = state.parameters.copy()
+                state.best_tower = state.tower_values.copy()
             progress.trained, progress.round = state, epoch + 1
             stopped = [bool(callback(progress)) for callback in callbacks]
             if any(stopped) or watch.out_of_patience:
@@ -204,15 +224,21 @@ def _run_epoch(
         state.square,
         state.powers,
     )
+    tower = [] if task.tower is None else [state.tower]
     task.begin_epoch(epoch)
     order = epoch_order(task.keys, seed, epoch)
     sizes = np.diff(task.ptr)[order]
     turns = (np.cumsum(sizes) - 1) // DOCUMENTS_AT_ONCE
     for part in np.split(order, np.flatnonzero(np.diff(turns)) + 1):
-        if task.run(part, step, arrays) >= 0:
+        if task.run(part, step, arrays, *tower) >= 0:
             _refuse_divergence(optimiser, epoch)
     if not np.isfinite(state.parameters).all():
         _refuse_divergence(optimiser, epoch)
+
+
+def cells_of(task: Task) -> int:
+    """Return the number of cells of a task's tower, or 0."""
+    return 0 if task.tower is None else task.tower.bias.cells.size
 
 
 def epoch_order(keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
@@ -241,11 +267,12 @@ class NetCheckpoint(Checkpoint):
         self.write_state(content, progress.trained.to_arrays())
 
     def read(
-        self, n_epochs: int, network: Network, history: History
+        self, n_epochs: int, network: Network, history: History, n_cells: int = 0
     ) -> tuple[Trained, int, History] | None:
         """Return the state, the number of epochs and the history, or None without a checkpoint.
 
-        The state must fit `network`; `history` has the names of the data sets and measures.
+        The state must fit `network` and a tower of `n_cells`; `history` has the names of the
+        data sets and measures.
         """
         state = self.read_state(history)
         if state is None:
@@ -253,7 +280,7 @@ class NetCheckpoint(Checkpoint):
         content, arrays = state
         with self.reading():
             epoch = sense.whole(content["epoch"], "the epoch")
-            for name, array in Trained.from_network(network).to_arrays().items():
+            for name, array in Trained.from_network(network, n_cells).to_arrays().items():
                 sense.numbers(sense.typed(arrays[name], np.float64, name), name)
                 if arrays[name].dtype != array.dtype or arrays[name].shape != array.shape:
                     raise ValueError(f"the array {name!r} does not fit the net")

@@ -71,7 +71,11 @@ class _Row:
         return self.builder.load(where, align=8), where
 
     def loop(self, terms):
-        """Run over the documents below i; return the sums of up, weight and |up|."""
+        """Run over the documents below i; return the sums of up, weight and |up|.
+
+        terms : returns up and weight of a vector of pairs, and, if |up| is to be summed of
+            something else, that too
+        """
         builder = self.builder
         first = builder.add(self.i, ir.Constant(_INT, 1))
         before = builder.block
@@ -85,11 +89,11 @@ class _Row:
             one.add_incoming(_constant(0.0), before)
         builder.cbranch(builder.icmp_signed("<", place, self.n), body, after)
         builder.position_at_end(body)
-        up, weight = terms(place)
+        up, weight, *plain = terms(place)
         for name, change in (("lambdas", builder.fsub), ("weights", builder.fadd)):
             old, where = self.vector(name, place)
             builder.store(change(old, up if name == "lambdas" else weight), where, align=8)
-        added = [up, weight, _absolute(builder, up)]
+        added = [up, weight, _absolute(builder, plain[0] if plain else up)]
         for one, value in zip(sums, added, strict=True):
             one.add_incoming(builder.fadd(one, value), builder.block)
         place.add_incoming(builder.add(place, ir.Constant(_INT, LANES)), builder.block)
@@ -107,11 +111,25 @@ class _Row:
         square = b.fmul(q, q) if apart is None else b.fmul(q, b.fmul(q, apart))
         return up, b.fmul(b.fmul(_absolute(b, z), square), b.fmul(e_i, e))
 
+    def double_pair(self, e_i, e, pushes, apart):
+        """Do as `pair` where both documents of a pair push; return also what `pair` would."""
+        b = self.builder
+        over, under, z = pushes
+        both = b.fadd(e_i, e)
+        q = b.fdiv(_constant(1.0), both if apart is None else b.fmul(both, apart))
+        up = b.fsub(b.fmul(b.fmul(over, q), e), b.fmul(b.fmul(under, q), e_i))
+        square = b.fmul(q, q) if apart is None else b.fmul(q, b.fmul(q, apart))
+        push = b.fadd(_absolute(b, over), _absolute(b, under))
+        chosen = b.select(b.fcmp_ordered(">", z, _constant(0.0)), e, e_i)
+        plain = b.fmul(b.fmul(z, q), chosen)
+        return up, b.fmul(b.fmul(push, square), b.fmul(e_i, e)), plain
 
-def _row_intrinsic(names, pair_value):
+
+def _row_intrinsic(names, pair_value, double=False):
     """Return an intrinsic of (i, n, sigma, even, *arrays) -> (up, weight, |up|).
 
-    names : of the arrays; pair_value : how a pair's signed |dZ| follows from them
+    names : of the arrays; pair_value : how a pair's signed |dZ| follows from them; if `double`:
+        how both documents push, and that
     """
 
     def code(context, builder, signature, arguments):
@@ -128,7 +146,7 @@ def _row_intrinsic(names, pair_value):
                     s, _ = row.vector("s", place)
                     gap = _absolute(builder, builder.fsub(own["s"], s))
                     apart = builder.fadd(_constant(0.01), builder.fmul(sigma, gap))
-                return row.pair(own["e"], e, z, apart)
+                return (row.double_pair if double else row.pair)(own["e"], e, z, apart)
 
             return at
 
@@ -190,3 +208,53 @@ def given_row(typing_context, i, n, sigma, even, pair, s, e, lambdas, weights):
     names = ("pair", "s", "e", "lambdas", "weights")
     arrays = (pair, s, e, lambdas, weights)
     return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _given_value)
+
+
+@intrinsic
+def double_row(typing_context, i, n, sigma, even, pair, over, under, s, e, lambdas, weights):
+    """Pairs in which document i is pushed up by `over` and the other one by `under`.
+
+    The third sum is that of given_row for `pair`.
+    """
+    names = ("pair", "over", "under", "s", "e", "lambdas", "weights")
+    arrays = (pair, over, under, s, e, lambdas, weights)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _given_pushes, True)
+
+
+def _given_pushes(row, own, place):
+    return [row.vector(name, place)[0] for name in ("over", "under", "pair")]
+
+
+def _click_pushes(row, own, place):
+    b = row.builder
+    z, zero = _sum_value(row, own, place), _constant(0.0)
+    a, _ = row.vector("a", place)
+    other, _ = row.vector("b", place)
+    over = b.fmul(z, b.fmul(own["a"], other))
+    under = b.fmul(b.fsub(zero, z), b.fmul(a, own["b"]))
+    better, worse = b.fcmp_ordered(">", z, zero), b.fcmp_ordered("<", z, zero)
+    return b.select(better, over, zero), b.select(worse, under, zero), z
+
+
+def _linear_pushes(row, own, place):
+    b = row.builder
+    w, _ = row.vector("w", place)
+    a, _ = row.vector("a", place)
+    z = _absolute(b, b.fsub(own["w"], w))
+    return b.fmul(z, own["a"]), b.fmul(z, a), z
+
+
+@intrinsic
+def click_row(typing_context, i, n, sigma, even, g, w, a, b, s, e, lambdas, weights):
+    """Do as double_row for |dZ| of sum_row times a of the better document and b of the other."""
+    names = ("g", "w", "a", "b", "s", "e", "lambdas", "weights")
+    arrays = (g, w, a, b, s, e, lambdas, weights)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _click_pushes, True)
+
+
+@intrinsic
+def linear_row(typing_context, i, n, sigma, even, w, a, s, e, lambdas, weights):
+    """Do as double_row where every document pushes itself by |w_i - w_j| a."""
+    names = ("w", "a", "s", "e", "lambdas", "weights")
+    arrays = (w, a, s, e, lambdas, weights)
+    return _signature(i, n, sigma, even, arrays), _row_intrinsic(names, _linear_pushes, True)

@@ -29,6 +29,8 @@ from rankgrove.errors import (
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.model.store import write_model
+from rankgrove.objectives.position_bias import PositionTable
+from rankgrove.rankers import positions
 from rankgrove.rankers.binned_scores import scores_of_bins
 from rankgrove.rankers.categorical import coded_frame, coded_like, packed, refusal, unpacked
 from rankgrove.rankers.declaring import Parameter
@@ -125,6 +127,7 @@ class Ranker(_Base):  # type: ignore[misc]
     saw_missing_: bool | None = None
     # as a data set's `categories`; data is coded by the names when it is scored
     categories_: Mapping[int, Names] = MappingProxyType({})
+    position_bias_: PositionTable | None = None  # what was learned about positions
     pruning_: dict[str, Any]  # of a ranker that `prune` made: trees and measures, pass by pass
     # parameters that are rankers or data: _state saves them, not plain_parameters
     held: ClassVar[frozenset[str]] = frozenset()
@@ -387,6 +390,8 @@ class Ranker(_Base):  # type: ignore[misc]
             content["categories"] = packed(self.categories_)
         if hasattr(self, "pruning_"):
             content["pruning"] = self.pruning_
+        if self.position_bias_ is not None:
+            content["position_bias"] = positions.packed(self.position_bias_)
         return content, arrays
 
     @classmethod
@@ -405,6 +410,8 @@ class Ranker(_Base):  # type: ignore[misc]
             ranker.categories_ = unpacked(content["categories"], ranker.n_features_in_)
         if "pruning" in content:
             ranker.pruning_ = content["pruning"]
+        if "position_bias" in content:
+            ranker.position_bias_ = positions.unpacked(content["position_bias"])
         ranker._restore(content, arrays)
         return ranker
 
@@ -841,6 +848,7 @@ def plain_parameters(ranker: Ranker) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    value = positions.plain(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):

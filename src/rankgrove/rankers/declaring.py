@@ -56,12 +56,15 @@ class Parameter:
     meaning: str
     rule: Rule | None = None
 
-    def __call__(self, default: Any = _NOT_GIVEN, meaning: str | None = None) -> Any:
-        """Return the same parameter with another default, or another meaning."""
+    def __call__(
+        self, default: Any = _NOT_GIVEN, meaning: str | None = None, rule: Rule | None = None
+    ) -> Any:
+        """Return the same parameter with another default, meaning or rule."""
         return replace(
             self,
             default=self.default if default is _NOT_GIVEN else default,
             meaning=meaning or self.meaning,
+            rule=rule or self.rule,
         )
 
 

@@ -15,7 +15,9 @@ from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.objectives.position_bias import PositionBias
 from rankgrove.rankers.given import check_names
+from rankgrove.rankers.positions import watch_clicks
 from rankgrove.training.watch import History, Watch, Watched
 from rankgrove.validation import counted, refuse
 
@@ -117,6 +119,7 @@ def watch_of(
     binner: Binner | None = None,
     ranked: Callable[[np.ndarray], np.ndarray] | None = None,
     keeps_start: bool = False,
+    bias: PositionBias | None = None,
 ) -> Watch:
     """Return the object that measures the validation data after every round.
 
@@ -129,6 +132,7 @@ def watch_of(
     binner : bins of the features that trees see; None: scores come from elsewhere
     ranked : function that combines several columns of scores into the one that ranks
     keeps_start : whether the model before the first round may be the best one
+    bias : what is learned about positions, for validation data of clicks
     """
     owner = training.owner.partition(".")[0]
     watched, values_before = {}, {}
@@ -142,6 +146,8 @@ def watch_of(
             ranked,
             n_threads,
         )
+        if bias is not None:
+            watch_clicks(watched[name], data, bias, name)
         values_before[name] = check_defined(watched[name], name, owner)
     return Watch(watched, patience, start=values_before if keeps_start else None)
 

@@ -14,6 +14,7 @@ from rankgrove.model import sense
 from rankgrove.model.store import DAMAGE, said
 from rankgrove.rankers.base import OF_THE_RUN, Arrays, Content, Ranker, class_of
 from rankgrove.rankers.categorical import unpacked
+from rankgrove.rankers.positions import unpacked as unpacked_bias
 from rankgrove.validation import counted
 
 
@@ -173,6 +174,7 @@ _WORDS: dict[str, Callable[[Any, str], object]] = {
     "solutions": _solutions,
     "skipped": _skipped,
     "pruning": _pruning,
+    "position_bias": unpacked_bias,
     "interval": sense.numbers,
     "optimism": sense.number,
     "leaderboard": _leaderboard,

@@ -44,7 +44,15 @@ class Watched:
     measures : measures by name
     scores : the scores before training, of shape (columns, rows)
     ranked : function that combines the columns into the score that ranks; None: one column
+
+    Attributes
+    ----------
+    offsets : function that returns what is added to the scores for the measures, one number per
+        row; None: nothing
     """
+
+    offsets: Callable[[], np.ndarray] | None = None
+    _gains: Callable[[], np.ndarray] | None = None
 
     def __init__(
         self,
@@ -73,9 +81,24 @@ class Watched:
         leaf_of = leaves_of(tree, self.binned, n_threads=self.n_threads)
         add_leaf_values(self.scores[column], tree.value, leaf_of, n_threads=self.n_threads)
 
+    def weigh_gains(self, gains: Callable[[], np.ndarray]) -> None:
+        """Give rows these gains, times that of a relevant document, whenever measures are taken."""
+        starts, sizes = self.query_ptr[:-1], np.diff(self.query_ptr)
+        self._gains = gains
+        self._units = {
+            name: np.repeat(np.maximum.reduceat(prepared.gain, starts), sizes)
+            for name, prepared in self.measures.items()
+        }
+
     def values(self) -> dict[str, float]:
         """Return the mean of every measure at the current scores."""
         scores = self.scores[0] if self.ranked is None else self.ranked(self.scores)
+        if self.offsets is not None:
+            scores = scores + self.offsets()
+        if self._gains is not None:
+            gains = self._gains()
+            for name, unit in self._units.items():
+                self.measures[name].gain = unit * gains
         ranking = rank(scores, self.query_ptr, self.n_threads)
         return {
             name: exact_mean(prepared.values(ranking, self.n_threads))

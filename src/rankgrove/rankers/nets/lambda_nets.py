@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.nets.tasks import FORMS, GroupTask, Inputs, Task
 from rankgrove.objectives.lambdas import NETS_BEYOND_CUTOFF, default_truncation
 from rankgrove.objectives.preference_pairs import MOST_PAIRS, pair_groups
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nets import parameters as nets
@@ -40,6 +42,7 @@ class RankNet(FitsPairs, NetRanker):
     n_epochs_ : number of epochs that were run
     n_features_in_, feature_names_ : of the training data
     interrupted_ : whether Ctrl-C ended training
+    position_bias_ : a table of what was learned about positions; None without `position_bias`
 
     Examples
     --------
@@ -76,10 +79,23 @@ class RankNet(FitsPairs, NetRanker):
     random_state: int = nets.RANDOM_STATE
     n_threads: int | None = shared.N_SCORING_THREADS
     progress: bool = shared.PROGRESS
+    position_bias: str | None = positions.OF_NETS
+    propensities: Any = positions.PROPENSITIES
+    n_positions: int | None = positions.N_POSITIONS
+    position_clip: float = positions.POSITION_CLIP
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        positions.check_unused(self)
 
     def _task(self, training: Training, inputs: Inputs) -> Task:
         if training.preferences is None:
             return lambda_task(self, training, inputs, sigma=self.sigma, form=self.form)
+        if self.position_bias is not None:
+            raise ParameterError(
+                f"{training.owner} learns from pairs, which have no positions: leave "
+                "position_bias out."
+            )
         data = training.train
         groups = pair_groups(
             training.preferences,
@@ -108,6 +124,7 @@ class LambdaRank(NetRanker):
     n_epochs_ : number of epochs that were run
     n_features_in_, feature_names_ : of the training data
     interrupted_ : whether Ctrl-C ended training
+    position_bias_ : a table of what was learned about positions; None without `position_bias`
 
     Examples
     --------
@@ -140,6 +157,14 @@ class LambdaRank(NetRanker):
     progress: bool = shared.PROGRESS
     smoothing: float = shared.SMOOTHING
     draws: int = shared.DRAWS
+    position_bias: str | None = positions.OF_NETS
+    propensities: Any = positions.PROPENSITIES
+    n_positions: int | None = positions.N_POSITIONS
+    position_clip: float = positions.POSITION_CLIP
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        positions.check_unused(self)
 
     def _task(self, training: Training, inputs: Inputs) -> Task:
         return lambda_rank_task(self, training, inputs, self.smoothing, self.draws)

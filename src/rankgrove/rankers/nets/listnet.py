@@ -9,11 +9,14 @@ from typing import ClassVar
 from rankgrove.errors import DataError
 from rankgrove.measures.base import Measure
 from rankgrove.nets.tasks import Inputs, ListTask
+from rankgrove.objectives.clicks import check_clicks
+from rankgrove.objectives.position_bias import TowerBias
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import declares_parameters
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.nets import parameters as nets
-from rankgrove.rankers.nets.net import NetRanker
+from rankgrove.rankers.nets.net import NetRanker, positions_of, tower_of
 
 
 @declares_parameters
@@ -33,6 +36,7 @@ class ListNet(NetRanker):
     n_epochs_ : number of epochs that were run
     n_features_in_, feature_names_ : of the training data
     interrupted_ : whether Ctrl-C ended training
+    position_bias_ : a table of what was learned about positions; None without `position_bias`
 
     Examples
     --------
@@ -60,6 +64,8 @@ class ListNet(NetRanker):
     random_state: int = nets.RANDOM_STATE
     n_threads: int | None = shared.N_SCORING_THREADS
     progress: bool = shared.PROGRESS
+    position_bias: str | None = positions.OF_LISTNET
+    n_positions: int | None = positions.N_POSITIONS
 
     def _task(self, training: Training, inputs: Inputs) -> ListTask:
         data = training.train
@@ -69,8 +75,16 @@ class ListNet(NetRanker):
                 f"{owner}: weights of rows have no meaning for a loss of whole lists. Give the "
                 "data weights of queries (query_weight), or none."
             )
+        bias = positions_of(self, training)
+        if bias is not None:
+            check_clicks(data.y, training.owner, bias.method)
         task = ListTask(
-            inputs, data.grouped(data.y), data.query_ptr, data.query_keys, data.query_weight
+            inputs,
+            data.grouped(data.y),
+            data.query_ptr,
+            data.query_keys,
+            data.query_weight,
+            tower_of(bias, data) if isinstance(bias, TowerBias) else None,
         )
         if task.is_empty:
             raise DataError(

@@ -16,20 +16,25 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.mlp import Network, chosen_rows
-from rankgrove.nets.tasks import FORMS, Inputs, QueryTask, Task, moments
+from rankgrove.nets.tasks import FORMS, Inputs, QueryTask, Task, Tower, moments
 from rankgrove.nets.training_loop import (
     Callback,
     NetCheckpoint,
     Optimiser,
     Progress,
+    cells_of,
     drawn_network,
     train,
 )
+from rankgrove.objectives.clicks import ClickLambdaObjective
 from rankgrove.objectives.lambdas import LambdaObjective
+from rankgrove.objectives.position_bias import AffineBias, PositionBias, Propensities, TowerBias
 from rankgrove.random import row_keys
+from rankgrove.rankers import positions
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.fitting import (
     Training,
+    digest_of,
     fingerprint,
     history_lines,
     validation_of_run,
@@ -135,7 +140,15 @@ class NetRanker(Ranker):
             self.random_state,
         )
         end = self._train(training, inputs, task, network, depends_on)
-        return {
+        learned: Learned = {}
+        bias = _bias_of(task)
+        if isinstance(bias, TowerBias):
+            is_last = end.watch.best_round is None
+            numbers = end.trained.tower_values if is_last else end.trained.best_tower
+            learned["position_bias_"] = bias.table(numbers)
+        elif bias is not None:
+            learned["position_bias_"] = bias.learned(0)
+        return learned | {
             "network_": end.best_network,
             "history_": end.watch.history,
             "best_epoch_": end.watch.best_round,
@@ -185,9 +198,14 @@ class NetRanker(Ranker):
         depends_on: Mapping[str, str],
     ) -> Progress:
         """Train a net on a task; `depends_on`: values that a checkpoint must agree with."""
-        watch = watch_of(training, self.early_stopping, self.n_threads)
+        bias = _bias_of(task)
+        watch = watch_of(training, self.early_stopping, self.n_threads, bias=bias)
+        if bias is not None:
+            depends_on = {**depends_on, "position bias": digest_of([bias.start])}
         saver = self._saver(training, depends_on)
-        state = saver.read(self.n_epochs, network, watch.history) if saver is not None else None
+        state = None
+        if saver is not None:
+            state = saver.read(self.n_epochs, network, watch.history, cells_of(task))
         trained, done, watch.history = state or (None, 0, watch.history)
         bar = ProgressBar(type(self).__name__, "epochs") if self.progress else None
         called: list[Callback] = [*([saver] if saver else []), *([bar] if bar else [])]
@@ -238,6 +256,8 @@ class NetRanker(Ranker):
             f"{type(self).__name__} for {self.measure}: {counted(net.n_features, 'input')}, "
             f"{inside}, {counted(net.flat.size, 'weight')}, {counted(self.n_epochs_, 'epoch')}"
         ]
+        if self.position_bias_ is not None:
+            lines += self.position_bias_.lines()
         lines += history_lines(self.history_, self.best_epoch_, "epoch")
         return "\n".join(lines)
 
@@ -269,23 +289,56 @@ def lambda_task(
 ) -> Task:
     """Return the lambdas of a ranker's measure on the training queries."""
     data = training.train
-    objective = LambdaObjective(
-        target_measure(ranker.measure),
-        data.grouped(data.y),
-        data.query_ptr,
-        row_keys=row_keys(data.query_keys, data.query_ptr),
-        truncation=truncation,
-        beyond_cutoff=beyond_cutoff,
-        sigma=sigma,
-        normalise=normalise,
-        row_weight=None if data.weight is None else data.grouped(data.weight),
-        query_weight=data.query_weight,
-        n_threads=ranker.n_threads,
-        smoothing=smoothing,
-        draws=draws,
-        seed=ranker.random_state,
-    )
-    return QueryTask(inputs, objective, data.query_keys, form)
+    rows = target_measure(ranker.measure), data.grouped(data.y), data.query_ptr
+    others: dict[str, Any] = {
+        "row_keys": row_keys(data.query_keys, data.query_ptr),
+        "truncation": truncation,
+        "beyond_cutoff": beyond_cutoff,
+        "sigma": sigma,
+        "normalise": normalise,
+        "row_weight": None if data.weight is None else data.grouped(data.weight),
+        "query_weight": data.query_weight,
+        "n_threads": ranker.n_threads,
+        "smoothing": smoothing,
+        "draws": draws,
+        "seed": ranker.random_state,
+    }
+    bias = positions_of(ranker, training)
+    if bias is not None and form != FORMS[0]:
+        raise ParameterError(f"{training.owner}: position_bias needs form={FORMS[0]!r}.")
+    if bias is None:
+        return QueryTask(inputs, LambdaObjective(*rows, **others), data.query_keys, form)
+    if isinstance(bias, TowerBias):
+        objective = LambdaObjective(*rows, **others)
+        if objective.measure.own_swaps:
+            raise ParameterError(
+                f"{training.owner}: position_bias='two_tower' cannot follow a measure of your "
+                "own: use one of rankgrove's."
+            )
+        return QueryTask(inputs, objective, data.query_keys, form, tower_of(bias, data))
+    cell = positions.cells_of_rows(bias, data)
+    assert isinstance(bias, Propensities | AffineBias)
+    weighed = ClickLambdaObjective(*rows, bias=bias, cell=cell, **others)
+    return QueryTask(inputs, weighed, data.query_keys, form)
+
+
+def positions_of(ranker: Any, training: Training) -> PositionBias | None:
+    """Return the position bias of a fit, or None."""
+    if getattr(ranker, "position_bias", None) is None:
+        return None
+    return positions.bias_of(ranker, training.train, training.owner, TowerBias)
+
+
+def tower_of(bias: TowerBias, data: QueryDataset) -> Tower:
+    """Return the second tower of a net."""
+    return Tower(bias, positions.cells_of_rows(bias, data))
+
+
+def _bias_of(task: Task) -> PositionBias | None:
+    """Return what a task learns or knows about positions."""
+    if task.tower is not None:
+        return task.tower.bias
+    return getattr(getattr(task, "objective", None), "bias", None)
 
 
 def _shown(data: QueryDataset, like: Inputs) -> Inputs:

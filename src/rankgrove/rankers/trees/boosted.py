@@ -30,6 +30,7 @@ from rankgrove.growth.partition import leaves_of
 from rankgrove.measures.base import Measure
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
+from rankgrove.objectives.position_bias import PositionBias
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.binned_scores import scores_of_bins
 from rankgrove.rankers.fitting import (
@@ -188,8 +189,9 @@ class BoostedRanker(TreeModel):
             binner=binned.binner,
             ranked=lambda columns: self._ranked(recipe, columns),
             keeps_start=start.is_model,
+            bias=recipe.bias,
         )
-        saver = self._saver(training, binned, start, scores, watch)
+        saver = self._saver(training, binned, start, scores, watch, recipe.bias)
         recipe = self._weighted_start(recipe, training, binned, scores, watch)
         trees, steps = _resumed(saver, binned, scores, watch, self._rounds, self.n_threads)
         rows = None
@@ -200,6 +202,8 @@ class BoostedRanker(TreeModel):
             callbacks = training.callbacks
             done = self._loop(rows, step, start.rounds, watch, trees, steps, saver, callbacks)
         learned = self._learned(done, recipe.start, recipe.n_columns, train.n_features)
+        if recipe.bias is not None:
+            learned["position_bias_"] = recipe.bias.learned(learned["ensemble_"].n_rounds)
         return (
             learned | {"saw_missing_": binned.has_missing} | self._also_learned(recipe, rows, done)
         )
@@ -271,6 +275,7 @@ class BoostedRanker(TreeModel):
         start: Start,
         scores: np.ndarray,
         watch: Watch,
+        bias: PositionBias | None = None,
     ) -> TreeCheckpoint | None:
         if self.checkpoint is None:
             return None
@@ -280,8 +285,10 @@ class BoostedRanker(TreeModel):
             run["submodel's scores"] = digest_of(
                 [scores, *(valid.scores for valid in watch.watched.values())]
             )
+        if bias is not None:
+            run["position bias"] = digest_of([bias.start])
         n_features = training.train.n_features
-        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, n_features)
+        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, n_features, bias)
 
     def _run_of(self, training: Training) -> dict[str, Any]:
         """Return the values that a checkpoint must agree with, apart from the training data."""
@@ -470,9 +477,11 @@ class BoostedRanker(TreeModel):
 
     def _about(self) -> list[str]:
         """Return further lines of the summary."""
-        if self.submodel_ is None:
-            return []
-        return [f"starting from {describe(self.submodel_)}, weight {self.submodel_weight_:g}"]
+        lines = [] if self.position_bias_ is None else self.position_bias_.lines()
+        if self.submodel_ is not None:
+            weight = f"weight {self.submodel_weight_:g}"
+            lines = [f"starting from {describe(self.submodel_)}, {weight}", *lines]
+        return lines
 
     def _feature_lines(self, n_features: int) -> list[str]:
         """Return the summary's table of features."""

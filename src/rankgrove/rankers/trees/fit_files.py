@@ -14,7 +14,7 @@ import numpy as np
 from rankgrove.boosting.loop import Callback, Objective
 from rankgrove.boosting.tree_checkpoint import TreeCheckpoint
 from rankgrove.cluster.client import connected
-from rankgrove.cluster.part import PartFacts, PartTraining, ReadFile
+from rankgrove.cluster.part import FileFacts, PartFacts, PartTraining, ReadFile
 from rankgrove.cluster.parts import Parts
 from rankgrove.cluster.rows import ClusterRows
 from rankgrove.compiling import announce
@@ -32,6 +32,8 @@ from rankgrove.growth.splitting import SplitRules
 from rankgrove.measures.base import Measure
 from rankgrove.model.tree import Tree
 from rankgrove.objectives.lambdas import check_pairs
+from rankgrove.objectives.position_bias import Cells, PositionBias
+from rankgrove.rankers import positions
 from rankgrove.rankers.categorical import coded_like
 from rankgrove.rankers.fitting import (
     Training,
@@ -58,7 +60,8 @@ else:
 
 
 _OF_LETOR = ("absent", "zero_based", "n_features", "cache", "categorical")
-_OF_TABLES = ("label", "qid", "features", "weight", "docid", "categorical")
+_POSITIONS = ("position", "position_context")
+_OF_TABLES = ("label", "qid", "features", "weight", "docid", "categorical", *_POSITIONS)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class _Whole:
     highest_label: float
     absent: str
     categories: Categories
+    contexts: tuple[str, ...] | None
+    highest_position: int
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -98,6 +103,11 @@ class FitsFiles(_Base):
         interactions: Sequence[Sequence[str | int]] | None
         category_rules: Mapping[str, float] | None
         random_state: int
+        position_bias: str | None
+        propensities: Any
+        n_positions: int | None
+
+        def _additive(self) -> positions.Additive: ...
 
         @property
         def _is_exact(self) -> bool: ...
@@ -115,6 +125,7 @@ class FitsFiles(_Base):
             *,
             target: Measure | None = None,
             in_parts: bool = False,
+            bias: PositionBias | None = None,
         ) -> Objective: ...
 
     def fit_files(
@@ -150,10 +161,12 @@ class FitsFiles(_Base):
         bins : without a cluster: a folder in which bins are kept, and used again if the files have
             not changed; None: a temporary one, next to the first file
         **reading : how files are read, as in ``read_letor`` (absent, zero_based, n_features,
-            categorical), or in ``read_table`` (label, qid, features, weight, categorical)
+            categorical), or in ``read_table`` (label, qid, features, weight, categorical; on a
+            cluster also position, position_context)
         """
         owner = f"{type(self).__name__}.fit_files"
         if cluster is None:
+            self._check_no_positions(reading, owner)
             watched = {"valid": valid, "valid_measures": valid_measures, "callbacks": callbacks}
             return fit_here(self, _paths(files, owner), bins, reading, owner, **watched)
         if bins is not None:
@@ -186,13 +199,14 @@ class FitsFiles(_Base):
                     for name, data in watched.items()
                 }
                 parts.tell(("join", whole.n_features, whole.categories))
+                bias = self._bias_in_parts(parts, whole, owner)
                 binner = parts.surely(lambda: _bins(parts, whole, self.max_bins))
                 training = Training(whole, watched, measures, called, owner)  # type: ignore[arg-type]
                 watch = watch_of(
                     training, self.early_stopping, self.n_threads,
-                    scores=lambda data: ZERO.scores(data, 1), binner=binner,
+                    scores=lambda data: ZERO.scores(data, 1), binner=binner, bias=bias,
                 )  # fmt: skip
-                rows, saver, missing = self._in_the_cluster(parts, binner, whole, training)
+                rows, saver, missing = self._in_the_cluster(parts, binner, whole, training, bias)
                 trees, steps = _resumed(saver, rows, watch, self.n_trees)
                 step = self._step(None, watch)  # exact weights are found on `watch`
                 done = self._loop(rows, step, 0, watch, trees, steps, saver, called)
@@ -200,10 +214,25 @@ class FitsFiles(_Base):
             finally:
                 parts.close()
         learned = self._learned(done, ZERO, 1, whole.n_features)
+        if bias is not None:
+            learned["position_bias_"] = bias.learned(learned["ensemble_"].n_rounds)
         return self._keep(learned | {"saw_missing_": missing, "traffic_": traffic}, whole)
+
+    def _check_no_positions(self, reading: Mapping[str, Any], owner: str) -> None:
+        """Refuse positions where files become bins on disk."""
+        if self.position_bias is not None or any(name in reading for name in _POSITIONS):
+            raise ParameterError(
+                f"{owner}: bins on disk have no positions. Use a cluster (cluster='local'), or "
+                "give them to the data: fit(rg.open_binned(files).with_positions(positions))."
+            )
 
     def _check_parts_allowed(self, owner: str) -> None:
         """Refuse parameters that need all rows in one process."""
+        if self.position_bias in ("ips", "affine") and self.propensities is None:
+            raise ParameterError(
+                f"{owner} cannot estimate propensities from data that is in several places: give "
+                "propensities=, or use position_bias='additive' or 'ratios'."
+            )
         if self.submodel is not None:
             raise ParameterError(
                 f"{owner} cannot start from a submodel: leave 'submodel' out, or use fit."
@@ -214,8 +243,29 @@ class FitsFiles(_Base):
                 "set step_on='valid', step='newton', or use fit."
             )
 
+    def _bias_in_parts(self, parts: Parts, whole: _Whole, owner: str) -> PositionBias | None:
+        """Return what is learned about positions, before the first round."""
+        if self.position_bias is None:
+            return None
+        if whole.contexts is None:
+            raise DataError(
+                f"{owner}: position_bias={self.position_bias!r} needs files with positions: name "
+                "the column, position=."
+            )
+        n = self.n_positions or whole.highest_position
+        clicked = partial(positions.clicked_rows, owner=owner, method=self.position_bias)
+        count = ("count_cells", n, whole.contexts, clicked)
+        shown, clicks = np.sum(parts.surely(lambda: parts.ask(count)), axis=0)
+        cells = Cells(whole.contexts, n, shown, clicks)
+        return positions.bias_on(self, cells, owner, self._additive())
+
     def _in_the_cluster(
-        self, parts: Parts, binner: Binner, whole: _Whole, training: Training
+        self,
+        parts: Parts,
+        binner: Binner,
+        whole: _Whole,
+        training: Training,
+        bias: PositionBias | None,
     ) -> tuple[ClusterRows, TreeCheckpoint | None, bool]:
         """Prepare the workers for the first tree.
 
@@ -233,19 +283,24 @@ class FitsFiles(_Base):
         for_parts = PartTraining(
             binner,
             check_layout(self.split, whole.n_rows),
-            partial(ranker.objective_on, target=target, in_parts=True),
+            partial(ranker.objective_on, target=target, in_parts=True, bias=bias),
             self.random_state,
             wants_digest=self.checkpoint is not None,
         )
         facts: list[PartFacts] = parts.tell(("train", for_parts))
         check_pairs(any(part.has_pairs for part in facts), target)
-        saver = self._files_saver(facts, binner, training)
+        saver = self._files_saver(facts, binner, training, bias)
         varies = any(part.varies_by_round for part in facts)
-        rows = self._cluster_rows(parts, for_parts, whole, varies)
+        rows = self._cluster_rows(parts, for_parts, whole, varies, bias)
         return rows, saver, any(part.has_missing for part in facts)
 
     def _cluster_rows(
-        self, parts: Parts, training: PartTraining, whole: _Whole, varies_by_round: bool
+        self,
+        parts: Parts,
+        training: PartTraining,
+        whole: _Whole,
+        varies_by_round: bool,
+        bias: PositionBias | None,
     ) -> ClusterRows:
         rules = SplitRules(
             split=self.split,
@@ -268,11 +323,16 @@ class FitsFiles(_Base):
             n_leaves=self.n_leaves,
             rules=rules,
             varies_by_round=varies_by_round,
+            bias=bias,
             n_threads=self.n_threads,
         )
 
     def _files_saver(
-        self, facts: list[PartFacts], binner: Binner, training: Training
+        self,
+        facts: list[PartFacts],
+        binner: Binner,
+        training: Training,
+        bias: PositionBias | None,
     ) -> TreeCheckpoint | None:
         if self.checkpoint is None:
             return None
@@ -280,7 +340,10 @@ class FitsFiles(_Base):
         total = sum(int(part.digest, 16) for part in facts)  # the same for any order of parts
         bins = digest_of(binner.content())
         run["training data"] = f"{bins} {total % (1 << 128):032x}"
-        return TreeCheckpoint(self.checkpoint, self.checkpoint_every, run, binner.n_features)
+        if bias is not None:
+            run["position bias"] = digest_of([bias.start])
+        every, n_features = self.checkpoint_every, binner.n_features
+        return TreeCheckpoint(self.checkpoint, every, run, n_features, bias)
 
 
 def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
@@ -306,7 +369,21 @@ def _look(parts: Parts, paths: list[Path], owner: str) -> _Whole:
             first.feature_names or [f"f{j + 1}" for j in range(n_features)],
             [str(path) for path in paths],
         ),
+        _contexts(facts, paths, owner),
+        max(file.highest_position for file in facts),
     )
+
+
+def _contexts(
+    facts: Sequence[FileFacts], paths: Sequence[Path], owner: str
+) -> tuple[str, ...] | None:
+    """Return the contexts of positions of all files, None without positions."""
+    without = [path for file, path in zip(facts, paths, strict=True) if file.contexts is None]
+    if not without:
+        return tuple(sorted({name for file in facts for name in file.contexts or ()}))
+    if len(without) < len(facts):
+        raise DataError(f"{owner}: {without[0]} has no positions, but another file has.")
+    return None
 
 
 def _bins(parts: Parts, whole: _Whole, max_bins: int) -> Binner:

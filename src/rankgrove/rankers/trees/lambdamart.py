@@ -17,13 +17,22 @@ from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.measures.parse import target_measure
+from rankgrove.objectives.clicks import AdditiveObjective, ClickLambdaObjective
 from rankgrove.objectives.lambdas import (
     TREES_BEYOND_CUTOFF,
     LambdaObjective,
     default_truncation,
 )
+from rankgrove.objectives.position_bias import (
+    AdditiveBias,
+    AffineBias,
+    PositionBias,
+    Propensities,
+    RatioBias,
+)
 from rankgrove.objectives.preference_pairs import PairObjective
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import (
     choice,
     declares_parameters,
@@ -99,6 +108,7 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
     feature_importances_ : gains by feature, adding up to 1
+    position_bias_ : a table of what was learned about positions; None without `position_bias`
     interrupted_ : whether Ctrl-C ended training
 
     Examples
@@ -140,10 +150,12 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         flag,
     )
     sigma: float = trees.SIGMA
-    normalise: bool = parameter(
-        True,
-        "normalise pairs far apart, and queries (see ``LambdaObjective``); False: as in the papers",
-        flag,
+    normalise: bool | str = parameter(
+        "auto",
+        "normalise pairs far apart, and queries (see ``LambdaObjective``); False: as in the "
+        'papers; ``"auto"``: True, but False where position_bias weighs clicks (``"ratios"``, '
+        '``"ips"``, ``"affine"``), whose weights it would partly undo',
+        word_or(["auto"], flag),
     )
     surrogate: str | Measure | None = parameter(
         "auto",
@@ -197,6 +209,12 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     monotone: Mapping[str | int, int] | None = trees.MONOTONE
     interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
     category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
+    position_bias: str | None = positions.POSITION_BIAS
+    propensities: Any = positions.PROPENSITIES
+    n_positions: int | None = positions.N_POSITIONS
+    position_clip: float = positions.POSITION_CLIP
+    position_l2: float = positions.POSITION_L2
+    position_norm: float = positions.POSITION_NORM
 
     @classmethod
     def papers(cls, measure: str | Measure = "ndcg", **parameters: Any) -> Self:
@@ -238,8 +256,19 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
                 "Newton steps, not of their mean lambdas",
                 self.step,
             )
+        positions.check_unused(self)
+        if self.position_bias is not None and self._is_exact:
+            raise ParameterError(
+                f"{type(self).__name__}: exact weights are found on labels as they are, so they "
+                "would follow the bias of positions: set step='newton' and a number as "
+                "submodel_weight where position_bias is set."
+            )
 
     def _check_fits_pairs(self, owner: str) -> None:
+        if self.position_bias is not None:
+            raise ParameterError(
+                f"{owner} learns from pairs, which have no positions: leave position_bias out."
+            )
         if parse_measure(self.measure).name != "pairs":
             raise ParameterError(
                 f"{owner} minimises RankNet's cost of pairs and needs measure='pairs'. Got "
@@ -253,12 +282,16 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
             )
 
     def _recipe(self, data: BoostingData) -> TreeRecipe:
+        bias = positions.bias_of(self, data.train, data.training.owner, self._additive())
         return TreeRecipe(
-            self.objective_on(data.train, data.keys, data.training),
+            self.objective_on(data.train, data.keys, data.training, bias=bias),
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=self._leaf_l2),
             drawn_rows(data, self.query_fraction, self.row_fraction, self.random_state),
             self._start(),
         )
+
+    def _additive(self) -> positions.Additive:
+        return positions.additive_bias(self, by_difference=True, slope=self.sigma)
 
     def objective_on(
         self,
@@ -268,28 +301,37 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
         *,
         target: Measure | None = None,
         in_parts: bool = False,
+        bias: PositionBias | None = None,
     ) -> Objective:
-        """Return the lambdas on rows; `in_parts`: other processes hold other rows."""
+        """Return the lambdas on rows; `in_parts`: other processes hold other rows.
+
+        With a `bias` labels are clicks, whose positions count.
+        """
         if training is not None and training.preferences is not None:
             return PairObjective(training.preferences, train.query_ptr, sigma=self.sigma)
         target = self._followed() if target is None else target
-        return LambdaObjective(
-            target,
-            train.grouped(train.y),
-            train.query_ptr,
-            row_keys=keys,
-            truncation=self._truncation(target),
-            beyond_cutoff=self.beyond_cutoff,
-            sigma=self.sigma,
-            normalise=self.normalise,
-            row_weight=None if train.weight is None else train.grouped(train.weight),
-            query_weight=train.query_weight,
-            may_be_empty=in_parts,
-            n_threads=self.n_threads,
-            smoothing=self.smoothing,
-            draws=self.draws,
-            seed=self.random_state,
-        )
+        data = target, train.grouped(train.y), train.query_ptr
+        others: dict[str, Any] = {
+            "row_keys": keys,
+            "truncation": self._truncation(target),
+            "beyond_cutoff": self.beyond_cutoff,
+            "sigma": self.sigma,
+            "normalise": self._normalises,
+            "row_weight": None if train.weight is None else train.grouped(train.weight),
+            "query_weight": train.query_weight,
+            "may_be_empty": in_parts,
+            "n_threads": self.n_threads,
+            "smoothing": self.smoothing,
+            "draws": self.draws,
+            "seed": self.random_state,
+        }
+        if bias is None:
+            return LambdaObjective(*data, **others)
+        cell = positions.cells_of_rows(bias, train)
+        if isinstance(bias, AdditiveBias):
+            return AdditiveObjective(LambdaObjective(*data, **others), bias, cell)
+        assert isinstance(bias, RatioBias | Propensities | AffineBias)
+        return ClickLambdaObjective(*data, bias=bias, cell=cell, **others)
 
     def _followed(self) -> Measure:
         """Return the measure whose lambdas the trees follow."""
@@ -301,6 +343,13 @@ class LambdaMART(FitsFiles, FitsPairs, BoostedRanker):
     @property
     def _leaf_l2(self) -> float:
         return self.l2 * self.sigma**2  # the weights scale with sigma squared
+
+    @property
+    def _normalises(self) -> bool:
+        """Whether lambdas are normalised."""
+        if self.normalise == "auto":
+            return self.position_bias in (None, "additive")
+        return bool(self.normalise)
 
     def _truncation(self, target: Measure) -> int | None:
         if self.truncation == "auto":

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
+from rankgrove.errors import ParameterError
 from rankgrove.measures.base import Measure
+from rankgrove.objectives.clicks import AdditiveObjective, SoftLogistic
 from rankgrove.objectives.list_losses import QuerySquaredError, SoftmaxCrossEntropy
 from rankgrove.objectives.pointwise import Balanced, Logistic, SquaredError
+from rankgrove.objectives.position_bias import (
+    AdditiveBias,
+    AffineBias,
+    PositionBias,
+    Propensities,
+)
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers import positions
 from rankgrove.rankers.declaring import choice, declares_parameters, parameter, real
 from rankgrove.rankers.estimator import available_if
 from rankgrove.rankers.fitting import row_weights
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
 
 _TWO_CLASSES = {"logistic": Logistic, "balanced": Balanced}
 _OF_QUERIES = ("softmax", "query_squared")
+_Loss = SquaredError | Logistic | SoftLogistic | SoftmaxCrossEntropy | QuerySquaredError
 # Other libraries' names of losses, and ours
 _ELSEWHERE = {
     "queryrmse": "query_squared",
@@ -64,6 +74,7 @@ class MART(BoostedRanker):
     ensemble_ : the trees, up to the best round where there was validation data; its ``base`` is
         the constant score of least loss, from which boosting starts
     best_round_ : the round with the best validation value, or None
+    position_bias_ : a table of what was learned about positions; None without `position_bias`
     history_ : validation data set -> measure -> its value after every round
     n_features_in_, feature_names_ : of the training data
     feature_importances_ : gains by feature, adding up to 1
@@ -126,6 +137,16 @@ class MART(BoostedRanker):
     monotone: Mapping[str | int, int] | None = trees.MONOTONE
     interactions: Sequence[Sequence[str | int]] | None = trees.INTERACTIONS
     category_rules: Mapping[str, float] | None = trees.CATEGORY_RULES
+    position_bias: str | None = positions.POSITION_BIAS(
+        meaning="how learning from clicks corrects for positions (the data has them, and labels "
+        'are clicks): ``"additive"``: a number per position is added to scores in training, '
+        'learned with the trees; ``"ips"``: clicks are divided by propensities; ``"affine"``: '
+        "clicks are corrected for trust in high positions too; None: labels are taken as they are",
+    )
+    propensities: Any = positions.PROPENSITIES
+    n_positions: int | None = positions.N_POSITIONS
+    position_clip: float = positions.POSITION_CLIP
+    position_l2: float = positions.POSITION_L2
 
     @available_if(_has_two_classes)
     def predict_proba(self, X: Documents, n_threads: int | None = None) -> np.ndarray:
@@ -143,10 +164,35 @@ class MART(BoostedRanker):
     def _default_qid(self, n_rows: int) -> np.ndarray | None:
         return None if self.loss in _OF_QUERIES else np.arange(n_rows)  # every row is a query
 
+    def _check_together(self) -> None:
+        super()._check_together()
+        positions.check_unused(self)
+        method, loss = self.position_bias, self.loss
+        if (
+            method == "ratios"
+            or (method in ("ips", "affine") and loss == "balanced")
+            or (method == "affine" and loss == "softmax")
+        ):
+            why = {
+                "ratios": "weighs pairs of documents: use LambdaMART",
+                "ips": "changes how much of a class there is, and 'balanced' evens that out: use "
+                "loss='logistic'",
+                "affine": "gives labels below 0, which this loss cannot have: use "
+                "loss='query_squared' or 'logistic'",
+            }[str(method)]
+            raise ParameterError(
+                f"MART: position_bias={method!r} cannot be used with loss={loss!r}: it {why}."
+            )
+
     def _recipe(self, data: BoostingData) -> TreeRecipe:
-        objective = self.objective_on(data.train, data.keys)
         # second derivatives of the two-class losses scale with sigma squared
-        l2 = self.l2 * self.sigma**2 if self.loss in _TWO_CLASSES else self.l2
+        slope = self.sigma if self.loss in _TWO_CLASSES else 1.0
+        l2 = self.l2 * slope**2
+        additive = positions.additive_bias(
+            self, by_difference=self.loss in _OF_QUERIES, slope=slope
+        )
+        bias = positions.bias_of(self, data.train, data.training.owner, additive)
+        objective = self.objective_on(data.train, data.keys, bias)
         return TreeRecipe(
             objective,
             histogram_trees(self, data, split=self.split, min_gain=self.min_gain, l2=l2),
@@ -155,10 +201,31 @@ class MART(BoostedRanker):
         )
 
     def objective_on(
-        self, train: QueryDataset, keys: np.ndarray
-    ) -> SquaredError | Logistic | SoftmaxCrossEntropy | QuerySquaredError:
-        """Return the objective of the trees on rows in query order."""
-        labels, weight = train.grouped(train.y), row_weights(train)
+        self, train: QueryDataset, keys: np.ndarray, bias: PositionBias | None = None
+    ) -> _Loss | AdditiveObjective:
+        """Return the objective of the trees on rows in query order.
+
+        With a `bias` labels are clicks, whose positions count.
+        """
+        labels = train.grouped(train.y)
+        if bias is None:
+            return self._loss_of(labels, train, keys)
+        cell = positions.cells_of_rows(bias, train)
+        if isinstance(bias, AdditiveBias):
+            return AdditiveObjective(self._loss_of(labels, train, keys), bias, cell)
+        assert isinstance(bias, Propensities | AffineBias)
+        corrected = bias.corrected(labels, cell)
+        if self.loss == "softmax":  # the loss is linear in 2^label, not in the label
+            corrected = np.log2(1.0 + corrected)
+        loss: Any = self._loss_of(corrected, train, keys, soft=True)
+        loss.bias = bias
+        return loss
+
+    def _loss_of(
+        self, labels: np.ndarray, train: QueryDataset, keys: np.ndarray, *, soft: bool = False
+    ) -> _Loss:
+        """Return the loss of labels in query order; `soft`: they may be any numbers."""
+        weight = row_weights(train)
         if self.loss == "softmax":
             return SoftmaxCrossEntropy(
                 labels,
@@ -172,5 +239,7 @@ class MART(BoostedRanker):
             return QuerySquaredError(labels, train.query_ptr, weight)
         if self.loss == "squared":
             return SquaredError(labels, train.query_ptr, weight)
+        if soft:
+            return SoftLogistic(labels, train.query_ptr, self.sigma, weight)
         signs = np.where(labels >= self.relevant, 1, -1)
         return _TWO_CLASSES[self.loss](signs, train.query_ptr, self.sigma, weight)

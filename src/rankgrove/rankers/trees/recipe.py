@@ -16,6 +16,7 @@ from rankgrove.data.binning import BinnedMatrix
 from rankgrove.data.queries import QueryDataset
 from rankgrove.growth.grower import Grower
 from rankgrove.objectives.label_pairs import LabelPairs
+from rankgrove.objectives.position_bias import PositionBias
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.trees.category_rules import rules_of
 from rankgrove.rankers.trees.constraints import HasConstraints, constraints_of
@@ -44,10 +45,12 @@ class Recipe(ABC):
     ----------
     start : the start of boosting: a constant, a submodel's scores, adapted trees
     n_columns : number of scores per row
+    bias : what is learned about positions, or None
     """
 
     start: Start
     n_columns: int
+    bias: PositionBias | None = None
 
     @abstractmethod
     def rows(self, scores: np.ndarray, n_threads: int | None) -> TrainingRows:
@@ -74,6 +77,11 @@ class TreeRecipe(Recipe):
     def n_columns(self) -> int:  # type: ignore[override]
         """Number of scores per row."""
         return self.objective.n_columns
+
+    @property
+    def bias(self) -> PositionBias | None:  # type: ignore[override]
+        """What is learned about positions, or None."""
+        return getattr(self.objective, "bias", None)
 
     def rows(self, scores: np.ndarray, n_threads: int | None) -> TrainingRows:
         """Return the rows that the loop trains on, with their scores so far."""
