@@ -30,9 +30,9 @@ from rankgrove.objectives.position_bias import (
     RatioBias,
     exact_values,
 )
-from tests.reference import position_bias as naive
 from tests.reference import lambdas as naive_lambdas
 from tests.reference import measures as naive_measures
+from tests.reference import position_bias as naive
 
 SIZES = [7, 1, 3, 12, 2, 5]
 PTR = np.concatenate([[0], np.cumsum(SIZES)])
