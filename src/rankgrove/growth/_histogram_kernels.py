@@ -11,7 +11,8 @@ loop reads consecutive memory and the sums of a block stay in the first-level ca
 A line of the buffer is PADDING words longer than necessary, and the 256 sums of a byte begin STRIDE
 places after those of the byte before: the processor takes a load for a store that is not finished
 yet if they are a multiple of 4 KiB apart, and frequent bins would be all the time. While rows are
-added, those of the next turn are prefetched: memory and arithmetic overlap.
+added, those of the next turn are prefetched: memory and arithmetic overlap. Small leaves have one
+turn for each thread, so that rows of the first turn are prefetched as well, BETWEEN rows ahead.
 
 Bytes with one dominant value are in the same blocks, so that in many rows all eight bytes of a
 block have their dominant value. Such rows are not added eight times: their sum is known from the
@@ -165,7 +166,11 @@ def add_rows(words, common, how, packed, rows, part, narrow):
     count, gradient, hessian = np.int64(0), np.int64(0), np.int64(0)
     for start in range(0, n, ROWS_AT_ONCE):
         m = min(ROWS_AT_ONCE, n - start)
+        if start == 0:  # those of later turns were prefetched while rows were added
+            _prefetch_rows(flat, n_blocks, packed, rows, 0, min(BETWEEN, m))
         for i in range(m):
+            if start == 0 and i + BETWEEN < m:
+                _prefetch_rows(flat, n_blocks, packed, rows, i + BETWEEN, i + BETWEEN + 1)
             row = unsigned(rows[start + i])
             sums[i] = packed[row]
             first = row * np.uint64(n_blocks)

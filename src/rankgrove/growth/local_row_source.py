@@ -33,7 +33,7 @@ from rankgrove.model.tree import Tree
 # Rough costs of the steps of a split, to compare them with the cost of a parallel region.
 BYTE_NS = 0.5  # per byte of a row that is added to a histogram
 ROW_NS = 1.0  # per row that is divided, or copied to its place
-FEATURE_NS = 450.0  # per feature of a child that is searched
+FEATURE_NS = 900.0  # per feature of a child that is searched
 PIECES_PER_THREAD = 8
 LEAST_ROWS_OF_PIECE = 2048
 
