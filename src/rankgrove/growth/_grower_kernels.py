@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
+from rankgrove._piece_kernels import next_number
 from rankgrove.growth._histogram_kernels import accumulate, add_rows, take_feature
-from rankgrove.growth._kernel_tools import bounds, next_number
+from rankgrove.growth._kernel_tools import bounds
 from rankgrove.growth._partition_kernels import divide, divide_by_table
 from rankgrove.growth._splitting_kernels import scan_block
 from rankgrove.jit import njit

@@ -28,7 +28,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from rankgrove.growth._kernel_tools import bounds, next_number, prefetch, unsigned
+from rankgrove._piece_kernels import next_number
+from rankgrove.growth._kernel_tools import bounds, prefetch, unsigned
 from rankgrove.jit import njit
 
 ROWS_AT_ONCE = 512

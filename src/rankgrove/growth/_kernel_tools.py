@@ -51,18 +51,6 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return signature, generate
 
 
-@intrinsic
-def next_number(typing_context: Any, counter: Any) -> Any:
-    """Return ``counter[0]`` and add 1 to it, in one step: every thread gets another number."""
-    signature = types.int64(counter)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
-
-    return signature, generate
-
-
 def run_parts(
     one_part: Callable[..., None],
     all_parallel: Callable[..., None],

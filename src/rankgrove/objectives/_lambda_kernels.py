@@ -21,7 +21,9 @@ import types
 from typing import NamedTuple
 
 import numpy as np
+from numba import prange
 
+from rankgrove._piece_kernels import next_number
 from rankgrove._random_kernels import mix
 from rankgrove.jit import njit
 from rankgrove.measures._ranking_kernels import MOST_COUNTED, count_order, sort_descending
@@ -340,3 +342,40 @@ _fill_linear = _linear(fill_pairs, swap_row=no_row)
 _ranked_linear = _linear(ranked_lambdas, fill_pairs=_fill_linear, swap_setup=no_setup)
 lambdas_in_linear = _linear(lambdas_in, ranked_lambdas=_ranked_linear)
 lambda_queries_linear = _linear(lambda_queries, lambdas_in=lambdas_in_linear)
+
+
+# For much data: the threads of a parallel region, which growth uses too, and which wait for their
+# next work by spinning. Other threads would have to share the cores with them.
+
+
+@njit(cache=True, nogil=True)
+def _some_pieces_linear(fields, noise, seed, queries, cuts, counter, scores, gradient, hessian):
+    """Fill gradient and hessian of the pieces of `queries` that this thread gets."""
+    objective = Lambdas(
+        fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7],
+        fields[8], fields[9], fields[10], noise,
+    )  # fmt: skip
+    longest = np.int64(1)
+    for k in range(queries.size):
+        q = queries[k]
+        longest = max(longest, objective.query_ptr[q + 1] - objective.query_ptr[q])
+    room = lambda_room(longest)
+    piece = next_number(counter)
+    while piece < cuts.size - 1:
+        own = queries[cuts[piece] : cuts[piece + 1]]
+        lambdas_in_linear(room, objective, seed, own, scores, gradient, hessian)
+        piece = next_number(counter)
+
+
+@njit(cache=True, parallel=True)
+def lambda_pieces_linear(
+    fields, noise, seed, queries, cuts, counter, scores, gradient, hessian, n_threads
+):
+    """Do as lambda_queries_linear, on several threads.
+
+    fields : in, Lambdas less their noise: prange takes no tuples in tuples
+    cuts : in, the borders of pieces of `queries`
+    counter : inout, one number, 0 before the call
+    """
+    for _ in prange(n_threads):
+        _some_pieces_linear(fields, noise, seed, queries, cuts, counter, scores, gradient, hessian)

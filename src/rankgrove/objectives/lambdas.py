@@ -10,6 +10,7 @@ import numpy as np
 from rankgrove.errors import DataError
 from rankgrove.measures.base import FULL_DEPTH, Measure
 from rankgrove.objectives.over_queries import over_queries
+from rankgrove.parallel import piece_bounds, thread_count, threads
 from rankgrove.random import derive_seed
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # measure's cutoff. The value for trees is from benchmarks/defaults.py, which did not include nets.
 TREES_BEYOND_CUTOFF = 50
 NETS_BEYOND_CUTOFF = 5
+# From this number of rows on, a parallel region is worth the time to compile it.
+REGION_ROWS = 1 << 16
 
 
 def default_truncation(measure: Measure, beyond: int) -> int | None:
@@ -128,6 +131,10 @@ class LambdaObjective:
 
         The gradient points up: adding a small multiple of it to the scores raises the measure.
         """
+        if self._is_linear and self._in_regions(
+            scores, gradient, hessian, queries, n_threads, round
+        ):
+            return
         kernel = self._kernel()
         objective = self.for_kernels()
         seed = self.seed_of(round)
@@ -160,14 +167,45 @@ class LambdaObjective:
             self.noise,
         )
 
+    def _in_regions(
+        self,
+        scores: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+        queries: np.ndarray | None,
+        n_threads: int | None,
+        round: int,
+    ) -> bool:
+        """Fill the derivatives in a parallel region; False: there is too little work."""
+        n_queries = self.query_ptr.size - 1
+        if thread_count(n_threads) == 1 or self.query_ptr[-1] < REGION_ROWS:
+            return False
+        from rankgrove.objectives._lambda_kernels import lambda_pieces_linear
+
+        chosen = np.arange(n_queries) if queries is None else queries
+        sizes = self.query_ptr[chosen + 1] - self.query_ptr[chosen]
+        cuts = piece_bounds(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), n_threads)
+        *fields, noise = self.for_kernels()
+        with threads(n_threads) as n:
+            lambda_pieces_linear(
+                tuple(fields), noise, self.seed_of(round), chosen, cuts, np.zeros(1, np.int64),
+                scores, gradient, hessian, n,
+            )  # fmt: skip
+        return True
+
+    @property
+    def _is_linear(self) -> bool:
+        from rankgrove.objectives._lambda_kernels import LINEAR
+
+        return self.rule in LINEAR and not self.measure.own_swaps
+
     def _kernel(self) -> Callable[..., None]:
         from rankgrove.objectives import _lambda_kernels as kernels
 
         if self.measure.own_swaps:
             own: Callable[..., None] = kernels.lambda_queries_for(self.measure.kernels.swap_row)
             return own
-        is_linear = self.rule in kernels.LINEAR
-        return kernels.lambda_queries_linear if is_linear else kernels.lambda_queries
+        return kernels.lambda_queries_linear if self._is_linear else kernels.lambda_queries
 
 
 def _shuffled_rows(row_keys: np.ndarray, query_ptr: np.ndarray) -> np.ndarray:
