@@ -49,3 +49,33 @@ def test_what_does_not_go_together(folder, words, reason):
     chosen = ("train", "a.txt", "--out", "no.rg", *words.split())
     _, said = run_here(*chosen, cwd=folder, status=2)
     assert reason in " ".join(said.split())
+
+
+@pytest.mark.parametrize("words", [(), ("--valid", "v.txt")])
+def test_after_an_interrupt_the_trees_so_far_are_written(folder, monkeypatch, words):
+    fit = rg.LambdaMART.fit
+
+    def interrupted(ranker, *data, **how):
+        def press(progress):
+            if progress.round == 2:
+                raise KeyboardInterrupt
+
+        return fit(ranker, *data, callbacks=[press], **how)
+
+    monkeypatch.setattr(rg.LambdaMART, "fit", interrupted)
+    chosen = ("train", "a.txt", *words, "--low-memory", "--set", "n_trees=9", "--out", "some.rg")
+    _, said = run_here(*chosen, cwd=folder, status=130)
+    assert "interrupted: some.rg holds the best model so far." in said
+    assert "no model was written" not in said
+    assert 1 <= rg.load(folder / "some.rg").tree_count() <= 2
+
+
+def test_an_interrupt_before_the_first_tree_keeps_the_bins(folder, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rg.LambdaMART, "fit", interrupted)
+    words = ("train", "a.txt", "--low-memory", "--out", "none.rg")
+    _, said = run_here(*words, cwd=folder, status=130)
+    assert "interrupted: no model was written; " in said
+    assert not (folder / "none.rg").exists()

@@ -124,6 +124,8 @@ def low_memory_fit(
         try:
             return ranker.fit(train, valid=valid or None, **more)
         except KeyboardInterrupt:
+            if ranker.is_bag or getattr(ranker, "interrupted_", False):
+                raise  # what is kept is said by the caller
             typer.echo(f"interrupted: no model was written; {like.folder} is kept.", err=True)
             raise typer.Exit(130) from None
 
