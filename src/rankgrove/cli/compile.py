@@ -68,7 +68,7 @@ def compile(
         check_processor(cpu)
         os.environ["NUMBA_CPU_NAME"] = cpu
         os.environ.setdefault("NUMBA_CPU_FEATURES", "")
-    from rankgrove.operations.kernel_sets import compile_set, set_names
+    from rankgrove.cli.kernel_sets import compile_set, set_names
     from rankgrove.validation import counted
 
     names = set_names(what or [])
