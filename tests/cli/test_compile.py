@@ -5,10 +5,12 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import rankgrove as rg
+from rankgrove import kernel_cache
 from rankgrove.cli import ahead, kernel_sets
 from rankgrove.cli.compile import check_processor
 from tests.command import run, run_here
@@ -95,3 +97,36 @@ def test_what_is_compiled_ahead_is_not_compiled_again(monkeypatch, tmp_path):
     lines = done.stdout.splitlines()
     assert len(lines) > 20
     assert [line for line in lines if not line.endswith(": ")] == []
+
+
+def _ended(monkeypatch, *words, **variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, str(value))
+    return run("compile", *words, status=2)[1]
+
+
+def test_folders_that_take_no_files_are_refused(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "kernels"
+    said = _ended(monkeypatch, "read", NUMBA_CACHE_DIR=nowhere)
+    assert "NUMBA_CACHE_DIR: files cannot be created in" in said
+    said = _ended(monkeypatch, "read", "--cache", nowhere)
+    assert "--cache: the folder" in said
+    assert "cannot be created: a part of its path is a file" in " ".join(said.split())
+
+
+def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch):
+    monkeypatch.setattr(kernel_cache, "_lost", (Path("there"), "No space left on device"))
+    _, said = run_here("compile", "evaluate", status=2)
+    assert "cannot be kept in there: No space left on device" in " ".join(said.split())
+
+
+def test_kernels_in_the_temporary_folder_are_counted(monkeypatch, tmp_path):
+    folder = tmp_path / "rankgrove-kernels-0"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a.kernel").write_bytes(b"12")
+    (folder / "deep" / "b.kernel.lock").touch()
+    monkeypatch.setattr(kernel_cache, "chosen_folder", lambda: folder)
+    assert (folder / "deep" / "a.kernel", 2) in kernel_cache.kernel_files()
+    kernel_cache.remove_old_locks()
+    assert [path.name for path in (folder / "deep").iterdir()] == ["a.kernel"]

@@ -107,3 +107,20 @@ def test_splits_of_missing_values_from_the_rest_score_bins(tmp_path, categorical
     assert (np.inf in model.ensemble_.threshold) == (categorical is None)
     assert (model.predict(binned) == model.predict(read)).all()
     assert "5 folds" in str(rg.cross_validate(model, binned, measures="ndcg@10"))
+
+
+def test_options_of_other_functions_are_named(tmp_path, data):
+    rg.write_letor(data, tmp_path / "a.txt")
+    path, ranker = tmp_path / "a.txt", rg.LambdaMART(n_trees=2)
+    with pytest.raises(rg.ParameterError, match="'bins': the folder of the bins is folder= here"):
+        rg.open_binned(path, bins="b")
+    with pytest.raises(rg.ParameterError, match="'folder': the folder of the bins is bins= here"):
+        ranker.fit_files(path, folder="b")
+    with pytest.raises(rg.ParameterError, match=r"LambdaMART.fit_files has no parameter 'valdi'"):
+        ranker.fit_files(path, valdi=path)
+    with pytest.raises(rg.ParameterError, match="'folder' parameter of open_binned"):
+        rg.open_binned(path, folder=3)
+    with pytest.raises(rg.ParameterError, match=r"Got .*a.txt, .*b.csv"):
+        rg.open_binned([path, tmp_path / "b.csv"])
+    with pytest.raises(rg.ParameterError, match=r"b.csv.zst: tables packed as .csv.zst are not"):
+        rg.open_binned(tmp_path / "b.csv.zst")

@@ -48,3 +48,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
     process.wait()
+    from rankgrove.kernel_cache import remove_old_locks
+
+    remove_old_locks()

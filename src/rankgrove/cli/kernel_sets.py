@@ -313,7 +313,7 @@ def is_measure(name: str) -> bool:
 
 def compile_set(name: str) -> None:
     """Compile the kernels of a set, ranker or measure that are not compiled yet."""
-    announce()
+    announce(advises=False)
     runs = SETS | MORE_SETS | _PARTS
     if name in runs:
         runs[name]()
