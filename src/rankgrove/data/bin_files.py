@@ -270,7 +270,7 @@ def _binned(
         )
         refuse_constant(binner)
     else:
-        binner, has_nan = like.binner, False
+        binner, has_nan = like.binner, bare.absent_given is None and rows.has_nan()
     codes_crc, columns_crc, missing = rows.write_bins(
         binner,
         draft / CODES,
