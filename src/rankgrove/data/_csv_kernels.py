@@ -1,5 +1,6 @@
 """Where rows of CSV text end."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls
 from __future__ import annotations
 
 from rankgrove.jit import njit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from rankgrove.validation import counted
 # Called with what is being done, how much of it is done, and how much it is.
 Report = Callable[[str, int, int], None]
 _log = logging.getLogger("rankgrove")
+_MOVES_OPEN = os.name != "nt"  # Windows does not move the folder of an open file
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,10 @@ def known_bins(folder: Path, request: BinsRequest) -> tuple[BinnedDataset | None
     for path, before in zip([*request.paths, *request.others], header["sources"], strict=True):
         if not _unchanged(path, before):
             return None, f"{path} was changed"
-    return BinnedDataset.load(folder), ""
+    found = BinnedDataset.load(folder)
+    if found._header["key"] != now:  # replaced where files cannot be locked
+        return None, "they were made with other options"
+    return found, ""
 
 
 def _unchanged(path: Path, before: dict[str, Any]) -> bool:
@@ -132,7 +137,9 @@ def make_bins(
         arrays["row_keys"] = content_keys(rows.bare, hashes)
         header |= {"key": request.key(), "sources": sources}
         write_header(draft, header, arrays)
-    return BinnedDataset.load(folder, content=False)
+        # before the folder has its name: another process may replace it then
+        data = BinnedDataset.load(draft, content=False, name=folder) if _MOVES_OPEN else None
+    return BinnedDataset.load(folder, content=False) if data is None else data
 
 
 # -- reading ---------------------------------------------------------------------------------------
