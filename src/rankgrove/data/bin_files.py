@@ -101,7 +101,7 @@ def known_bins(folder: Path, request: BinsRequest) -> tuple[BinnedDataset | None
         if not _unchanged(path, before):
             return None, f"{path} was changed"
     found = BinnedDataset.load(folder)
-    if found._header["key"] != now:  # replaced where files cannot be locked
+    if found._header != header:  # replaced where files cannot be locked
         return None, "they were made with other options"
     return found, ""
 
