@@ -17,7 +17,7 @@ COMMAND = Path(sys.executable).with_name("rankgrove")
 def run(*words, cwd=None, status=0):
     """Run a command; return what it prints, and what it complains of."""
     done = subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=300
+        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=600
     )
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr

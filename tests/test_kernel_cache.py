@@ -78,7 +78,7 @@ def test_a_full_disk_is_told_once(folder, monkeypatch, caplog):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(kernel_cache.tempfile, "mkstemp", full)
-    monkeypatch.setattr(kernel_cache, "_told", False)
+    monkeypatch.setattr(kernel_cache, "_lost", None)
     with caplog.at_level(logging.WARNING, "rankgrove"):
         for _ in range(2):
             _kernel()(numba.uint64(7))

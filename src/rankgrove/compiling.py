@@ -33,6 +33,8 @@ _PURPOSES = {
     "adapt": "adaptation",
     "bagging": "bags",
     "pruning": "pruning",
+    "explaining": "explanations",
+    "_random_kernels": "random numbers",
 }
 SHOWN_AFTER = 0.5  # seconds of compiling; shorter compilations are not shown
 GONE_AFTER = 0.3  # seconds without a kernel, after which counting starts again
@@ -49,6 +51,7 @@ class Indicator:
         self._ended = 0.0
         self._drawn = False
         self._logged = False
+        self.advises = True  # where there is no terminal: logs how kernels are compiled ahead
         self._thread: threading.Thread | None = None
 
     def begin(self, module: str) -> None:
@@ -100,13 +103,15 @@ class Indicator:
         if is_terminal():
             _draw(f"{sign} {text} ({self._done} done, {seconds:.0f} s; this happens once)")
             self._drawn = True
-        elif not self._logged:
+        elif self.advises and not self._logged:
             self._logged = True
             _log.warning("C%s: this happens once; see rankgrove compile ...", text[1:])
 
 
 def purpose_of(module: str) -> str:
     """Return the purpose of the kernels of a module."""
+    if "letor_write" in module:
+        return "writing LETOR files"
     if "letor" in module:
         return "reading LETOR files"
     return _PURPOSES.get(module.split(".")[1], "rankgrove")
@@ -121,9 +126,11 @@ INDICATOR = Indicator()
 _told = False
 
 
-def announce() -> None:
-    """Show compilations from now on."""
+def announce(*, advises: bool = True) -> None:
+    """Show compilations from now on; on a terminal alone if it `advises` nothing."""
     global _told
+    if not advises:
+        INDICATOR.advises = False
     if _told:
         return
     _told = True

@@ -42,6 +42,7 @@ def told_errors(
     path: str | os.PathLike[str],
     done: str = "read",
     kind: type[RankgroveError] = DataError,
+    remedy: str = "",
 ) -> Iterator[None]:
     """Turn the system's errors about a file into rankgrove's: ``PATH cannot be read: ...``."""
     try:
@@ -55,7 +56,7 @@ def told_errors(
         folder = real_path(path).parent
         if isinstance(error, FileNotFoundError) and not folder.is_dir():
             reason = f"the folder {Path(path).parent} does not exist; create it first"
-        raise kind(f"{path} cannot be {done}: {reason}.") from None
+        raise kind(f"{path} cannot be {done}: {reason}.{remedy and ' '}{remedy}") from None
 
 
 @contextmanager

@@ -31,6 +31,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rankgrove.errors import ParameterError
+
 _log = logging.getLogger("rankgrove")
 
 PACKAGE = Path(__file__).parent
@@ -278,7 +280,7 @@ def _is_folder(path: Path) -> bool:
 def kernel_files() -> list[tuple[Path, int]]:
     """Return the compiled kernels that are found now, whatever sources they are of, and sizes."""
     inside = Path(PACKAGE.name)
-    roots = set(_folders(inside, PACKAGE))
+    roots = {*_folders(inside, PACKAGE), chosen_folder()}
     found = {}
     for folder in roots:
         for file in folder.rglob(f"*{ENDING}"):
@@ -294,7 +296,41 @@ def has_kernel(source: str, function: str) -> bool:
     # read anew: this process may import the file after an upgrade
     start = f"{file.stem}.{function}-*-{_stamp(file, _scanned)[:12]}-*{ENDING}"
     folders = _folders(inside, file.parent / "__pycache__")
-    return any(next(folder.glob(start), None) is not None for folder in folders)
+    places = {*folders, writable(folders)}
+    return any(next(folder.glob(start), None) is not None for folder in places)
+
+
+def remove_old_locks() -> None:
+    """Remove the locks of processes that have ended."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    for file in chosen_folder().rglob(f"*{ENDING}.lock"):
+        with contextlib.suppress(OSError), open(file, "r+") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its process lives
+            _remove(file)
+
+
+def refuse_named_folder() -> None:
+    """Refuse a NUMBA_CACHE_DIR to which nothing can be written: kernels would go elsewhere."""
+    from numba import config
+
+    named = getattr(config, "CACHE_DIR", "")
+    if named and not chosen_folder().is_relative_to(Path(named).absolute()):
+        raise ParameterError(
+            f"NUMBA_CACHE_DIR: files cannot be created in {named}. Name another folder."
+        )
+
+
+def refuse_lost() -> None:
+    """Refuse to go on if kernels that were compiled could not be written."""
+    if _lost is not None:
+        folder, reason = _lost
+        raise ParameterError(
+            f"Compiled kernels cannot be kept in {folder}: {reason}. Name another folder with "
+            "--cache or NUMBA_CACHE_DIR."
+        )
 
 
 def chosen_folder() -> Path:
@@ -338,12 +374,17 @@ def _roots(inside: Path) -> list[Path]:
     from numba import config
 
     named = getattr(config, "CACHE_DIR", "")
-    return [Path(named) / inside] if named else []
+    return [Path(named).absolute() / inside] if named else []
 
 
 def _last_roots(inside: Path) -> list[Path]:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return [Path(home, "numba") / inside] if os.path.isabs(home) else []
+
+
+def is_private(folder: Path) -> bool:
+    """Return whether a folder is the private one."""
+    return private_folder.cache_info().currsize > 0 and folder == private_folder()
 
 
 @functools.cache
@@ -379,13 +420,13 @@ def _unpacked(content: bytes) -> Any:
         return None
 
 
-_told = False
+_lost: tuple[Path, str] | None = None  # the folder that a kernel could not be written to, and why
 
 
 def _tell_once(folder: Path, error: OSError) -> None:
-    global _told
-    if not _told:
-        _told = True
+    global _lost
+    if _lost is None:
+        _lost = folder, error.strerror or str(error)
         _log.warning(
             "Compiled kernels cannot be kept in %s (%s), so that every process compiles them "
             "again. Set NUMBA_CACHE_DIR to a folder with room.",

@@ -54,11 +54,11 @@ def test_bins_are_used_again_until_something_changes(tmp_path, caplog):
     assert rg.open_binned(path, say=told.append, max_bins=63, absent="missing").n_queries == 9
     sayings = [sentence.partition(": ")[2] for sentence in told]
     assert sayings == [
-        "bins are made.",
+        "making bins ...",
         "the bins that were made before are used.",
-        "bins are made again, they were made with other options.",
-        "bins are made again, they were made with other options.",
-        f"bins are made again, {path} was changed.",
+        "making bins again (they were made with other options) ...",
+        "making bins again (they were made with other options) ...",
+        f"making bins again ({path} was changed) ...",
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "a.txt.bins"]
 
@@ -420,3 +420,37 @@ def test_features_are_refused(made):
             use()
     with pytest.raises(rg.ParameterError, match="has max_bins=255, the ranker 63"):
         rg.LambdaMART(max_bins=63).fit(binned)
+
+
+@pytest.mark.parametrize("age", [0, 60])
+def test_new_times_and_other_places_of_the_same_content_are_no_change(tmp_path, age):
+    (tmp_path / "one").mkdir()
+    path, told = tmp_path / "one" / "a.txt", []
+    rg.write_letor(rg.make_web(10, n_docs=20, seed=1), path)
+    os.utime(path, (time.time() - age,) * 2)
+    like = rg.open_binned(path)
+    rg.open_binned(path, folder=tmp_path / "one" / "valid.bins", like=like)
+    path.chmod(0o600)
+    os.utime(path, (1, 1))
+    rg.open_binned(path, say=told.append)
+    assert f"are used ({path} has new times, and the same content)." in told[-1]
+    (tmp_path / "one").rename(tmp_path / "two")
+    new = tmp_path / "two" / "a.txt"
+    like = rg.open_binned(new, say=told.append)
+    assert f"are used ({new} was {path}, and the same content)." in told[-1]
+    rg.open_binned(new, folder=tmp_path / "two" / "valid.bins", like=like, say=told.append)
+    assert "are used" in told[-1]
+    blob = new.read_bytes()
+    new.write_bytes(blob.replace(b"1:", b"2:", 1))  # as long
+    with pytest.raises(rg.ParseError):
+        rg.open_binned(new)
+    rg.write_letor(rg.make_web(10, n_docs=20, seed=2), tmp_path / "two" / "b.txt")
+    rg.open_binned(tmp_path / "two" / "b.txt", folder=like.folder, say=told.append)
+    assert f"making bins again (they were made from {path})" in told[-1]
+
+
+def test_a_folder_that_cannot_be_written_to_names_the_remedy(tmp_path):
+    path = tmp_path / "a.txt"
+    rg.write_letor(rg.make_web(5, n_docs=20, seed=1), path)
+    with pytest.raises(rg.DataError, match=r"cannot be written: .* Put the bins elsewhere: --bins"):
+        rg.open_binned(path, folder=path / "bins")

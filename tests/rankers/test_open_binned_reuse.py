@@ -88,3 +88,39 @@ def test_neighbouring_queries_keep_their_files(tmp_path, data, monkeypatch, most
     assert (column == part.bins.codes[:, 0]).all()
     model = rg.LambdaMART(n_trees=3).fit(part)
     assert np.isfinite(model.predict(read)).all()
+
+
+@pytest.mark.parametrize("categorical", [None, [1]])
+def test_splits_of_missing_values_from_the_rest_score_bins(tmp_path, categorical):
+    """Their threshold is infinite, and none of the bins'."""
+    rng = np.random.default_rng(3)
+    missing = rng.random(1000) < 0.5
+    x = rng.normal(size=1000)
+    first = np.where(missing, np.nan, x if categorical is None else rng.integers(0, 3, 1000))
+    second = np.where(rng.random(1000) < 0.1, np.inf, x)
+    rows = rg.QueryDataset(np.column_stack([first, second]), missing * 1.0, np.arange(1000) // 20)
+    rg.write_letor(rows, tmp_path / "a.txt")
+    how = {"categorical": categorical, "absent": "missing"}
+    binned = rg.open_binned(tmp_path / "a.txt", **how)
+    read = rg.read_letor(tmp_path / "a.txt", **how)
+    model = rg.LambdaMART(n_trees=3).fit(binned)
+    assert (np.inf in model.ensemble_.threshold) == (categorical is None)
+    assert (model.predict(binned) == model.predict(read)).all()
+    assert "5 folds" in str(rg.cross_validate(model, binned, measures="ndcg@10"))
+
+
+def test_options_of_other_functions_are_named(tmp_path, data):
+    rg.write_letor(data, tmp_path / "a.txt")
+    path, ranker = tmp_path / "a.txt", rg.LambdaMART(n_trees=2)
+    with pytest.raises(rg.ParameterError, match="'bins': the folder of the bins is folder= here"):
+        rg.open_binned(path, bins="b")
+    with pytest.raises(rg.ParameterError, match="'folder': the folder of the bins is bins= here"):
+        ranker.fit_files(path, folder="b")
+    with pytest.raises(rg.ParameterError, match=r"LambdaMART.fit_files has no parameter 'valdi'"):
+        ranker.fit_files(path, valdi=path)
+    with pytest.raises(rg.ParameterError, match="'folder' parameter of open_binned"):
+        rg.open_binned(path, folder=3)
+    with pytest.raises(rg.ParameterError, match=r"Got .*a.txt, .*b.csv"):
+        rg.open_binned([path, tmp_path / "b.csv"])
+    with pytest.raises(rg.ParameterError, match=r"b.csv.zst: tables packed as .csv.zst are not"):
+        rg.open_binned(tmp_path / "b.csv.zst")

@@ -9,6 +9,7 @@ import sys
 
 from rankgrove.parallel import available_threads
 
+FEW = ":few"  # after the name of a ranker: only what training on few rows of numbers uses
 SWITCH = "RANKGROVE_COMPILE_AHEAD"  # 0: no second process
 # A kernel that training needs, by which a cache that was never filled is recognised.
 _SIGN = ("growth/_grower_kernels.py", "search_leaf")
@@ -28,7 +29,8 @@ def compile_ahead(kind: str) -> subprocess.Popen[bytes] | None:
         return None
     if kind not in trainable() or available_threads() < 2 or has_kernel(*_SIGN):
         return None
-    what = ["grow", "train"] if kind == "lambdamart" else [kind]
+    what = ["grow"] if kind == "lambdamart" else []
+    what.append(f"{kind}{FEW}")
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "rankgrove", "compile", "--quiet", *what],
@@ -46,3 +48,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
     process.wait()
+    from rankgrove.kernel_cache import remove_old_locks
+
+    remove_old_locks()

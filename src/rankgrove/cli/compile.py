@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -18,9 +19,11 @@ def compile(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[read|train|evaluate|predict|serve|RANKER|all]...",
-            help="What to compile for. The default is everything but RANKER, which means training "
-            "such a ranker (`rankgrove params` lists them); all is that and all rankers.",
+            metavar="[read|train|evaluate|predict|serve|explain|combine|RANKER|MEASURE|all]...",
+            help="What to compile for. The default is read, train (a lambdamart for NDCG), "
+            "evaluate (and compare), predict (and rank) and serve. RANKER means training such a "
+            "ranker (`rankgrove params` lists them), MEASURE, such as map, training for it; all "
+            "is everything but MEASURE.",
             show_default=False,
         ),
     ] = None,
@@ -55,12 +58,27 @@ def compile(
 
     rankgrove compile predict serve --cache /opt/kernels --cpu haswell
     """
-    from rankgrove.kernel_cache import chosen_folder, kernel_files, use_only
+    from rankgrove.files import why
+    from rankgrove.kernel_cache import (
+        chosen_folder,
+        is_private,
+        kernel_files,
+        refuse_lost,
+        refuse_named_folder,
+        remove_old_locks,
+        use_only,
+    )
 
     # Numba reads these when it is imported.
     if cache is not None:
         os.environ["NUMBA_CACHE_DIR"] = str(cache)
-        cache.mkdir(parents=True, exist_ok=True)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = "the system refuses it" if error.errno == errno.ENOENT else why(error)
+            raise ParameterError(
+                f"--cache: the folder {cache} cannot be created: {reason}. Name another."
+            ) from None
         if not os.access(cache, os.W_OK | os.X_OK):
             raise ParameterError(f"--cache: files cannot be created in {cache}. Name another.")
         use_only(cache)
@@ -68,26 +86,35 @@ def compile(
         check_processor(cpu)
         os.environ["NUMBA_CPU_NAME"] = cpu
         os.environ.setdefault("NUMBA_CPU_FEATURES", "")
-    from rankgrove.operations.kernel_sets import compile_set, set_names
+    from rankgrove.cli.kernel_sets import compile_set, set_names
     from rankgrove.validation import counted
 
     names = set_names(what or [])
+    refuse_named_folder()
     before = {file for file, _ in kernel_files()}
     for k, name in enumerate(names, 1):
         began = time.monotonic()
         compile_set(name)
+        refuse_lost()
         if not quiet:
             now = {file for file, _ in kernel_files()}
             added, before = len(now - before), now
             seconds = time.monotonic() - began
             compiled = counted(added, "kernel")
             typer.echo(f"{k}/{len(names)} {name}: {compiled} compiled, {seconds:.1f} s")
+    remove_old_locks()
     if not quiet:
         folder = chosen_folder()
         sizes = [n_bytes for file, n_bytes in kernel_files() if file.is_relative_to(folder)]
         text = f"{counted(len(sizes), 'kernel')}, {sum(sizes) / 1e6:.1f} MB, in {folder}"
         elsewhere = len(kernel_files()) - len(sizes)
         typer.echo(text + (f"; {elsewhere:,} more in other folders" if elsewhere else ""))
+        if is_private(folder):
+            typer.echo(
+                "That is a temporary folder, and no other could be written to: set NUMBA_CACHE_DIR "
+                "to one that stays.",
+                err=True,
+            )
 
 
 def check_processor(name: str) -> None:

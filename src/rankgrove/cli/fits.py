@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankgrove.cli.options import Reading
+from rankgrove.data.file_kinds import is_folder_of_bins, is_table
 from rankgrove.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -51,13 +53,19 @@ def local_fit(
 
 
 def refuse_with_low_memory(
-    ranker: Ranker, name: str, cluster: str | None, reading: Reading, known: Mapping[str, Any]
+    ranker: Ranker,
+    name: str,
+    cluster: str | None,
+    reading: Reading,
+    known: Mapping[str, Any],
+    steps: Mapping[str, Any],
 ) -> None:
-    """Refuse what needs the features themselves."""
+    """Refuse what needs the features themselves; `steps` are options that prepare them."""
     if ranker.kind == "prepared":
+        given = [f"--{step} {value}" for step, value in steps.items() if value is not None]
         raise ParameterError(
-            "--normalise, --transform, --encode and --features FILE do not work with --low-memory, "
-            "which keeps no features. Leave one of them out."
+            f"{given[0] if given else '--features FILE'} does not work with --low-memory, which "
+            "keeps no features. Leave one of them out."
         )
     if not ranker.uses_bins:
         raise ParameterError(
@@ -86,32 +94,32 @@ def low_memory_fit(
 ) -> Callable[..., Any]:
     """Make bins of the data on disk; return the function that trains on them."""
     import rankgrove as rg
-    from rankgrove.data.bins_folder import is_folder_of_bins
     from rankgrove.data.folds import hold_out
 
-    columns = _workers_reading(data, reading)
-    columns.pop("cache", None)
     inner = ranker.base if ranker.is_bag else ranker
     same: dict[str, Any] = {"n_threads": ranker.get_params(deep=False).get("n_threads")}
     same |= {"progress": not quiet, "say": partial(typer.echo, err=True) if not quiet else None}
     if len(data) == 1 and is_folder_of_bins(data[0]):
         if folder is not None:
             raise ParameterError(f"{data[0]} is a folder of bins already: leave out --bins.")
+        _refuse_reading(data[0], reading, [file for files in sets.values() for file in files])
         like = rg.open_binned(data[0], max_bins=inner.max_bins)
     else:
+        columns = _workers_reading(data, reading)
+        columns.pop("cache", None)
+        _refuse_other_kinds(data, sets)
         like = rg.open_binned(data, folder=folder, max_bins=inner.max_bins, **same, **columns)
     train: QueryDataset = like
-    of_valid = {name: columns[name] for name in ("label", "qid", "zero_based") if name in columns}
-    valid: dict[str, QueryDataset] = {
-        name: rg.open_binned(
-            files,
-            folder=None if folder is None else folder.with_name(f"{folder.name}.{name}"),
-            like=like,
-            **same,
-            **of_valid,
-        )
-        for name, files in sets.items()
-    }
+    valid: dict[str, QueryDataset] = {}
+    for (name, files), place in zip(sets.items(), _places(folder, sets), strict=True):
+        if len(files) == 1 and is_folder_of_bins(files[0]):
+            valid[name] = rg.open_binned(files[0])  # `fit` refuses other bins
+            continue
+        of_valid = {
+            option: getattr(reading, option)
+            for option in (("label", "qid") if is_table(files) else ("zero_based",))
+        }
+        valid[name] = rg.open_binned(files, folder=place, like=like, **same, **of_valid)
     if held_out is not None:
         share, seed = held_out
         train, valid["held out"] = hold_out(train, share, seed=seed)
@@ -124,10 +132,57 @@ def low_memory_fit(
         try:
             return ranker.fit(train, valid=valid or None, **more)
         except KeyboardInterrupt:
+            if ranker.is_bag or getattr(ranker, "interrupted_", False):
+                raise  # what is kept is said by the caller
             typer.echo(f"interrupted: no model was written; {like.folder} is kept.", err=True)
             raise typer.Exit(130) from None
 
     return fit
+
+
+def _places(folder: Path | None, sets: Mapping[str, list[Path]]) -> list[Path | None]:
+    """Return the folders of the bins of validation data, next to a folder of training data."""
+    if folder is None:
+        return [None] * len(sets)
+    places: list[Path | None] = []
+    for name in sets:
+        place = folder.with_name(f"{folder.name}.{name.replace('/', '-').replace(os.sep, '-')}")
+        while place in places:
+            place = place.with_name(f"{place.name}-{len(places) + 1}")
+        places.append(place)
+    return places
+
+
+def _refuse_reading(folder: Path, reading: Reading, valid: list[Path]) -> None:
+    """Refuse options of reading for bins that were made before, unless validation data uses them.
+
+    Validation data in bins uses none.
+    """
+    files = [file for file in valid if not is_folder_of_bins(file)]
+    used = {"cache"}
+    if any(is_table([file]) for file in files):
+        used |= {"label", "qid"}
+    if not all(is_table([file]) for file in files):
+        used |= {"zero_based"}
+    plain = asdict(Reading())
+    for name, value in asdict(reading).items():
+        if value != plain[name] and name not in used:
+            raise ParameterError(
+                f"{folder} is a folder of bins, which were made already: leave "
+                f"--{name.replace('_', '-')} out, or make the bins again from the data."
+            )
+
+
+def _refuse_other_kinds(data: list[Path], sets: Mapping[str, list[Path]]) -> None:
+    """Refuse text for validation where the training data is a table, and the reverse."""
+    for files in sets.values():
+        if is_folder_of_bins(files[0]) or is_table(files) == is_table(data):
+            continue
+        kinds = {True: "a table", False: "LETOR text"}
+        raise ParameterError(
+            f"--valid {files[0]} is {kinds[is_table(files)]}, and the training data {data[0]} is "
+            f"{kinds[is_table(data)]}: their features cannot be matched. Give both in one format."
+        )
 
 
 def cluster_fit(
@@ -158,7 +213,6 @@ def cluster_fit(
 def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     """Return the arguments with which a cluster's workers read the files."""
     from rankgrove.cli.inputs import categorical_list, feature_list, refuse_table_options
-    from rankgrove.data.file_kinds import is_table
 
     columns = asdict(reading)
     chosen = categorical_list(reading.categorical)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rankgrove.data.file_kinds import is_table
+from rankgrove.data.file_kinds import is_folder_of_bins, is_table, refuse_packed_tables
 from rankgrove.errors import DataWarning, MissingFileError, ParameterError, ParseError
 from rankgrove.files import why
 from rankgrove.validation import counted, nearest
@@ -59,6 +59,17 @@ def load_dataset(
     file with one score per line. `categorical` are features by number or name, or one
     comma-separated text; None: those of `models`.
     """
+    refuse_packed_tables(paths)
+    if any(is_folder_of_bins(path) for path in paths):
+        given: dict[str, Any] = {
+            "label": label != "label",
+            "qid": qid != "qid",
+            "docid": docid,
+            "weight": weight,
+        }
+        given |= {"features": features, "base_score": base_score, "zero_based": zero_based}
+        given |= {"absent": absent, "strict": strict, "categorical": categorical}
+        return _load_bins(paths, [name for name, value in given.items() if value], models)
     names = feature_list(features)
     chosen = categorical_list(categorical)
     if is_table(paths):
@@ -111,6 +122,28 @@ def load_dataset(
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
+
+
+def _load_bins(
+    paths: Sequence[Path], given: list[str], models: Mapping[str, Ranker]
+) -> QueryDataset:
+    """Open a folder of bins, for models that split between them."""
+    from rankgrove.rankers.trees.open_binned import open_binned
+
+    folder = next(path for path in paths if is_folder_of_bins(path))
+    if len(paths) > 1:
+        raise ParameterError(f"{folder} is a folder of bins: give it alone.")
+    if not models:
+        raise ParameterError(
+            f"{folder} is a folder of bins, which have no features: give the file that it was made "
+            "from. Models can be trained on it with 'rankgrove train --low-memory', and scored."
+        )
+    if given:
+        raise ParameterError(
+            f"{folder} is a folder of bins, which were made already: leave "
+            f"--{given[0].replace('_', '-')} out."
+        )
+    return open_binned(folder)
 
 
 def _columns_of(models: Mapping[str, Ranker], path: Path) -> Sequence[str] | None:

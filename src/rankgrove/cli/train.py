@@ -205,11 +205,14 @@ def train(
     from rankgrove.cli.inputs import check_exists, named_sets
     from rankgrove.cli.outputs import one_interrupt, say_written, says_what_is_kept
     from rankgrove.cli.parameters import bag_options, new_ranker, parameters, prepared
+    from rankgrove.data.file_kinds import is_folder_of_bins
 
     if start is not None:
         check_exists(start)
     if bins is not None and not low_memory:
         raise ParameterError("--bins is the folder of --low-memory: give that too.")
+    if not low_memory and any(is_folder_of_bins(path) for path in data):
+        raise ParameterError(f"{data[0]} is a folder of bins: give --low-memory too.")
     base = new_ranker(ranker)
     kept = None if checkpoint is None or models else str(checkpoint)
     options = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
@@ -233,7 +236,8 @@ def train(
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
     _check_files(base, out, data, sets, reading.base_score, scores, [config, start])
     if low_memory:
-        refuse_with_low_memory(trained, ranker, cluster, reading, known)
+        steps = {"normalise": normalise, "transform": transform, "encode": encode}
+        refuse_with_low_memory(trained, ranker, cluster, reading, known, steps)
         fit = low_memory_fit(trained, data, sets, reading, bins, held_out, quiet)
     elif cluster is not None and models is None:
         fit = cluster_fit(trained, ranker, data, sets, reading, cluster, held_out)

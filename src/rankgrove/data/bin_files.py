@@ -21,17 +21,17 @@ from rankgrove.data.bins_folder import (
     Header,
     binner_arrays,
     draft_folder,
-    is_folder_of_bins,
     read_header,
     write_header,
 )
 from rankgrove.data.categories import check_code_column
 from rankgrove.data.dataset_checks import check_base_score, check_labels, check_weights
+from rankgrove.data.file_kinds import is_folder_of_bins
 from rankgrove.data.letor_cache import content_hash, identity
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.row_blocks import Block, RowFacts, RowReader
 from rankgrove.data.row_keys import content_keys, hash_features
-from rankgrove.data.spill import Spill
+from rankgrove.data.spill import Spill, told_writing
 from rankgrove.data.spill_bins import MEMORY, SpilledRows
 from rankgrove.errors import DataError
 from rankgrove.files import told_errors
@@ -72,19 +72,19 @@ class BinsRequest:
         return plain
 
     def sources(self) -> list[dict[str, Any]]:
-        """Return what identifies the content of the files."""
+        """Return what identifies the content of the files (`letor_cache.py`)."""
         sources: list[dict[str, Any]] = []
         for path in [*self.paths, *self.others]:
             with told_errors(path):
-                found: dict[str, Any] = dict(identity(path))
-                # a file that changed just now may change again without new times
-                found["content"] = None if found.pop("rested") else content_hash(path)
-            sources.append(found)
+                sources.append(dict(identity(path)) | {"content": content_hash(path)})
         return sources
 
 
 def known_bins(folder: Path, request: BinsRequest) -> tuple[BinnedDataset | None, str]:
-    """Return the data of a folder made from the same files; None and the reason, if it is not."""
+    """Return the data of a folder made from the same files, and what is to be said of these.
+
+    None, and the reason, if it was made from others.
+    """
     if not folder.exists():
         return None, ""
     if not is_folder_of_bins(folder):
@@ -93,25 +93,44 @@ def known_bins(folder: Path, request: BinsRequest) -> tuple[BinnedDataset | None
         )
     header = read_header(folder)
     before, now = header["key"], request.key()
-    if before["files"] != now["files"]:
-        return None, f"they were made from {', '.join(before['files'])}"
-    if before != now:
+    names, new_names = before["files"], now["files"]
+    moved = f"they were made from {', '.join(names)}"
+    if len(names) != len(new_names):
+        return None, moved
+    if _without_places(before) != _without_places(now):
         return None, "they were made with other options"
-    for path, before in zip([*request.paths, *request.others], header["sources"], strict=True):
-        if not _unchanged(path, before):
-            return None, f"{path} was changed"
+    paths, sources = [*request.paths, *request.others], header["sources"]
+    said = ""
+    for path, name, new_name, source in zip(paths, names, new_names, sources, strict=True):
+        is_same, is_known = _compared(path, source, by_content=name != new_name)
+        if not is_same:
+            return None, f"{path} was changed" if name == new_name else moved
+        if not is_known and not said:
+            what = "has new times" if name == new_name else f"was {name}"
+            said = f"{path} {what}, and the same content"
     found = BinnedDataset.load(folder)
     if found._header != header:  # replaced where files cannot be locked
         return None, "they were made with other options"
-    return found, ""
+    return found, said
 
 
-def _unchanged(path: Path, before: dict[str, Any]) -> bool:
+def _without_places(key: dict[str, Any]) -> dict[str, Any]:
+    """Return files and options without names of files, which may be moved."""
+    return key | {"files": None, "like": key["like"] and key["like"][0]}
+
+
+def _compared(path: Path, before: dict[str, Any], *, by_content: bool) -> tuple[bool, bool]:
+    """Return whether a file is as it was, and whether that was known without reading it."""
     with told_errors(path):
         now: dict[str, Any] = dict(identity(path))
-        if any(now[name] != value for name, value in before.items() if name != "content"):
-            return False
-        return before["content"] is None or content_hash(path) == before["content"]
+        if now["size"] != before["size"]:
+            return False, True
+        identified = ("mtime_ns", "ctime_ns", "inode")
+        is_known = not by_content and all(now[name] == before[name] for name in identified)
+        # a file that changed just now may change again without new times
+        if is_known and before["rested"]:
+            return True, True
+        return content_hash(path) == before["content"], is_known
 
 
 def make_bins(
@@ -122,7 +141,7 @@ def make_bins(
     n_threads: int,
 ) -> BinnedDataset:
     """Read all rows, and write their bins to a folder; the caller has set the threads."""
-    with told_errors(folder, "written"):
+    with told_writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with draft_folder(folder) as draft:
         sources = request.sources()
@@ -130,7 +149,7 @@ def make_bins(
             rows, hashes = _spilled(reader, spill, request, report, n_threads)
             header, arrays = _binned(rows, draft, request, report)
         for path, before in zip([*request.paths, *request.others], sources, strict=True):
-            if not _unchanged(path, before):
+            if not _compared(path, before, by_content=False)[0]:
                 raise DataError(f"{path} was changed while it was read: read it again.")
         vars(rows.bare)["feature_hashes"] = frozen(hashes)
         arrays["row_hashes"] = hashes

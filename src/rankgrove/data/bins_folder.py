@@ -33,12 +33,14 @@ from rankgrove.data.binning import MOST_VALUE_BINS, BinnedMatrix, Binner
 from rankgrove.data.categories import MOST_CATEGORIES
 from rankgrove.data.category_bins import CategoryBins
 from rankgrove.data.columns_file import ColumnsFile, map_bytes
+from rankgrove.data.file_kinds import HEADER
 from rankgrove.data.folder_lock import lock_file
+from rankgrove.data.spill import told_writing
 from rankgrove.data.spill_bins import checksum
 from rankgrove.errors import DataError
 from rankgrove.files import told_errors
 
-HEADER, CODES, COLUMNS = "header.json", "codes.bin", "columns.bin"
+CODES, COLUMNS = "codes.bin", "columns.bin"
 FORMAT = 1
 _LOCK = "in-use"
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST)
@@ -60,7 +62,7 @@ def draft_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder that becomes `folder` if the body succeeds, and is removed otherwise."""
     with scratch_folder(folder) as draft:
         yield draft
-        with told_errors(folder, "written"):
+        with told_writing(folder):
             _put_in_place(draft, folder.absolute())
             (folder / _LOCK).unlink(missing_ok=True)
 
@@ -74,7 +76,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
     named = folder.absolute()
     remove_leftovers(named)
     draft = named.with_name(f".{named.name}.{secrets.token_hex(4)}.part")
-    with told_errors(folder, "written"):
+    with told_writing(folder):
         draft.mkdir()
     lock = open(draft / _LOCK, "w")  # noqa: SIM115
     try:
@@ -140,7 +142,7 @@ def _locked(file: Any) -> bool:
 def write_header(draft: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
     """Write the arrays and the header, the last file; `header` has the checksums of the bins."""
     files: dict[str, list[int]] = dict(header["files"])
-    with told_errors(draft, "written"):
+    with told_writing(draft):
         for name, array in arrays.items():
             path = draft / f"{name}.npy"
             np.save(path, array, allow_pickle=False)
@@ -154,11 +156,6 @@ def write_header(draft: Path, header: Header, arrays: Mapping[str, np.ndarray]) 
 
 
 # -- reading a folder ------------------------------------------------------------------------------
-
-
-def is_folder_of_bins(path: Path) -> bool:
-    """Return whether a folder holds bins."""
-    return (path / HEADER).is_file()
 
 
 def read_header(folder: Path) -> Header:

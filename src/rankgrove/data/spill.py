@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -42,6 +43,15 @@ class PackedColumns:
         return slice(begin, end), words[0], words[1]
 
 
+# Errors of writing bins.
+told_writing = partial(
+    told_errors,
+    done="written",
+    remedy="Put the bins elsewhere: --bins FOLDER on the command line, folder= of open_binned, "
+    "bins= of fit_files.",
+)
+
+
 class Spill:
     """A temporary file of values, written once.
 
@@ -52,7 +62,7 @@ class Spill:
     """
 
     def __init__(self, path: Path, hole: float) -> None:
-        with told_errors(path, "written"):
+        with told_writing(path):
             self._file = cast(BinaryIO, open(path, "xb+", buffering=0))  # noqa: SIM115
         self._path = path
         self.hole = np.float32(hole)
@@ -84,7 +94,7 @@ class Spill:
         n_rows = int(features.shape[0])
         size = np.where(counts < 0, n_rows, counts + (counts + 1) // 2)
         self._blocks.append(PackedColumns(n_rows, self._end, columns, counts, np.cumsum(size)))
-        with told_errors(self._path, "written"):
+        with told_writing(self._path):
             view = bytes_of(words)
             while view:
                 view = view[self._file.write(view) :]

@@ -24,7 +24,7 @@ from rankgrove.data.columns_file import bytes_of, put_bytes, put_columns
 from rankgrove.data.counting import category_bins, count_columns
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.row_blocks import RowFacts
-from rankgrove.data.spill import Spill
+from rankgrove.data.spill import Spill, told_writing
 from rankgrove.errors import DataError
 from rankgrove.files import told_errors
 from rankgrove.parallel import thread_count
@@ -143,14 +143,14 @@ class SpilledRows:
         n_rows, n_kept = self.bare.n_rows, int(binner.columns.size)
         width = -(-n_kept // 8) * 8
         written, missing, place = 0, False, self._place
-        with told_errors(codes, "written"), open(codes, "xb", buffering=0) as file:
+        with told_writing(codes), open(codes, "xb", buffering=0) as file:
             os.truncate(file.fileno(), n_rows * width)
             for start, bins in self._bins(binner, of_training):
                 missing = missing or bool((bins == MOST_VALUE_BINS).any())
                 _put_rows(file.fileno(), start, bins, width, place)
                 written += bins.shape[1]
                 done(written, 2 * n_rows)
-        with told_errors(columns, "written"), open(columns, "xb", buffering=0) as file:
+        with told_writing(columns), open(columns, "xb", buffering=0) as file:
             os.truncate(file.fileno(), n_rows * n_kept)
             crc = _put_columns(codes, file.fileno(), n_rows, n_kept, width, done)
         return crc, checksum(columns), missing

@@ -57,7 +57,10 @@ def _fits(trees: Ensemble, binner: Binner) -> bool:
         if categories is None:
             if (sets >= 0).any():
                 return False
-            if not np.isin(trees.threshold[nodes], binner.thresholds[at[column]]).all():
+            thresholds = trees.threshold[nodes]
+            # infinity: missing values against the rest
+            known = np.isin(thresholds, binner.thresholds[at[column]]) | (thresholds == np.inf)
+            if not known.all():
                 return False
             continue
         if (sets < 0).any() or trees.missing_left[nodes].any():

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.bins_folder import scratch_folder
-from rankgrove.rankers.trees.open_binned import open_binned
+from rankgrove.data.file_kinds import is_folder_of_bins, is_table
+from rankgrove.rankers.trees.open_binned import check_reading, open_binned
 
 if TYPE_CHECKING:
     from rankgrove.rankers.trees.boosted import BoostedRanker
@@ -27,6 +28,9 @@ def fit_here(
     **watched: Any,
 ) -> _Fitted:
     """Train on files; `watched` are further arguments of ``fit``."""
+    if not is_folder_of_bins(files[0]):
+        given = {name: value for name, value in reading.items() if name != "cache"}
+        check_reading(given, is_table(files), owner, ("folder", "bins"))
     ranker.check_parameters()
     ranker.check_validation(valid is not None, watched.get("valid_measures"))
     options = {name: value for name, value in reading.items() if name != "cache"}

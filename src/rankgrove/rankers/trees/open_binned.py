@@ -13,8 +13,13 @@ from rankgrove.compiling import announce
 from rankgrove.data.bin_files import BinsRequest, known_bins, make_bins
 from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.binning import MOST_VALUE_BINS
-from rankgrove.data.bins_folder import is_folder_of_bins, remove_leftovers
-from rankgrove.data.file_kinds import is_table, is_text_table
+from rankgrove.data.bins_folder import remove_leftovers
+from rankgrove.data.file_kinds import (
+    is_folder_of_bins,
+    is_table,
+    is_text_table,
+    refuse_packed_tables,
+)
 from rankgrove.data.folder_lock import folder_lock
 from rankgrove.data.letor import checked_options, side_files
 from rankgrove.data.letor_blocks import BLOCK_BYTES, LetorBlocks
@@ -86,6 +91,8 @@ def open_binned(
     """
     owner = "open_binned"
     announce()
+    if folder is not None and (not isinstance(folder, str | os.PathLike) or not str(folder)):
+        refuse("folder", owner, "the name of a folder", folder)
     tell = _log.info if say is None else say
     paths = _paths(files, owner)
     if len(paths) == 1 and is_folder_of_bins(paths[0]):
@@ -113,10 +120,11 @@ def open_binned(
             remove_leftovers(place)
             found, reason = known_bins(place, request)
             if found is not None:
-                tell(f"{place}: the bins that were made before are used.")
+                also = f" ({reason})" if reason else ""
+                tell(f"{place}: the bins that were made before are used{also}.")
                 return found
-            again = f"{place}: bins are made again, {reason}."
-            tell(again if reason else f"{place}: bins are made.")
+            again = f" again ({reason})" if reason else ""
+            tell(f"{place}: making bins{again} ...")
             bar = _Bars(progress)
             try:
                 return make_bins(place, request, reader, bar.report, n)
@@ -142,6 +150,24 @@ def _paths(files: _AnyPath | Sequence[_AnyPath], owner: str) -> list[Path]:
     return [Path(file) for file in listed]
 
 
+def check_reading(
+    reading: dict[str, Any], table: bool, owner: str, places: tuple[str, str]
+) -> None:
+    """Refuse options that do not read these files.
+
+    `places` is what another function, and what this one, calls the folder of bins.
+    """
+    for name in reading:
+        if name == places[0]:
+            raise ParameterError(
+                f"{owner} has no parameter {name!r}: the folder of the bins is {places[1]}= here."
+            )
+        if name not in (OF_TABLES if table else OF_LETOR):
+            known = ", ".join(OF_TABLES if table else OF_LETOR)
+            kind = "tables" if table else "LETOR files"
+            raise ParameterError(f"{owner} has no parameter {name!r}; {kind} are read by: {known}.")
+
+
 def _place(paths: list[Path], like: BinnedDataset | None) -> Path:
     """Return the folder of bins next to the first file."""
     first = paths[0]
@@ -161,18 +187,17 @@ def _opened(
     """Return what reads the files, and what bins are made from."""
     tables = {is_table([path]) for path in paths}
     if len(tables) > 1:
-        raise ParameterError(f"{owner}: give either LETOR files or tables.")
+        raise ParameterError(
+            f"{owner}: give either LETOR files or tables. Got {', '.join(map(str, paths))}."
+        )
     (table,) = tables
+    refuse_packed_tables(paths)
     if len({is_text_table(path) for path in paths}) > 1:
         raise ParameterError(
             f"{owner}: give either CSV and TSV files, or parquet and arrow files: query ids of "
             "text and of typed columns cannot be compared."
         )
-    for name in reading:
-        if name not in (OF_TABLES if table else OF_LETOR):
-            known = ", ".join(OF_TABLES if table else OF_LETOR)
-            kind = "tables" if table else "LETOR files"
-            raise ParameterError(f"{owner} has no parameter {name!r}; {kind} are read by: {known}.")
+    check_reading(reading, table, owner, ("bins", "folder"))
     block = min(max(memory // 8, LEAST_BLOCK), BLOCK_BYTES)
     if table:
         roles = TableRoles(**reading)
