@@ -118,16 +118,112 @@ def test_a_process_that_ends_leaves_no_lock(folder):
     assert len(_files(folder)) == 1
 
 
-def test_the_stamp_has_the_kernels_that_a_kernel_calls(monkeypatch, tmp_path):
-    package = tmp_path / "rankgrove"
-    (package / "one").mkdir(parents=True)
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    folder = tmp_path / "rankgrove"
+    (folder / "one").mkdir(parents=True)
+    monkeypatch.setattr(kernel_cache, "PACKAGE", folder)
+    return folder
+
+
+def stamp_of_now(source):
+    return kernel_cache._stamp(source, kernel_cache._scanned)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from rankgrove.one._b_kernels import f",
+        "from rankgrove.one import _b_kernels",
+        "from rankgrove.one import _a, _b_kernels",
+        "from rankgrove.one import (\n    _a,\n    _b_kernels as b,\n)",
+        "from rankgrove.one import _a, \\\n    _b_kernels",
+        "if True:\n    from rankgrove.one._b_kernels import f",
+        "import rankgrove.one._b_kernels as b",
+        "from rankgrove.one._c_kernels import g",  # which imports the other one
+    ],
+)
+def test_the_stamp_has_the_kernels_that_a_kernel_calls(package, line):
     outer, inner = package / "one" / "_a_kernels.py", package / "one" / "_b_kernels.py"
-    outer.write_text("from rankgrove.one._b_kernels import f\n")
+    (package / "one" / "_c_kernels.py").write_text("from rankgrove.one._b_kernels import f as g\n")
+    outer.write_text(f"import numpy as np\n\n{line}\n\nx = (1)\n")
     inner.write_text("f = 1\n")
-    monkeypatch.setattr(kernel_cache, "PACKAGE", package)
-    before = source_stamp.__wrapped__(outer)
+    before = stamp_of_now(outer)
     inner.write_text("f = 2\n")
-    assert source_stamp.__wrapped__(outer) != before
+    assert stamp_of_now(outer) != before
+
+
+def test_an_upgrade_under_a_process_changes_no_stamp_of_what_it_has_imported(package):
+    callee, caller = package / "one" / "_a_kernels.py", package / "one" / "_b_kernels.py"
+    callee.write_text("f = 1\n")
+    source_stamp(callee)  # its kernels are made
+    callee.write_text("f = 2\n")
+    caller.write_text("from rankgrove.one._a_kernels import f\n")
+    stamp = source_stamp(caller)  # its kernels are compiled with f = 1
+    assert stamp != stamp_of_now(caller)
+    callee.write_text("f = 1\n")
+    assert stamp == stamp_of_now(caller)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("BOUNDSCHECK", 1), ("OPT", 0), ("LOOP_VECTORIZE", 0), ("USING_SVML", 7)]
+)
+def test_settings_of_numba_have_files_of_their_own(folder, monkeypatch, name, value):
+    _kernel()(numba.uint64(7))
+    monkeypatch.setattr(numba.config, name, value)
+    other = _kernel()
+    other(numba.uint64(7))
+    assert not _was_read(other)
+    assert len(_files(folder)) == 2
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, RuntimeError])
+def test_a_compilation_that_fails_keeps_nobody_waiting(folder, monkeypatch, problem):
+    def fails(*_):
+        assert list(folder.glob("*.lock"))
+        raise problem
+
+    kernel = _kernel()
+    monkeypatch.setattr(kernel._compiler, "compile", fails)
+    with pytest.raises(problem):
+        kernel(numba.uint64(7))
+    assert not list(folder.glob("*.lock"))
+    monkeypatch.setattr(kernel_cache.KernelCache, "_wait_for", fails)
+    _kernel()(numba.uint64(7))
+
+
+def test_a_kernel_that_cannot_be_loaded_is_compiled_again(folder, monkeypatch):
+    from numba.core.compiler import CompileResult
+
+    def fails(*_):
+        raise TypeError("written by another build")
+
+    value = _kernel()(numba.uint64(7))
+    with monkeypatch.context() as patch:
+        patch.setattr(CompileResult, "_rebuild", fails)
+        again = _kernel()
+        assert again(numba.uint64(7)) == value
+    assert not _was_read(again)
+    third = _kernel()
+    third(numba.uint64(7))
+    assert _was_read(third)
+
+
+def test_old_kernels_beside_their_sources_are_removed(folder):
+    first = _kernel()
+    first(numba.uint64(7))
+    (file,) = _files(folder)
+    stamp = f"-{first._cache._stamp[:12]}-"
+    line = file.name.split("-")[1]
+    old = folder / file.name.replace(stamp, "-0123456789ab-").replace(f"-{line}-", "-999-")
+    other, file_of_another = folder / file.name.replace(line, "998"), folder / "_x.f-1-0-0.kernel"
+    for path in (old, other, file_of_another):
+        path.touch()
+    file.unlink()
+    again = _kernel()
+    again._cache._beside = folder
+    again(numba.uint64(7))
+    assert _files(folder) == sorted([file, other, file_of_another])
 
 
 def test_where_no_usual_folder_takes_files_a_private_one_does(monkeypatch, tmp_path):

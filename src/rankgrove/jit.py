@@ -25,6 +25,15 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
         if cache and hasattr(kernel, "_cache"):  # not with NUMBA_DISABLE_JIT
             kernel._cache = KernelCache(py_func)
             kernel._cache.waiting = functools.partial(INDICATOR.wait_for, py_func.__module__)
+            kernel.compile = functools.partial(_compiled, kernel, kernel.compile)
         return kernel
 
     return decorated
+
+
+def _compiled(kernel: Any, compile: Callable[[Any], Any], sig: Any) -> Any:
+    """Compile for a signature; a failure or Ctrl-C does not keep other processes waiting."""
+    try:
+        return compile(sig)
+    finally:
+        kernel._cache.release(sig, kernel.targetctx)

@@ -27,7 +27,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,22 @@ PACKAGE = Path(__file__).parent
 ENDING = ".kernel"
 WAIT = 120.0  # seconds for another process; a kernel takes a tenth of it on a slow machine
 _LOOK_AGAIN = 0.02
-_IMPORTS = re.compile(rb"^from (rankgrove(?:\.\w+)*) import (_?)(\w*)", re.MULTILINE)
+# from rankgrove.PACKAGE import NAMES, also in parentheses; import rankgrove.PACKAGE.MODULE
+_FROM = re.compile(
+    rb"^[ \t]*from (rankgrove[\w.]*) import (\([^)]*|(?:[^\\\n]|\\\r?\n)*)", re.MULTILINE
+)
+_PLAIN = re.compile(rb"^[ \t]*import (.*rankgrove\..*)", re.MULTILINE)
+_MODULE = re.compile(rb"\brankgrove(?:\.\w+)+")
+# What changes the code that Numba makes of the same source, besides the processor.
+_SETTINGS = (
+    "BOUNDSCHECK",
+    "OPT",
+    "LOOP_VECTORIZE",
+    "SLP_VECTORIZE",
+    "DEBUGINFO_DEFAULT",
+    "USING_SVML",
+    "DISABLE_INTEL_SVML",
+)
 _DIGEST_SIZE = 32
 
 
@@ -52,6 +67,7 @@ class KernelCache:
         self._beside = source.parent / "__pycache__"
         self._folders = _folders(inside, self._beside)
         code = py_func.__code__
+        self._source = source.stem
         self._name = f"{source.stem}.{py_func.__qualname__}-{code.co_firstlineno}"
         self._stamp = source_stamp(source)
         self._locks: dict[str, int] = {}
@@ -109,12 +125,20 @@ class KernelCache:
         finally:
             self._unlock(name)
 
+    def release(self, sig: Any, target_context: Any) -> None:
+        """Let other processes compile for a signature, if this one no longer does."""
+        if self._locks:
+            self._unlock(self._file_name(sig, target_context.codegen()))
+
     def _file_name(self, sig: Any, codegen: Any) -> str:
+        import llvmlite
         import numba
         import numpy
 
-        packages = (numba.__version__, numpy.__version__, sys.version_info[:2])
-        key = (sig, codegen.magic_tuple(), *packages)
+        packages = (numba, llvmlite, numpy)
+        versions = (*(package.__version__ for package in packages), sys.version_info[:2])
+        settings = [getattr(numba.config, name, None) for name in _SETTINGS]
+        key = (sig, codegen.magic_tuple(), *versions, *settings)
         digest = hashlib.sha256(repr(key).encode()).hexdigest()
         return f"{self._name}-{self._stamp[:12]}-{digest[:24]}{ENDING}"
 
@@ -128,7 +152,10 @@ class KernelCache:
                 continue
             payload = _unpacked(content)
             if payload is not None and payload[0] == str(sig):
-                return CompileResult._rebuild(target_context, *payload[1])  # type: ignore[no-untyped-call]
+                try:
+                    return CompileResult._rebuild(target_context, *payload[1])  # type: ignore[no-untyped-call]
+                except Exception:  # written by a build of Numba or LLVM that has changed since
+                    pass
             _remove(folder / name)  # damaged
         return None
 
@@ -148,7 +175,7 @@ class KernelCache:
             _tell_once(folder, error)
             return
         if folder == self._beside:  # no other sources use it
-            for file in folder.glob(f"{self._name}-*{ENDING}"):
+            for file in folder.glob(f"{self._source}.*-*{ENDING}"):
                 if f"-{self._stamp[:12]}-" not in file.name:
                     _remove(file)
 
@@ -193,26 +220,61 @@ class KernelCache:
             os.close(handle)
 
 
-@functools.cache
+Scan = Callable[[Path], tuple[bytes, tuple[Path, ...]] | None]
+
+
 def source_stamp(source: Path) -> str:
-    """Return a digest of a file of kernels and of all files of kernels that it uses."""
-    digest = hashlib.sha256()
-    for file in sorted(_used(source, set())):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    """Return a digest of a file of kernels and of all files of kernels that it uses.
+
+    A file is read once, when the first kernel of it or of one that imports it is made: if a package
+    is upgraded while a process runs, its later kernels are compiled with the code imported before.
+    """
+    return _stamp(source, _scanned_once)
 
 
-def _used(source: Path, known: set[Path]) -> set[Path]:
-    """Add a file and what it imports from this package; of other files than kernels no more."""
-    if source in known or not source.is_file():
-        return known
-    known.add(source)
-    if source.name.startswith("_"):
-        for module, private, name in _IMPORTS.findall(source.read_bytes()):
-            file = PACKAGE.parent.joinpath(*module.decode().split("."))
-            _used(file / f"_{name.decode()}.py" if private else file.with_suffix(".py"), known)
-            _used(file.with_suffix(".py"), known)
-    return known
+def _stamp(source: Path, scan: Scan) -> str:
+    known: dict[Path, bytes] = {}
+    left = [source]
+    while left:
+        file = left.pop()
+        scanned = None if file in known else scan(file)
+        if scanned is not None:
+            known[file] = scanned[0]
+            left += scanned[1]
+    return hashlib.sha256(b"".join(known[file] for file in sorted(known))).hexdigest()
+
+
+def _scanned(file: Path) -> tuple[bytes, tuple[Path, ...]] | None:
+    """Return a digest of a file and what it imports from this package; None if it is no file.
+
+    What files other than those of kernels import takes no part.
+    """
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return None
+    used = _imports(text) if file.name.startswith("_") else ()
+    return hashlib.sha256(text).digest(), tuple(used)
+
+
+_scanned_once = functools.cache(_scanned)
+
+
+def _imports(text: bytes) -> Iterator[Path]:
+    """Yield the files that a source imports from this package, and some that do not exist."""
+    for module, names in _FROM.findall(text):
+        folder = PACKAGE.parent.joinpath(*module.decode().split("."))
+        yield folder.with_suffix(".py")
+        for name in re.findall(rb"\w+", names) if _is_folder(folder) else ():
+            yield folder / f"{name.decode()}.py"
+    for line in _PLAIN.findall(text):
+        for module in _MODULE.findall(line):
+            yield PACKAGE.parent.joinpath(*module.decode().split(".")).with_suffix(".py")
+
+
+@functools.cache
+def _is_folder(path: Path) -> bool:
+    return path.is_dir()
 
 
 def kernel_files() -> list[tuple[Path, int]]:
@@ -231,7 +293,8 @@ def has_kernel(source: str, function: str) -> bool:
     """Return whether a kernel, such as ``growth/_grower_kernels.py`` has, was ever compiled."""
     file = PACKAGE / source
     inside = file.parent.relative_to(PACKAGE.parent)
-    start = f"{file.stem}.{function}-*-{source_stamp(file)[:12]}-*{ENDING}"
+    # read anew: this process may import the file after an upgrade
+    start = f"{file.stem}.{function}-*-{_stamp(file, _scanned)[:12]}-*{ENDING}"
     folders = _folders(inside, file.parent / "__pycache__")
     places = {*folders, writable(folders)}
     return any(next(folder.glob(start), None) is not None for folder in places)

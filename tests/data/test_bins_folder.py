@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import rankgrove as rg
 from rankgrove.data import binned_part
-from rankgrove.data.bins_folder import HEADER, scratch_folder
+from rankgrove.data.binned_dataset import BinnedDataset
+from rankgrove.data.bins_folder import (
+    HEADER,
+    check_files,
+    draft_folder,
+    remove_leftovers,
+    scratch_folder,
+)
+from rankgrove.data.folder_lock import folder_lock
 
 
 @pytest.fixture(scope="module")
@@ -140,29 +151,227 @@ rg.open_binned(sys.argv[1])
 """
 
 
-@pytest.mark.slow
-def test_killed_while_binning(tmp_path, caplog):
-    path = tmp_path / "a.txt"
-    rg.write_letor(rg.make_web(10, n_docs=20, seed=1), path)
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED)
+def started(script, path, text=KILLED):
+    """Return a process that has begun to make bins, and stops there."""
+    script.write_text(text)
     process = subprocess.Popen(
         [sys.executable, str(script), str(path)], stdout=subprocess.PIPE, env=os.environ
     )
     assert process.stdout.readline() == b"now\n"
-    alive = [p.name for p in tmp_path.iterdir() if p.name.endswith(".part")]
-    assert len(alive) == 1
-    data = rg.open_binned(path)  # another process's work is left alone
-    assert (tmp_path / alive[0]).exists()
-    assert not caplog.records
+    return process
+
+
+def killed(process):
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    time.sleep(0.05)
-    again = rg.open_binned(path, folder=data.folder, max_bins=63)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a.txt", "part[1].txt"])
+def test_killed_while_binning(tmp_path, caplog, name):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path = folder / name
+    rg.write_letor(rg.make_web(10, n_docs=20, seed=1), path)
+    process = started(tmp_path / "killed.py", path)
+    alive = [p.name for p in folder.iterdir() if p.name.endswith(".part")]
+    assert len(alive) == 1
+    told, opened = [], []
+    later = threading.Thread(target=lambda: opened.append(rg.open_binned(path, say=told.append)))
+    later.start()
+    while not told and later.is_alive():
+        time.sleep(0.01)
+    assert "another process makes or checks these bins; waiting for it" in told[0]
+    assert (folder / alive[0]).exists()
+    assert not caplog.records
+    killed(process)
+    later.join()
+    assert len(told) == 2
+    assert "used" not in told[1]
     assert "binning was interrupted by the end of its process" in caplog.text
-    assert again.max_bins == 63
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "a.txt.bins", "killed.py"]
+    assert opened[0].n_queries == 10
+    assert sorted(p.name for p in folder.iterdir()) == [name, f"{name}.bins"]
+
+
+@pytest.mark.slow
+def test_leftovers_are_removed_where_bins_are_used_again(tmp_path):
+    path = tmp_path / "a.txt"
+    rg.write_letor(rg.make_web(10, n_docs=20, seed=1), path)
+    data = rg.open_binned(path)
+    text = KILLED.replace("argv[1])", "argv[1], max_bins=7)")
+    killed(started(tmp_path / "killed.py", path, text))
+    assert list(tmp_path.glob(".*"))
+    told = []
+    again = rg.open_binned(path, say=told.append)
+    assert "made before are used" in told[0]
+    assert again.max_bins == data.max_bins == 255
+    assert not list(tmp_path.glob(".*"))
+
+
+BOTH = """
+import sys
+import numpy as np
+import rankgrove as rg
+path, max_bins = sys.argv[1], int(sys.argv[2])
+expected = rg.open_binned(path, max_bins=max_bins, folder=path + sys.argv[2])
+print("now", flush=True)
+sys.stdin.readline()
+for _ in range(25):
+    data = rg.open_binned(path, max_bins=max_bins)
+    assert data.max_bins == max_bins
+    assert np.array_equal(data.bins.codes, expected.bins.codes)
+    assert np.array_equal(data.bins.by_column(), expected.bins.by_column())
+    assert data.same_bins(expected.binner)
+"""
+
+
+@pytest.mark.slow
+def test_processes_with_other_options_get_what_they_ask_for(tmp_path):
+    path, script = tmp_path / "a.txt", tmp_path / "both.py"
+    rg.write_letor(rg.make_web(10, n_docs=20, seed=1), path)
+    script.write_text(BOTH)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    processes = [
+        subprocess.Popen([sys.executable, str(script), str(path), max_bins], text=True, **pipes)
+        for max_bins in ("255", "7")
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "now\n"
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    errors = [process.communicate()[1] for process in processes]
+    assert not any("Error" in error or "interrupted" in error for error in errors), errors
+    assert [process.returncode for process in processes] == [0, 0]
+    assert not list(tmp_path.glob(".*"))
+
+
+def replaced(folder, by):
+    """Replace a folder of bins, as another process does that holds no lock."""
+    os.replace(folder, folder.with_name("replaced"))
+    shutil.copytree(by, folder)
+
+
+def two_folders(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"{i % 3} qid:{i // 9} 1:{i % 40} 3:{i % 7}\n" for i in range(99)))
+    one = rg.open_binned(path, folder=tmp_path / "one")
+    return path, one, rg.open_binned(path, folder=tmp_path / "other", max_bins=5)
+
+
+def test_bins_that_are_replaced_at_once_are_those_that_were_made(tmp_path, monkeypatch):
+    path, one, other = two_folders(tmp_path)
+    folder = tmp_path / "bins"
+
+    @contextmanager
+    def then_replaced(folder):
+        with draft_folder(folder) as draft:
+            yield draft
+        replaced(folder, other.folder)
+
+    monkeypatch.setattr("rankgrove.data.bin_files.draft_folder", then_replaced)
+    data = rg.open_binned(path, folder=folder)
+    assert data.max_bins == 255
+    assert data.folder == folder
+    assert (data.bins.codes == one.bins.codes).all()
+    assert (data.bins.by_column() == one.bins.by_column()).all()
+    assert data.same_bins(one.binner)
+
+
+def test_bins_of_two_folders_are_not_mixed(tmp_path, monkeypatch):
+    _, one, other = two_folders(tmp_path)
+    folder = tmp_path / "bins"
+    shutil.copytree(one.folder, folder)
+
+    def late(*arguments, **options):
+        monkeypatch.setattr("rankgrove.data.binned_dataset.check_files", check_files)
+        check_files(*arguments, **options)
+        replaced(folder, other.folder)
+
+    monkeypatch.setattr("rankgrove.data.binned_dataset.check_files", late)
+    data = rg.open_binned(folder)
+    assert data.max_bins == 5
+    assert (data.bins.codes == other.bins.codes).all()
+    assert data.same_bins(other.binner)
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_a_folder_that_disappears_is_an_error_in_words(made, tmp_path, monkeypatch, content):
+    folder = copied(made, tmp_path)
+
+    def gone(path):
+        shutil.rmtree(folder, ignore_errors=True)
+        return True
+
+    monkeypatch.setattr("pathlib.Path.is_file", gone)
+    with pytest.raises(rg.MissingFileError):
+        BinnedDataset.load(folder, content=content)
+
+
+def test_a_folder_that_cannot_be_replaced_stays(made, tmp_path, monkeypatch):
+    folder, replace = copied(made, tmp_path), os.replace
+
+    def fails(source, target):
+        if str(source).endswith(".part"):
+            raise PermissionError(13, "Permission denied")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(rg.DataError, match="cannot be written"), draft_folder(folder):
+        pass
+    assert BinnedDataset.load(folder).n_rows == made[1].n_rows
+    assert [p.name for p in tmp_path.iterdir()] == [folder.name]
+
+
+def test_a_folder_that_is_replaced_twice(made, tmp_path, monkeypatch):
+    folder, replace = copied(made, tmp_path), os.replace
+    tries = []
+
+    def in_between(source, target):
+        if str(source).endswith(".part") and not tries:
+            tries.append(source)
+            shutil.copytree(made[1].folder, folder)  # another process is quicker
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", in_between)
+    with draft_folder(folder) as draft:
+        (draft / "mine").touch()
+    assert tries
+    assert [p.name for p in folder.iterdir()] == ["mine"]
+    assert [p.name for p in tmp_path.iterdir()] == [folder.name]
+
+
+def test_what_a_living_process_replaces_is_no_leftover(tmp_path, caplog):
+    with scratch_folder(tmp_path / "x") as draft:
+        old = draft.with_name(f"{draft.name}.old")
+        old.mkdir()
+        remove_leftovers(tmp_path / "x")
+        assert old.exists()
+    remove_leftovers(tmp_path / "x")
+    assert not old.exists()
+    assert not caplog.records
+
+
+def test_one_process_at_a_time_has_the_lock_of_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankgrove.data.folder_lock.TOLD_AFTER", 0.02)
+    said, inside = [], []
+
+    def hold(i):
+        with folder_lock(tmp_path / "x", lambda: said.append(i)):
+            inside.append(i)
+            time.sleep(0.1)
+            assert inside.pop() == i
+            assert not inside
+
+    several = [threading.Thread(target=hold, args=[i]) for i in range(4)]
+    for thread in several:
+        thread.start()
+    for thread in several:
+        thread.join()
+    assert not inside
+    assert len(said) == len(set(said)) == 3
+    assert not list(tmp_path.iterdir())
 
 
 def test_scratch_folders_of_the_living_stay(tmp_path):

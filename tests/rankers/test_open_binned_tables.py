@@ -120,3 +120,25 @@ def test_types_of_csv_hold_for_all_rows(tmp_path, monkeypatch):
     train, bins = rg.read_table(path), rg.open_binned(path, memory=1 << 16)
     assert (bins.row_keys == train.row_keys).all()
     assert (bins.bins.codes == rg.LambdaMART().bins(train).codes).all()
+
+
+def test_an_empty_text_is_a_missing_value(tmp_path):
+    paths = [tmp_path / "t.csv", tmp_path / "v.csv"]
+    for path, empty, wide in zip(paths, (5, 9), (2, 3), strict=True):
+        cells = ["" if i == empty else "abc"[i * i % wide] for i in range(200)]
+        rows = [f"{i // 20},{i * 7 % 3},{i * 11 % 17},{cell}" for i, cell in enumerate(cells)]
+        path.write_text("\n".join(["qid,label,x,c", *rows]) + "\n")
+    train, bins = rg.read_table(paths[0]), rg.open_binned(paths[0])
+    assert bins.absent == train.absent == "missing"
+    assert rg.open_binned(paths[1], like=bins).absent == "missing"
+    for data, name in ((train, "here"), (bins, "there")):
+        rg.LambdaMART(n_trees=3).fit(data).save(tmp_path / name)
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+    paths[1].write_text("qid,label,x,c\n1,0,1,a\n1,1,2,b\n")
+    assert rg.open_binned(paths[1], like=bins).absent == "zero"
+
+
+def test_rare_categories_are_not_missing_values(tmp_path):
+    rows = "".join(f"{i // 20},{i * 7 % 3},{i * 11 % 17},c{i % 300}\n" for i in range(400))
+    (tmp_path / "a.csv").write_text("qid,label,x,c\n" + rows)
+    assert rg.open_binned(tmp_path / "a.csv").absent == "zero"

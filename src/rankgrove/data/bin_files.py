@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from rankgrove.validation import counted
 # Called with what is being done, how much of it is done, and how much it is.
 Report = Callable[[str, int, int], None]
 _log = logging.getLogger("rankgrove")
+_MOVES_OPEN = os.name != "nt"  # Windows does not move the folder of an open file
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,10 @@ def known_bins(folder: Path, request: BinsRequest) -> tuple[BinnedDataset | None
         if not is_known and not said:
             what = "has new times" if name == new_name else f"was {name}"
             said = f"{path} {what}, and the same content"
-    return BinnedDataset.load(folder), said
+    found = BinnedDataset.load(folder)
+    if found._header != header:  # replaced where files cannot be locked
+        return None, "they were made with other options"
+    return found, said
 
 
 def _without_places(key: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +156,9 @@ def make_bins(
         arrays["row_keys"] = content_keys(rows.bare, hashes)
         header |= {"key": request.key(), "sources": sources}
         write_header(draft, header, arrays)
-    return BinnedDataset.load(folder, content=False)
+        # before the folder has its name: another process may replace it then
+        data = BinnedDataset.load(draft, content=False, name=folder) if _MOVES_OPEN else None
+    return BinnedDataset.load(folder, content=False) if data is None else data
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -289,7 +296,7 @@ def _binned(
         )
         refuse_constant(binner)
     else:
-        binner, has_nan = like.binner, False
+        binner, has_nan = like.binner, bare.absent_given is None and rows.has_nan()
     codes_crc, columns_crc, missing = rows.write_bins(
         binner,
         draft / CODES,

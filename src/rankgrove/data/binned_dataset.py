@@ -6,6 +6,7 @@ bin, so trees with these thresholds score a row by any value of the bin.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +31,7 @@ from rankgrove.data.bins_folder import (
 from rankgrove.data.positions import Positions, check_positions
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.subsets import chosen_queries, columns_of_subset
-from rankgrove.errors import DataError
+from rankgrove.errors import DataError, MissingFileError
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from rankgrove.data.arrays import Matrix
 
 _CELLS_AT_ONCE = 1 << 22  # values that are decoded at once
+_MOST_TRIES = 5  # to load a folder that other processes replace
+_PAUSE = 0.01
 
 
 class BinnedDataset(QueryDataset):
@@ -61,20 +64,43 @@ class BinnedDataset(QueryDataset):
     _places: Rows  # of the rows, in query order, among those of the folder; None: all of them
 
     @classmethod
-    def load(cls, folder: Path, *, content: bool = True) -> BinnedDataset:
-        """Return the data of a folder; refuse a damaged one, also by `content` if asked for."""
+    def load(cls, folder: Path, *, content: bool = True, name: Path | None = None) -> BinnedDataset:
+        """Return the data of a folder; refuse a damaged one, also by `content` if asked for.
+
+        The files are those of one folder, also if another process replaces it meanwhile. `name` is
+        what the folder will be called; None: its own.
+        """
         folder = folder.absolute()
-        header = read_header(folder)
+        name = folder if name is None else name.absolute()
+        for tries_left in reversed(range(_MOST_TRIES)):
+            header = None
+            try:
+                header = read_header(folder)
+                data = cls._checked(folder, header, content, name)
+            except MissingFileError:
+                if not tries_left or (header is not None and _has(folder, header)):
+                    raise
+            except DamagedBinsError:
+                if not tries_left or header is None or _has(folder, header):
+                    raise
+            else:
+                if _has(folder, header):
+                    return data
+            time.sleep(_PAUSE)
+        raise DataError(f"Other processes replace {folder} all the time: name another folder.")
+
+    @classmethod
+    def _checked(cls, folder: Path, header: Header, content: bool, name: Path) -> BinnedDataset:
         try:
             check_files(folder, header, content=content)
-            return cls._loaded(folder, header)
-        except DamagedBinsError:
+            return cls._loaded(folder, header, name)
+        except (DamagedBinsError, MissingFileError):
             raise
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise damaged(folder, f"its files do not fit each other ({error})") from None
 
     @classmethod
-    def _loaded(cls, folder: Path, header: Header) -> BinnedDataset:
+    def _loaded(cls, folder: Path, header: Header, name: Path) -> BinnedDataset:
         there = {name: array_of(folder, name) for name in header["rows"]}
         check_rows(header, there)
         names = header["feature_names"]
@@ -97,11 +123,11 @@ class BinnedDataset(QueryDataset):
         )
         binner = binner_of(folder, header)
         self.__dict__.update(
-            folder=folder,
+            folder=name,
             max_bins=int(header["max_bins"]),
             of_training=bool(header["of_training"]),
             _header=header,
-            _all_bins=binned_of(folder, header, binner),
+            _all_bins=binned_of(folder, header, binner, name),
             _places=None,
             feature_hashes=frozen(there["row_hashes"]),
             row_keys=frozen(there["row_keys"]),
@@ -276,6 +302,14 @@ class BinnedDataset(QueryDataset):
 
 def _with_positions(data: BinnedDataset, positions: Positions) -> BinnedDataset:
     return data.with_positions(positions)
+
+
+def _has(folder: Path, header: Header) -> bool:
+    """Whether a folder has a header."""
+    try:
+        return read_header(folder) == header
+    except (DamagedBinsError, MissingFileError):
+        return False
 
 
 def _opened(folder: Path, files: Mapping[str, Any]) -> BinnedDataset:

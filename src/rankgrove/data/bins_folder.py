@@ -8,11 +8,14 @@
                 NAME.npy       labels, queries, weights, keys, thresholds
 
 A folder is made under a temporary name and moved into place when it is whole. While its process
-lives, a lock says so; what a killed process has left is removed by the next one.
+lives, a lock says so; what a killed process has left is removed by the next one. One process at a
+time makes a folder or looks whether it can be used again (`folder_lock.py`).
 """
 
 from __future__ import annotations
 
+import errno
+import glob
 import hashlib
 import json
 import logging
@@ -20,7 +23,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ from rankgrove.data.categories import MOST_CATEGORIES
 from rankgrove.data.category_bins import CategoryBins
 from rankgrove.data.columns_file import ColumnsFile, map_bytes
 from rankgrove.data.file_kinds import HEADER
+from rankgrove.data.folder_lock import lock_file
 from rankgrove.data.spill import told_writing
 from rankgrove.data.spill_bins import checksum
 from rankgrove.errors import DataError
@@ -39,6 +43,7 @@ from rankgrove.files import told_errors
 CODES, COLUMNS = "codes.bin", "columns.bin"
 FORMAT = 1
 _LOCK = "in-use"
+_OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST)
 _DIGEST = 16
 _log = logging.getLogger("rankgrove")
 
@@ -69,7 +74,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
     What processes that are dead have left there is removed first.
     """
     named = folder.absolute()
-    _remove_leftovers(named)
+    remove_leftovers(named)
     draft = named.with_name(f".{named.name}.{secrets.token_hex(4)}.part")
     with told_writing(folder):
         draft.mkdir()
@@ -87,46 +92,51 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def _put_in_place(draft: Path, folder: Path) -> None:
+    """Replace a folder; if that fails, it stays."""
     old = draft.with_name(f"{draft.name}.old")
-    if folder.exists():
-        os.replace(folder, old)
-    try:
-        os.replace(draft, folder)
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    while True:
+        with suppress(FileNotFoundError):
+            os.replace(folder, old)
+        try:
+            os.replace(draft, folder)
+        except OSError as error:
+            if error.errno not in _OCCUPIED:
+                with suppress(OSError):
+                    os.replace(old, folder)
+                raise
+            # another process, without a lock, has just put its own there
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            shutil.rmtree(old, ignore_errors=True)
+            return
 
 
-def _remove_leftovers(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove what processes that are dead have left."""
-    for draft in folder.parent.glob(f".{folder.name}.*.part*"):
+    start = glob.escape(f".{folder.name}.")
+    for draft in folder.absolute().parent.glob(f"{start}*.part"):
         try:
             with open(draft / _LOCK, "r+") as lock:
                 if not (lock.read() and _locked(lock)):
                     continue
-        except FileNotFoundError:
-            if not draft.name.endswith(".old"):
-                continue  # just being made, or put into place
-        except OSError:
+        except OSError:  # just being made, or put into place
             continue
         _log.warning(
-            "%s: binning was interrupted by the end of its process; what it left is removed, and "
-            "binning begins again.",
+            "%s: binning was interrupted by the end of its process; what it left is removed.",
             folder,
         )
         shutil.rmtree(draft, ignore_errors=True)
+    for old in folder.absolute().parent.glob(f"{start}*.part.old"):
+        if not old.with_suffix("").exists():  # the folder was replaced; else it may come back
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _locked(file: Any) -> bool:
     """Lock an open file until it is closed; return False if another process has locked it."""
     try:
-        import fcntl
-    except ImportError:  # Windows, where the folder of an open file cannot be moved
+        return lock_file(file)
+    except OSError:  # such as on Windows, where the folder of an open file cannot be moved
         return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def write_header(draft: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
@@ -175,8 +185,10 @@ def check_files(folder: Path, header: Header, *, content: bool = True) -> None:
         path = folder / name
         if not path.is_file():
             raise damaged(folder, f"{name} is missing")
-        if path.stat().st_size != size:
-            raise damaged(folder, f"{name} has {path.stat().st_size:,} bytes, and not {size:,}")
+        with told_errors(path):
+            n_bytes = path.stat().st_size
+        if n_bytes != size:
+            raise damaged(folder, f"{name} has {n_bytes:,} bytes, and not {size:,}")
         if content and checksum(path) != crc:
             raise damaged(folder, f"the content of {name} was changed")
 
@@ -196,13 +208,13 @@ def array_of(folder: Path, name: str) -> np.ndarray:
     return np.asarray(found)
 
 
-def binned_of(folder: Path, header: Header, binner: Binner) -> BinnedMatrix:
-    """Return the mapped bins."""
+def binned_of(folder: Path, header: Header, binner: Binner, name: Path) -> BinnedMatrix:
+    """Return the mapped bins; `name` is what the folder will be called."""
     n_rows, n_kept = int(header["n_rows"]), int(binner.columns.size)
     with told_errors(folder / CODES), open(folder / CODES, "rb", buffering=0) as file:
         codes = map_bytes(file.fileno(), 0, (n_rows, -(-n_kept // 8) * 8))
-    columns = ColumnsFile(folder / COLUMNS, 0, n_rows, n_kept)
-    columns.check()
+    with told_errors(folder / COLUMNS), open(folder / COLUMNS, "rb", buffering=0) as file:
+        columns = ColumnsFile.of_open(file.fileno(), name / COLUMNS, n_rows, n_kept)
     return BinnedMatrix(binner, codes, columns, bool(header["missing"]))
 
 

@@ -42,7 +42,7 @@ class ColumnsFile:
 
     @classmethod
     def of_open(cls, file: int, path: Path, n_rows: int, n_columns: int) -> ColumnsFile:
-        """Return the columns of an open file without a name, which cannot be pickled."""
+        """Return the columns of an open file; pickled, they are opened again by `path`."""
         self = cls(path, 0, n_rows, n_columns)
         self.__dict__["_file"] = again = os.dup(file)
         weakref.finalize(self, os.close, again)

@@ -82,7 +82,9 @@ class SpilledRows:
             n_done += int(stored[first:last].sum())
             done(n_done, int(stored.sum()))
         for column in sorted(categorical):
-            bins.append(self._fit_categories(column, max_bins))
+            of_codes, n_missing = self._fit_categories(column, max_bins)
+            bins.append(of_codes)
+            n_nan += n_missing  # of_codes.n_missing has the rows of rare categories too
         n_nan += int(self.spill.hole != 0.0 and bool((stored < self.bare.n_rows).any()))
         return Binner.of(n_features, bins), n_nan > 0
 
@@ -110,7 +112,16 @@ class SpilledRows:
             if stored[first + c]
         ]
 
-    def _fit_categories(self, column: int, max_bins: int) -> ColumnBins:
+    def has_nan(self) -> bool:
+        """Return whether any value is NaN; texts that training data does not have are."""
+        return any(
+            bool(np.isnan(part).any())
+            for column in range(self.facts.n_features)
+            for _, part in self.parts_of(column)
+        )
+
+    def _fit_categories(self, column: int, max_bins: int) -> tuple[ColumnBins, int]:
+        """Return the bins of a column of codes, and how many rows have none."""
         values = self.bare.grouped(self.column(column))
         (counts,) = count_columns(values[:, None], 0, 1)
 
@@ -118,7 +129,7 @@ class SpilledRows:
             target = Target.of(self.bare)
             return CategorySums.of(places_of(values, codes), codes.size, target.fold, target.value)
 
-        return category_bins(column, counts, max_bins, sums_of)
+        return category_bins(column, counts, max_bins, sums_of), counts.n_missing
 
     # -- bins -------------------------------------------------------------------------------------
 

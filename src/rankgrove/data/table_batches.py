@@ -1,18 +1,20 @@
 """Tables on disk as a stream of small pyarrow tables: CSV, parquet, arrow (IPC and feather files).
 
-CSV is read twice: first for the types of columns, which hold for all rows, as in `read_table`. A
-column has the first of these types that fits all of its values: nothing, whole numbers, booleans,
-numbers, text.
+CSV is read twice: first for the types of columns, which hold for all rows, as in `read_table`; see
+`csv_kinds.py`. Where the types of blocks differ, it may have to be read once more.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankgrove.data.csv_kinds import ColumnKinds
+from rankgrove.data.csv_rows import row_blocks
 from rankgrove.data.file_kinds import ARROW_ENDINGS
 from rankgrove.data.tabular import (
     check_separator,
@@ -129,40 +131,62 @@ class TableFile:
     def _of_csv(self, seen: Seen) -> Iterator[Any]:
         separator = separator_of(self.path)
         check_separator(self.path, separator)
-        kinds: dict[str, Any] = {}
-        for table in self._parsed(separator, {}, lambda n, total: seen(n, 2 * total)):
-            for field in table.schema:
-                kinds[field.name] = common_type(kinds.get(field.name), field.type)
-        yield from self._parsed(separator, kinds, lambda n, total: seen(total + n, 2 * total))
+        found = ColumnKinds()
+        for text, table in self._parsed(separator, {}, lambda n, total: seen(n, 2 * total)):
+            found.add(table.schema, text)
+        kinds = self._narrowed(separator, found.candidates())
+        for _, table in self._parsed(separator, kinds, lambda n, total: seen(total + n, 2 * total)):
+            for start in range(0, table.num_rows, _MOST_ROWS):
+                yield table.slice(start, _MOST_ROWS)
 
-    def _parsed(self, separator: str, kinds: dict[str, Any], seen: Seen) -> Iterator[Any]:
-        import pyarrow.csv
+    def _narrowed(self, separator: str, candidates: dict[str, list[Any]]) -> dict[str, Any]:
+        """Return by column the first of the candidates that fits all rows."""
+        open_ = {
+            name: kinds
+            for name, kinds in candidates.items()
+            if len(kinds) > 1 and name not in self._texts
+        }
+        names: list[str] | None = None
+        for text in self._blocks(separator, lambda *_: None) if open_ else ():
+            for name, kinds in open_.items():
+                # the last one is text, which fits
+                fitting = [kind for kind in kinds[:-1] if _fits(text, separator, names, name, kind)]
+                open_[name] = [*fitting, kinds[-1]]
+            if names is None:
+                names = _read_csv(text, separator, None, {}).column_names
+        return {name: kinds[0] for name, kinds in {**candidates, **open_}.items()}
+
+    def _parsed(
+        self, separator: str, kinds: dict[str, Any], seen: Seen
+    ) -> Iterator[tuple[bytes, Any]]:
+        """Yield every block and its rows; columns that `kinds` does not name have types of it."""
+        import pyarrow
 
         names: list[str] | None = None
-        texts = {name: pyarrow.string() for name in self._texts}
-        parse = pyarrow.csv.ParseOptions(delimiter=separator)
+        types = {**kinds, **dict.fromkeys(self._texts, pyarrow.string())}
         n_rows = 0
+        for text in self._blocks(separator, seen):
+            try:
+                table = _read_csv(text, separator, names, types)
+            except pyarrow.ArrowInvalid as error:
+                raise self._mistake(error, n_rows, names is None) from error
+            names = table.column_names if names is None else names
+            n_rows += table.num_rows
+            yield text, table
+
+    def _blocks(self, separator: str, seen: Seen) -> Iterator[bytes]:
+        """Yield the text in whole rows; blocks without rows are left out, unless all are."""
+        only = None
         with open_stream(self.path) as stream:
-            for text in stream.blocks(self._block_bytes):
-                if names is not None and not text.strip():
-                    continue
-                types = {**kinds, **texts}
-                if names is not None:
-                    types = {name: kind for name, kind in types.items() if name in names}
-                read = pyarrow.csv.ReadOptions(
-                    use_threads=False, column_names=names, block_size=max(len(text) + 1, 64)
-                )
-                convert = pyarrow.csv.ConvertOptions(column_types=types)
-                try:
-                    table = pyarrow.csv.read_csv(io.BytesIO(text), read, parse, convert)
-                except pyarrow.ArrowInvalid as error:
-                    raise self._mistake(error, n_rows, names is None) from error
-                names = table.column_names if names is None else names
-                n_rows += table.num_rows
-                if table.num_rows:
-                    for start in range(0, table.num_rows, _MOST_ROWS):
-                        yield table.slice(start, _MOST_ROWS)
+            for text in row_blocks(stream.pieces(), self._block_bytes, separator):
+                if text.removeprefix(codecs.BOM_UTF8).strip(b"\r\n"):
+                    only = b""
+                    yield text
+                elif only is None:
+                    only = text
                 seen(stream.n_read, stream.size)
+            if only:
+                yield only
 
     def _mistake(self, error: Exception, rows_before: int, has_header: bool) -> ParseError:
         """Return the error for a block, with the line in the file."""
@@ -174,14 +198,27 @@ class TableFile:
         return ParseError(self.path, line, f"the table cannot be read: {reason}.")
 
 
-def common_type(one: Any, other: Any) -> Any:
-    """Return the type of a column of CSV that holds values of two types."""
-    import pyarrow
-    from pyarrow import types
+def _read_csv(text: bytes, separator: str, names: Any, types: dict[str, Any], **some: Any) -> Any:
+    """Return the rows of a block; `names` None: its first row has the names of columns."""
+    import pyarrow.csv
 
-    if one is None or one == other or types.is_null(one):
-        return other
-    if types.is_null(other):
-        return one
-    number = {types.is_integer(kind) or types.is_floating(kind) for kind in (one, other)}
-    return pyarrow.float64() if number == {True} else pyarrow.string()
+    if names is not None:
+        types = {name: kind for name, kind in types.items() if name in names}
+    return pyarrow.csv.read_csv(
+        io.BytesIO(text),
+        pyarrow.csv.ReadOptions(
+            use_threads=False, column_names=names, block_size=max(len(text) + 1, 64)
+        ),
+        pyarrow.csv.ParseOptions(delimiter=separator),
+        pyarrow.csv.ConvertOptions(column_types=types, **some),
+    )
+
+
+def _fits(text: bytes, separator: str, names: Any, name: str, kind: Any) -> bool:
+    import pyarrow
+
+    try:
+        _read_csv(text, separator, names, {name: kind}, include_columns=[name])
+    except pyarrow.ArrowInvalid:
+        return False
+    return True

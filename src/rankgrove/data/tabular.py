@@ -7,6 +7,7 @@ converted to float64.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import re
@@ -356,9 +357,17 @@ def check_separator(path: Path, separator: str) -> None:
     """Refuse a header with another separator."""
     try:
         with _open_text(path) as file:
+            head = file.buffer.peek(2)[:2]  # type: ignore[attr-defined]
             header = file.readline(1 << 16).strip("\r\n")
     except (OSError, EOFError, zlib.error):  # reading the table raises the error
         return
+    if head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise ParseError(
+            path,
+            1,
+            "this is UTF-16 text. Expected UTF-8: save it as UTF-8, or convert it "
+            "(iconv -f UTF-16 -t UTF-8).",
+        )
     likeliest = max(_SEPARATORS, key=header.count)
     if separator not in header and likeliest in header:
         remedy = "rename it to .tsv" if likeliest == "\t" else "convert it"

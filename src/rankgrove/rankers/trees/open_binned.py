@@ -13,12 +13,14 @@ from rankgrove.compiling import announce
 from rankgrove.data.bin_files import BinsRequest, known_bins, make_bins
 from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.binning import MOST_VALUE_BINS
+from rankgrove.data.bins_folder import remove_leftovers
 from rankgrove.data.file_kinds import (
     is_folder_of_bins,
     is_table,
     is_text_table,
     refuse_packed_tables,
 )
+from rankgrove.data.folder_lock import folder_lock
 from rankgrove.data.letor import checked_options, side_files
 from rankgrove.data.letor_blocks import BLOCK_BYTES, LetorBlocks
 from rankgrove.data.letor_parse import Queries, ReadOptions
@@ -113,18 +115,21 @@ def open_binned(
     with threads(n_threads) as n:
         reader, request = _opened(paths, reading, max_bins, like, memory, n, owner)
         place = _place(paths, like) if folder is None else Path(folder)
-        found, reason = known_bins(place, request)
-        if found is not None:
-            also = f" ({reason})" if reason else ""
-            tell(f"{place}: the bins that were made before are used{also}.")
-            return found
-        again = f" again ({reason})" if reason else ""
-        tell(f"{place}: making bins{again} ...")
-        bar = _Bars(progress)
-        try:
-            return make_bins(place, request, reader, bar.report, n)
-        finally:
-            bar.close()
+        waiting = f"{place}: another process makes or checks these bins; waiting for it."
+        with folder_lock(place, lambda: tell(waiting)):
+            remove_leftovers(place)
+            found, reason = known_bins(place, request)
+            if found is not None:
+                also = f" ({reason})" if reason else ""
+                tell(f"{place}: the bins that were made before are used{also}.")
+                return found
+            again = f" again ({reason})" if reason else ""
+            tell(f"{place}: making bins{again} ...")
+            bar = _Bars(progress)
+            try:
+                return make_bins(place, request, reader, bar.report, n)
+            finally:
+                bar.close()
 
 
 def _check_same(owner: str, max_bins: int, there: int, whose: str) -> None:
