@@ -200,25 +200,20 @@ def add_rows(words, common, how, packed, rows, part, narrow):
 
 
 @njit(cache=True)
-def accumulate(words, common, how, packed, rows, part, narrow, is_first=True):
-    """Set part to the sums of the rows, or add them if it is not the first call."""
-    if is_first:
-        part[:] = 0
+def accumulate(words, common, how, packed, rows, part, narrow):
+    """Set part to the sums of the rows."""
+    part[:] = 0
     add_rows(words, common, how, packed, rows, part, narrow)
 
 
 @njit(cache=True, parallel=True)
-def accumulate_parts(
-    words, common, how, packed, rows, parts, narrow, n_threads, n_pieces, counter, is_first
-):
-    """Add the rows to `parts`, whose sum counts; threads take pieces as they become free.
+def accumulate_parts(words, common, how, packed, rows, parts, narrow, n_threads, n_pieces, counter):
+    """Set `parts` to sums of the rows, which add up; threads take pieces as they become free.
 
     counter : one number, 0 before the call
-    is_first : whether to set the parts to 0 before
     """
     for t in prange(n_threads):
-        if is_first:
-            parts[t] = 0
+        parts[t] = 0
         piece = next_number(counter)
         while piece < n_pieces:
             low, high = bounds(0, rows.size, piece, n_pieces)

@@ -1,6 +1,8 @@
-"""Bins on disk while trees are grown: columns are read, rows are mapped for a while.
+"""Bins on disk while trees are grown: columns are read, rows are mapped.
 
-The rows of leaves are divided by columns, and counted row by row.
+The rows of leaves are divided by columns, and counted row by row. Mapped rows are left to the
+system, which takes their memory when others need it. To give them back after every leaf was tried:
+mapping them again takes so long that a tree took five times as long.
 """
 
 from __future__ import annotations
@@ -10,11 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from rankgrove.data.binning import BinnedMatrix
-from rankgrove.data.columns_file import ColumnsFile, forget
+from rankgrove.data.columns_file import ColumnsFile
 
 KEPT_BYTES = 16 << 20  # of the columns that were read last
-MAPPED_BYTES = 96 << 20  # of the rows
-_AROUND = 1 << 16  # bytes that the system maps where one is read
 
 
 class Columns(Protocol):
@@ -42,36 +42,6 @@ class ReadColumns:
             self._file.read(feature, column)
         self._kept[feature] = column
         return column
-
-
-class MappedRows:
-    """Keeps the memory small that rows of a mapped file take; rows in memory are left alone.
-
-    A mapped page counts as memory of this process once it was read. It is given back after
-    MAPPED_BYTES; the system still has it while it has room, and maps it again.
-    """
-
-    def __init__(self, words: np.ndarray, is_file: bool) -> None:
-        self._words = words
-        self._is_file = is_file
-        self._bytes = 0
-
-    def stretches(self, n_rows: int) -> int:
-        """Return the number of parts to count rows in, one after the other."""
-        return max(1, -(-self._touched(n_rows) // MAPPED_BYTES)) if self._is_file else 1
-
-    def read(self, n_rows: int) -> None:
-        """Note that rows were, or will be, read."""
-        if not self._is_file:
-            return
-        self._bytes += self._touched(n_rows)
-        if self._bytes > MAPPED_BYTES:
-            forget(self._words)
-            self._bytes = 0
-
-    def _touched(self, n_rows: int) -> int:
-        """Return the most bytes that are mapped for some rows, which may be far apart."""
-        return min(int(self._words.nbytes), n_rows * _AROUND)
 
 
 def columns_of(binned: BinnedMatrix, n_threads: int | None = None) -> Columns:

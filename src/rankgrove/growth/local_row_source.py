@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from rankgrove.growth._grower_kernels import Content, Division, Order
 from rankgrove.growth._histogram_kernels import accumulate, accumulate_parts, take_features
 from rankgrove.growth._kernel_tools import run_parts
 from rankgrove.growth._partition_kernels import label_leaves, label_leaves_part
-from rankgrove.growth.columns import MappedRows, columns_of
+from rankgrove.growth.columns import columns_of
 from rankgrove.growth.frontier import Leaf, Search
 from rankgrove.growth.histogram import BLOCK_BINS, CommonWords, room_for_parts
 from rankgrove.growth.leaves import leaf_sums
@@ -77,9 +76,6 @@ class LocalRowSource:
         common = CommonWords.of(words.view(np.uint8), shared.n_bytes)
         self._content = Content(words, common.words, common.how, self._packed)
         self.histogram_shape = (layout.planes, binned.words.shape[1], BLOCK_BINS)
-        self._mapped = MappedRows(
-            words, binned.columns is not None and np.may_share_memory(words, binned.codes)
-        )
         self._parts, self._narrow = room_for_parts(n_threads, layout.planes, words.shape[1])
 
     def take(
@@ -137,21 +133,15 @@ class LocalRowSource:
 
     def _count(self, rows: np.ndarray) -> int:
         """Count rows; the histogram is the sum of the parts whose number is returned."""
-        n_parts = self.n_threads if self._worth_a_region(self._count_ns(rows.size)) else 1
-        stretches = self._mapped.stretches(rows.size)
-        cuts = np.linspace(0, rows.size, stretches + 1).astype(np.int64).tolist()
-        for low, high in pairwise(cuts):
-            some, is_first = rows[low:high], low == 0
-            if n_parts == 1:
-                accumulate(*self._content, some, self._parts[0], self._narrow[0], is_first)
-            else:
-                self._counter[0] = 0
-                accumulate_parts(
-                    *self._content, some, self._parts, self._narrow,
-                    n_parts, self._pieces_of(some.size), self._counter, is_first,
-                )  # fmt: skip
-            self._mapped.read(some.size)
-        return n_parts
+        if not self._worth_a_region(self._count_ns(rows.size)):
+            accumulate(*self._content, rows, self._parts[0], self._narrow[0])
+            return 1
+        self._counter[0] = 0
+        accumulate_parts(
+            *self._content, rows, self._parts, self._narrow,
+            self.n_threads, self._pieces_of(rows.size), self._counter,
+        )  # fmt: skip
+        return self.n_threads
 
     def split(
         self, parent: Leaf, split: Split, small_is_left: bool, wanted: bool, search: Search
@@ -172,13 +162,6 @@ class LocalRowSource:
         if wanted:
             n_left = min(split.left_count, end - start)
             n_counted = n_left if small_is_left else end - start - n_left
-        if self._mapped.stretches(n_counted) > 1:
-            n_left = self.split_range(start, end, split, small_is_left, False, search)
-            middle = start + n_left
-            rows = order.rows[start:middle] if small_is_left else order.rows[middle:end]
-            self._search_parts(self._count(rows), search)
-            return n_left
-        self._mapped.read(n_counted)
         work = ROW_NS * (end - start) + self._count_ns(n_counted)
         if not self._worth_a_region(work):
             kernels.split_serial(
