@@ -19,7 +19,7 @@ from rankgrove.objectives.clicks import (
     SoftLogistic,
     no_sums,
 )
-from rankgrove.objectives.examination import Counts, position_based, trust_based
+from rankgrove.objectives.examination import pair_cells, position_based, trust_based
 from rankgrove.objectives.lambdas import LambdaObjective
 from rankgrove.objectives.pointwise import Logistic, SquaredError
 from rankgrove.objectives.position_bias import (
@@ -304,7 +304,7 @@ def simulated(n_pairs=300, n=60_000, seed=0):
 
 def counts_of(pair, positions, clicked):
     cells = Cells.of(positions, clicked)
-    return Counts.of(pair, cells.of_rows(positions), clicked, cells)
+    return pair_cells(pair, cells.of_rows(positions), clicked, cells)
 
 
 def test_examination_is_recovered():

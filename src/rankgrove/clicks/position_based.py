@@ -12,12 +12,13 @@ from rankgrove.clicks.examined_cells import (
     Cells,
     cell_table,
     context_cells,
+    context_references,
     reference_cells,
 )
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
-from rankgrove.clicks.products import ProductEvidence, learn_in_two
-from rankgrove.validation import check_real
+from rankgrove.clicks.products import METHODS, ProductEvidence, ProductSettings, learn_in_two
+from rankgrove.validation import check_choice, check_real
 
 
 class PositionBased(ClickModel):
@@ -66,7 +67,7 @@ class PositionBased(ClickModel):
     context_names_: tuple[str, ...]
 
     _parameters = (
-        *("context", "examination_strength", "max_iterations", "tolerance"),
+        *("context", "method", "examination_strength", "max_iterations", "tolerance"),
         *ClickModel._parameters,
     )
 
@@ -74,14 +75,17 @@ class PositionBased(ClickModel):
         self,
         *,
         context: str | Sequence[str] | None = None,
-        examination_strength: float = 0.0,
+        method: str = "conditional",
+        examination_strength: float = 1.0,
         max_iterations: int = 500,
         tolerance: float = 1e-7,
         prior_strength: float | None = None,
         n_threads: int | None = None,
     ) -> None:
+        check_choice("method", type(self).__name__, method, METHODS)
         check_real("examination_strength", type(self).__name__, examination_strength, low=0)
         self.context = context
+        self.method = method
         self.examination_strength = examination_strength
         self._set_up(
             max_iterations=max_iterations,
@@ -103,9 +107,10 @@ class PositionBased(ClickModel):
         limits: tuple[int, float],
     ) -> Learned:
         cells, counts = evidence
-        fixed = reference_cells(cells)
+        settings = ProductSettings(self.method, self.examination_strength, *limits)
         learned, examination = learn_in_two(
-            counts, weights, prior, start, fixed, self.examination_strength, limits
+            *(counts, weights, prior, start),
+            *(reference_cells(cells), context_references(cells), settings),
         )
         table = cell_table(examination, cells)
         learned.shared["examination"] = table
