@@ -188,7 +188,7 @@ def learn_in_two(
     shown, clicked = evidence.weighted(weights)
     counts = PairCells(evidence.entry_ptr, evidence.entry_cell, shown, clicked, evidence.n_cells)
     naive = np.where(fixed, 1.0, naive_examination(counts, reference))
-    limits = {"max_iterations": settings.max_iterations, "tolerance": settings.tolerance}
+    max_iterations, tolerance = settings.max_iterations, settings.tolerance
     examination, climbed = conditional_examination(
         counts,
         fixed,
@@ -196,7 +196,8 @@ def learn_in_two(
         prior=NaivePrior(settings.strength, naive) if settings.strength else None,
         most=1.0,
         n_threads=evidence.n_threads,
-        **limits,
+        max_iterations=max_iterations,
+        tolerance=tolerance,
     )
     examination = np.maximum(examination, LEAST)
     attraction = clicks_per_examination(counts, examination) if start is None else start.state[0]
@@ -210,7 +211,8 @@ def learn_in_two(
             (attraction, examination),
             fixed=fixed,
             cell_strength=settings.strength,
-            **limits,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
         )
         attraction, examination = climbed.parameters
     shrunk, exposures = evidence.learn(
@@ -219,7 +221,8 @@ def learn_in_two(
         (attraction, examination),
         fixed=np.ones_like(fixed),
         cell_strength=0.0,
-        **limits,
+        max_iterations=max_iterations,
+        tolerance=tolerance,
     )
     learned = Learned(
         shrunk.parameters[0],
