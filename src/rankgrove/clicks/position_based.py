@@ -24,19 +24,27 @@ from rankgrove.validation import check_choice, check_real
 class PositionBased(ClickModel):
     """The position-based click model.
 
-    P(click) = examination of the position x attractiveness of the document for the query; learned
-    by EM. The product does not change if all examinations are doubled and all attractivenesses
-    halved, so the scale is a convention: the examination of position 1 (the first position that
-    occurs, in every context) is 1. Attractiveness is then the probability of a click at
+    P(click) = examination of the position x attractiveness of the document for the query. The
+    product does not change if all examinations are doubled and all attractivenesses halved, so the
+    scale is a convention: the examination of position 1 (the first position that occurs, in every
+    context) is 1, and no other is higher. Attractiveness is then the probability of a click at
     position 1. Positions and documents can only be told apart if documents were shown at several
-    positions. The prior of pairs is left out while examinations are learned, because better
-    documents are higher up.
+    positions; where nothing tells, examination is that of equally attractive documents.
+
+    First examination is learned, from how the clicks of the same pair are shared out between
+    positions (:mod:`rankgrove.clicks.examination`): that is right however few impressions pairs
+    have. Then attractiveness is learned by EM, with the prior of pairs.
 
     Parameters
     ----------
     context : a name, or several, of contexts of the log, such as ``"device"``: positions are
         examined differently in each. None: in the same way everywhere
-    examination_strength : pseudo-impressions of every position, half of which were examined
+    method : ``"conditional"``: as said; ``"em"``: examination is learned by EM together with the
+        attractiveness of every pair, as in the literature. That is biased where pairs have few
+        impressions, and so are its intervals
+    examination_strength : how much the prior of a position counts for: ``"conditional"``: so many
+        clicks, at the rate of equally attractive documents; ``"em"``: so many impressions, half of
+        which were examined
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when examinations, and attractivenesses in the mean over impressions,
         change by less in a step

@@ -16,15 +16,18 @@ class UserBrowsing(ClickModel):
     """The user browsing model.
 
     P(click) = attractiveness x examination, where the examination depends on the position and on
-    the distance to the last click above it (Dupret and Piwowarski, 2008); learned by EM. As in the
-    position-based model the scale is a convention: the examination of the first position is 1.
+    the distance to the last click above it (Dupret and Piwowarski, 2008); learned as in the
+    position-based model. As there the scale is a convention: the examination of the first position
+    is 1.
 
     Parameters
     ----------
     last_position : positions further down have the examination of this one, and longer distances
         that of this distance
-    examination_strength : pseudo-impressions of every position and distance, half of which were
-        examined
+    method : ``"conditional"`` or ``"em"``, as of the position-based model
+    examination_strength : how much the prior of a position and distance counts for:
+        ``"conditional"``: so many clicks, at the rate of equally attractive documents; ``"em"``: so
+        many impressions, half of which were examined
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when examinations, and attractivenesses in the mean over impressions,
         change by less in a step
