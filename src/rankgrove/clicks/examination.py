@@ -15,7 +15,8 @@ and for any distribution of clicks with that mean. So the estimate is consistent
 impressions pairs have. The equations are those of the conditional likelihood of Poisson counts,
 which is concave in log theta; a conditional likelihood of Bernoulli clicks does not exist, since
 the number of clicks is not sufficient for alpha_p. Weights 1 / (1 - theta_k alpha), best for
-Bernoulli clicks, gain less than a twentieth of the error even at click rates of 0.9.
+Bernoulli clicks, took about a tenth of the error at most in simulations of click rates up to 0.98,
+even with the true alpha, which is not known.
 
 The negative second derivative is the Laplacian of a graph: positions are its nodes, and an edge
 has the weight C s_j s_k. If clicks were Poisson's, the inverse would be the variance of log theta.
