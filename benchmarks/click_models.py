@@ -43,8 +43,9 @@ def ours(name: str, log: rg.ClickLog, steps: int, n_threads: int | None = None) 
             cell, n_cells = log.position.astype(np.int64) - 1, N_SHOWN
         else:
             cell, n_cells = browsing_cells(log, N_SHOWN, n_threads), N_SHOWN * (N_SHOWN + 1)
-        reached, _ = ProductEvidence(log, cell, n_cells, n_threads).learn(
-            weights,
+        evidence = ProductEvidence(log, cell, n_cells, n_threads)
+        reached, _ = evidence.learn(
+            evidence.weighted(weights),
             prior,
             (halves, np.full(n_cells, 0.5)),
             fixed=np.zeros(n_cells, bool),

@@ -54,7 +54,7 @@ def test_estimate_is_the_maximum_of_the_conditional_likelihood(data):
         total = 0.0
         for pair in np.unique(counts.pair):
             rows = np.flatnonzero(counts.pair == pair)
-            mass = counts.shown[rows] * np.exp(log_theta[counts.place[rows]])
+            mass = counts.shown[rows] * np.exp(log_theta[counts.cell[rows]])
             total += (counts.clicked[rows] * np.log(mass / mass.sum())).sum()
         return total
 

@@ -55,7 +55,7 @@ def test_position_based_steps(log, n_threads):
     cell = log.position.astype(np.int64) - 1
     evidence = ProductEvidence(log, cell, 5, n_threads)
     reached, _ = evidence.learn(
-        np.ones(log.n_sessions),
+        evidence.weighted(np.ones(log.n_sessions)),
         pseudo(log.n_pairs, 0.7, 1.1),
         (np.full(log.n_pairs, 0.5), np.full(5, 0.5)),
         fixed=np.zeros(5, bool),
@@ -82,7 +82,7 @@ def test_user_browsing_steps(log):
     fixed[0] = True
     start = np.where(fixed, 1.0, 0.5)
     reached, _ = evidence.learn(
-        np.ones(log.n_sessions),
+        evidence.weighted(np.ones(log.n_sessions)),
         pseudo(log.n_pairs, 1.0, 1.0),
         (np.full(log.n_pairs, 0.5), start),
         fixed=fixed,
@@ -240,7 +240,7 @@ def test_acceleration_ends_where_plain_steps_end(log):
     ends = {}
     for accelerate in (True, False):
         ends[accelerate], _ = evidence.learn(
-            np.ones(log.n_sessions),
+            evidence.weighted(np.ones(log.n_sessions)),
             pseudo(log.n_pairs, 1.0, 1.0),
             begin,
             fixed=fixed,

@@ -136,6 +136,26 @@ def test_forms_of_a_ranking_agree(drawn):
         assert found == first
 
 
+def test_documents_without_ids_are_rows_from_1():
+    """As simulate_clicks and click_data number them, also where the data is not query by query."""
+    whole = rg.make_web(12, n_docs=6, seed=1)
+    rows = np.random.default_rng(0).permutation(whole.n_rows)
+    data = rg.QueryDataset(whole.X[rows], whole.y[rows], qid=whole.qid[rows])
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=400, seed=1, n_shown=6)
+    look = 1 / np.arange(1, 7)
+    scores = data.column(2)
+    first = rg.estimate_from_log(log, scores, data=data, examination=look)
+    assert first.overlap == 1
+    assert first == rg.estimate_from_log(log, scores, examination=look)  # its pairs are rows
+
+
+def test_positions_that_nobody_looks_at():
+    log = as_log([("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [1, 0])])
+    found = rg.estimate_from_log(log, {"q": "ba"}, examination=[1.0, 0.0], reward="dcg")
+    assert found.logged == 1
+    assert found.value == pytest.approx(1 + 1 / np.log2(3))
+
+
 def test_missing_overlap_is_said_and_self_normalised():
     sessions = [("q", ["a", "b"], [1, 0]), ("q", ["a", "b"], [1, 1])]
     with pytest.warns(rg.DataWarning, match="others were never shown for their query"):

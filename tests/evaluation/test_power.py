@@ -74,6 +74,14 @@ def test_interleaving_in_simulation(delta, ties):
         assert power < 0.8 + 2 * chance
 
 
+def test_rates_that_fall():
+    fall = rg.queries_needed(-0.1, design="rates", rate=0.3)
+    assert fall == rg.queries_needed(0.1, design="rates", rate=0.2)
+    assert fall < rg.queries_needed(0.1, design="rates", rate=0.3)
+    with pytest.raises(rg.ParameterError, match="between 0 and 1"):
+        rg.queries_needed(-0.3, design="rates", rate=0.3)
+
+
 def test_rates_in_simulation():
     n = rg.queries_needed(0.04, design="rates", rate=0.3)
     rng = np.random.default_rng(2)
@@ -110,7 +118,7 @@ def test_spread_of_comparisons_and_evaluations():
         ({"effect": 0.5, "design": "interleaving", "ties": 0.2}, r"below \(1 - ties\) / 2"),
         ({"effect": 0.1, "design": "interleaving", "ties": -0.1}, "'ties' parameter"),
         ({"effect": 0.1, "design": "rates"}, "the click-through rate"),
-        ({"effect": 0.6, "design": "rates", "rate": 0.5}, "rate \\+ effect is below 1"),
+        ({"effect": 0.6, "design": "rates", "rate": 0.5}, "rate \\+ effect is between 0 and 1"),
         ({"effect": [0.1, 0.2], "spread": [1.0, 2.0, 3.0]}, "shapes that fit"),
         ({"effect": 0.1, "design": "split"}, "'design' parameter"),
     ],

@@ -19,7 +19,7 @@ from rankgrove.objectives.clicks import (
     SoftLogistic,
     no_sums,
 )
-from rankgrove.objectives.examination import Counts, position_based, trust_based
+from rankgrove.objectives.examination import pair_cells, position_based, trust_based
 from rankgrove.objectives.lambdas import LambdaObjective
 from rankgrove.objectives.pointwise import Logistic, SquaredError
 from rankgrove.objectives.position_bias import (
@@ -304,13 +304,25 @@ def simulated(n_pairs=300, n=60_000, seed=0):
 
 def counts_of(pair, positions, clicked):
     cells = Cells.of(positions, clicked)
-    return Counts.of(pair, cells.of_rows(positions), clicked, cells)
+    return pair_cells(pair, cells.of_rows(positions), clicked, cells)
 
 
 def test_examination_is_recovered():
     pair, positions, clicked, _, examined = simulated()
     found = position_based(counts_of(pair, positions, clicked))
     np.testing.assert_allclose(found / found[0], examined / examined[0], atol=0.05)
+
+
+def test_examination_of_pairs_with_few_impressions():
+    """The second position is the most examined; every pair was shown twice."""
+    rng = np.random.default_rng(2)
+    examined = np.array([0.6, 1.0, 0.4])
+    pair = np.repeat(np.arange(60_000), 2)
+    place = rng.integers(1, 4, pair.size)
+    clicked = rng.random(pair.size) < rng.uniform(0.1, 0.9, 60_000)[pair] * examined[place - 1]
+    positions = check_positions(place, None, pair.size)
+    found = position_based(counts_of(pair.astype(np.int32), positions, clicked))
+    np.testing.assert_allclose(found, examined, atol=0.03)
 
 
 def test_trust_is_recovered_up_to_a_linear_change_of_relevance():

@@ -106,6 +106,37 @@ def product_step(
 
 
 @njit(cache=True, nogil=True)
+def share_clicks(
+    entry_ptr, entry_cell, shown, clicked, examination, unit, first, last, shares, value
+):
+    """Add what examination expects of the clicks of pairs seen in several cells, as whole numbers.
+
+    examination : of cells; 0: the cell is left out
+    unit : a click is so many units, so that sums do not depend on the order of pairs
+    shares : in and out, per cell: clicks of pairs, shared out as examination expects
+    value : in and out, clicks of pairs x log(sum of examinations), in units / 64
+    """
+    for p in range(first, last):
+        if entry_ptr[p + 1] - entry_ptr[p] < 2:
+            continue
+        total = 0.0
+        clicks = 0.0
+        for k in range(entry_ptr[p], entry_ptr[p + 1]):
+            e = examination[entry_cell[k]]
+            if e > 0:
+                total += shown[k] * e
+                clicks += clicked[k]
+        if clicks == 0 or total == 0:
+            continue
+        value[0] += np.int64(np.rint(clicks * math.log(total) * (unit / 64)))
+        for k in range(entry_ptr[p], entry_ptr[p + 1]):
+            c = entry_cell[k]
+            if examination[c] > 0:
+                share = shown[k] * examination[c] / total
+                shares[c] += np.int64(np.rint(clicks * share * unit))
+
+
+@njit(cache=True, nogil=True)
 def exposures(entry_ptr, entry_cell, shown, clicked, examination, out):
     """Fill `out`, 3 x n_pairs: clicks, sum of examinations, sum of their squares."""
     for p in range(entry_ptr.size - 1):

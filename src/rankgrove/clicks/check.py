@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.clicks.examination import Examination, PairCounts, estimate, pair_counts
+from rankgrove.clicks.examination import (
+    Examination,
+    PairCells,
+    estimate,
+    pair_counts,
+    sandwich,
+)
 from rankgrove.data.arrays import frozen
 from rankgrove.errors import DataError
 from rankgrove.showing import html_table
@@ -192,7 +198,7 @@ def check_clicks(log: ClickLog) -> ClickCheck:
     n_places = np.bincount(counts.pair, minlength=log.n_pairs)
     of_pair = np.bincount(counts.pair, counts.shown, minlength=log.n_pairs)
     several = n_places > 1
-    impressions = np.bincount(counts.place, counts.shown, minlength=counts.n_places)
+    impressions = np.bincount(counts.cell, counts.shown, minlength=counts.n_cells)
     useful = int(counts.clicked[several[counts.pair]].sum())
     linked = float(impressions[found.linked].sum() / log.n_impressions)
     bias, error = _bias_and_error(found, impressions)
@@ -233,16 +239,16 @@ def _bias_and_error(found: Examination, impressions: np.ndarray) -> tuple[float,
     # The reference takes part: what counts is how positions differ from their mean.
     log_theta = found.log_examination[there]
     centred = log_theta - np.average(log_theta, weights=weight)
-    variance = np.linalg.pinv(found.information[np.ix_(there, there)])
+    variance = sandwich(found.information, found.excess, np.flatnonzero(there))
     share = weight / weight.sum()
     spread = np.diag(variance) - 2 * variance @ share + share @ variance @ share
     bias = math.sqrt(np.average(centred**2, weights=weight))
     return bias, math.sqrt(max(float(np.average(spread, weights=weight)), 0.0))
 
 
-def _kish(counts: PairCounts, found: Examination) -> float:
+def _kish(counts: PairCells, found: Examination) -> float:
     """Return the effective share of clicks that are weighted by 1 / examination."""
-    clicks = np.bincount(counts.place, counts.clicked, minlength=counts.n_places)
+    clicks = np.bincount(counts.cell, counts.clicked, minlength=counts.n_cells)
     there = found.linked & np.isfinite(found.log_examination) & (clicks > 0)
     if there.sum() < 2:
         return math.nan
@@ -258,18 +264,18 @@ def _within(values: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.nda
     return np.asarray(values - means[group])
 
 
-def _strength(log: ClickLog, counts: PairCounts, found: Examination) -> float:
+def _strength(log: ClickLog, counts: PairCells, found: Examination) -> float:
     """Return the correlation of corrected click rates and height, within queries.
 
     The noise of rates is taken out of their variance, so that few clicks do not hide a strong
     logging ranker.
     """
     theta = np.exp(np.where(found.linked, found.log_examination, -np.inf))
-    n = counts.n_pairs
-    examined = np.bincount(counts.pair, counts.shown * theta[counts.place], minlength=n)
-    clicks = np.bincount(counts.pair, counts.clicked, minlength=n)
-    shown = np.bincount(counts.pair, counts.shown, minlength=n)
-    place = np.bincount(counts.pair, counts.shown * counts.place, minlength=n)
+    n, pair = log.n_pairs, counts.pair
+    examined = np.bincount(pair, counts.shown * theta[counts.cell], minlength=n)
+    clicks = np.bincount(pair, counts.clicked, minlength=n)
+    shown = np.bincount(pair, counts.shown, minlength=n)
+    place = np.bincount(pair, counts.shown * counts.cell, minlength=n)
     there = examined > 0
     rate, weight = clicks[there] / examined[there], examined[there]
     height = -place[there] / shown[there]
@@ -284,14 +290,14 @@ def _strength(log: ClickLog, counts: PairCounts, found: Examination) -> float:
     return float(np.clip((weight * rate * height).sum() / math.sqrt(square * spread), -1.0, 1.0))
 
 
-def _stability(log: ClickLog, counts: PairCounts) -> float:
+def _stability(log: ClickLog, counts: PairCells) -> float:
     """Return the share of the variance of positions that pairs explain, of pairs seen twice."""
-    shown = counts.shown.astype(np.float64)
-    of_pair = np.bincount(counts.pair, shown, minlength=counts.n_pairs)
+    shown = counts.shown
+    of_pair = np.bincount(counts.pair, shown, minlength=log.n_pairs)
     twice = of_pair[counts.pair] > 1
     if not twice.any():
         return math.nan
-    place, weight = counts.place[twice].astype(np.float64), shown[twice]
+    place, weight = counts.cell[twice].astype(np.float64), shown[twice]
     _, pair = np.unique(counts.pair[twice], return_inverse=True)
     query = log.pair_query[counts.pair[twice]]
     inner = float((weight * _within(place, pair, weight) ** 2).sum())

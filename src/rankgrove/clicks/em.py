@@ -21,7 +21,7 @@ KEPT = 0.1  # an extrapolation keeps this share of the distance to 0 and to 1
 class Climb(NamedTuple):
     """What EM has reached.
 
-    parameters : arrays of probabilities
+    parameters : arrays of probabilities, or of any numbers
     history : the objective of the parameters kept so far; it never falls
     n_iterations : steps computed
     converged : whether the last step was shorter than the tolerance
@@ -41,13 +41,14 @@ def climb(
     max_iterations: int,
     tolerance: float,
     accelerate: bool = True,
+    bounded: bool = True,
 ) -> Climb:
     """Repeat `step` until parameters change by less than `tolerance`.
 
     Parameters
     ----------
     step : function of parameters that returns new ones, and the objective of the old ones
-    start : arrays of probabilities
+    start : arrays of probabilities, or of any numbers if not `bounded`
     weights : of every array, weights with the sum 1 for the mean change of its values; None: the
         largest change counts
     """
@@ -65,7 +66,7 @@ def climb(
             continue
         second, first_value = step(first)
         history.append(first_value)
-        beyond = _extrapolated(here, first, second)
+        beyond = _extrapolated(here, first, second, bounded)
         after, beyond_value = step(beyond)
         n += 2
         if beyond_value >= first_value:
@@ -86,7 +87,7 @@ def _change(old: Parameters, new: Parameters, weights: Sequence[np.ndarray | Non
     return largest
 
 
-def _extrapolated(zero: Parameters, one: Parameters, two: Parameters) -> Parameters:
+def _extrapolated(zero: Parameters, one: Parameters, two: Parameters, bounded: bool) -> Parameters:
     """Return the parameters that the two steps point to."""
     steps = [b - a for a, b in zip(zero, one, strict=True)]
     bends = [c - b - d for b, c, d in zip(one, two, steps, strict=True)]
@@ -97,5 +98,5 @@ def _extrapolated(zero: Parameters, one: Parameters, two: Parameters) -> Paramet
     beyond = []
     for a, d, v, c in zip(zero, steps, bends, two, strict=True):
         value = a + 2 * factor * d + factor**2 * v
-        beyond.append(np.clip(value, KEPT * c, 1 - KEPT * (1 - c)))
+        beyond.append(np.clip(value, KEPT * c, 1 - KEPT * (1 - c)) if bounded else value)
     return beyond

@@ -60,6 +60,13 @@ def reference_cells(cells: Cells) -> np.ndarray:
     return first.ravel()
 
 
+def context_references(cells: Cells) -> np.ndarray:
+    """Return, for every cell, the reference cell of its context."""
+    fixed = reference_cells(cells).reshape(len(cells.names), cells.n_positions)
+    rows = np.arange(len(cells.names)) * cells.n_positions
+    return np.repeat(rows + fixed.argmax(axis=1), cells.n_positions)
+
+
 def cell_table(examination: np.ndarray, cells: Cells) -> np.ndarray:
     """Return examinations by context and position; by position alone for one context.
 

@@ -12,30 +12,39 @@ from rankgrove.clicks.examined_cells import (
     Cells,
     cell_table,
     context_cells,
+    context_references,
     reference_cells,
 )
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
-from rankgrove.clicks.products import ProductEvidence, learn_in_two
-from rankgrove.validation import check_real
+from rankgrove.clicks.products import METHODS, ProductEvidence, ProductSettings, learn_in_two
+from rankgrove.validation import check_choice, check_real
 
 
 class PositionBased(ClickModel):
     """The position-based click model.
 
-    P(click) = examination of the position x attractiveness of the document for the query; learned
-    by EM. The product does not change if all examinations are doubled and all attractivenesses
-    halved, so the scale is a convention: the examination of position 1 (the first position that
-    occurs, in every context) is 1. Attractiveness is then the probability of a click at
+    P(click) = examination of the position x attractiveness of the document for the query. The
+    product does not change if all examinations are doubled and all attractivenesses halved, so the
+    scale is a convention: the examination of position 1 (the first position that occurs, in every
+    context) is 1, and no other is higher. Attractiveness is then the probability of a click at
     position 1. Positions and documents can only be told apart if documents were shown at several
-    positions. The prior of pairs is left out while examinations are learned, because better
-    documents are higher up.
+    positions; where nothing tells, examination is that of equally attractive documents.
+
+    First examination is learned, from how the clicks of the same pair are shared out between
+    positions (:mod:`rankgrove.clicks.examination`): that is right however few impressions pairs
+    have. Then attractiveness is learned by EM, with the prior of pairs.
 
     Parameters
     ----------
     context : a name, or several, of contexts of the log, such as ``"device"``: positions are
         examined differently in each. None: in the same way everywhere
-    examination_strength : pseudo-impressions of every position, half of which were examined
+    method : ``"conditional"``: as said; ``"em"``: examination is learned by EM together with the
+        attractiveness of every pair, as in the literature. That is biased where pairs have few
+        impressions, and so are its intervals
+    examination_strength : how much the prior of a position counts for: ``"conditional"``: so many
+        clicks, at the rate of equally attractive documents; ``"em"``: so many impressions, half of
+        which were examined
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when examinations, and attractivenesses in the mean over impressions,
         change by less in a step
@@ -66,7 +75,7 @@ class PositionBased(ClickModel):
     context_names_: tuple[str, ...]
 
     _parameters = (
-        *("context", "examination_strength", "max_iterations", "tolerance"),
+        *("context", "method", "examination_strength", "max_iterations", "tolerance"),
         *ClickModel._parameters,
     )
 
@@ -74,14 +83,17 @@ class PositionBased(ClickModel):
         self,
         *,
         context: str | Sequence[str] | None = None,
-        examination_strength: float = 0.0,
+        method: str = "conditional",
+        examination_strength: float = 1.0,
         max_iterations: int = 500,
         tolerance: float = 1e-7,
         prior_strength: float | None = None,
         n_threads: int | None = None,
     ) -> None:
+        check_choice("method", type(self).__name__, method, METHODS)
         check_real("examination_strength", type(self).__name__, examination_strength, low=0)
         self.context = context
+        self.method = method
         self.examination_strength = examination_strength
         self._set_up(
             max_iterations=max_iterations,
@@ -103,9 +115,10 @@ class PositionBased(ClickModel):
         limits: tuple[int, float],
     ) -> Learned:
         cells, counts = evidence
-        fixed = reference_cells(cells)
+        settings = ProductSettings(self.method, self.examination_strength, *limits)
         learned, examination = learn_in_two(
-            counts, weights, prior, start, fixed, self.examination_strength, limits
+            *(counts, weights, prior, start),
+            *(reference_cells(cells), context_references(cells), settings),
         )
         table = cell_table(examination, cells)
         learned.shared["examination"] = table

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rankgrove.clicks.em import Climb, climb
+from rankgrove.clicks.examination import (
+    LEAST,
+    NaivePrior,
+    PairCells,
+    conditional_examination,
+    naive_examination,
+)
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
 from rankgrove.parallel import piece_bounds, run_pieces
 
 BLOCKS = 64
-TURNS, TURNS_TOLERANCE = 1000, 1e-6  # of the fit with which EM starts
-LEAST, MOST = 1e-4, 1 - 1e-4  # of its probabilities
+METHODS = ("conditional", "em")
+
+
+class ProductSettings(NamedTuple):
+    """How examination is learned.
+
+    method : of :data:`METHODS`
+    strength : of the prior of examinations
+    max_iterations, tolerance : limits of every climb
+    """
+
+    method: str
+    strength: float
+    max_iterations: int
+    tolerance: float
 
 
 class ProductEvidence:
@@ -73,7 +95,7 @@ class ProductEvidence:
 
     def learn(
         self,
-        weights: np.ndarray,
+        counts: tuple[np.ndarray, np.ndarray],
         pseudo: PseudoCounts,
         start: tuple[np.ndarray, np.ndarray],
         *,
@@ -87,10 +109,11 @@ class ProductEvidence:
 
         Parameters
         ----------
+        counts : impressions and clicks of every entry
         fixed : the cells whose examination is not learnt
         cell_strength : pseudo-impressions of every cell, half of which were examined
         """
-        shown, clicked = self.weighted(weights)
+        shown, clicked = counts
         n_blocks = self.blocks.size - 1
         block_of = {int(first): b for b, first in enumerate(self.blocks[:-1])}
         hits, misses = pseudo
@@ -141,83 +164,85 @@ class ProductEvidence:
         return out
 
 
-def beginning(
-    evidence: ProductEvidence, weights: np.ndarray, fixed: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return where EM starts: the fit of the model for small probabilities.
-
-    There clicks are Poisson's, and the two factors are fitted in turn: much longer steps than
-    those of EM, which stalls where few documents were seen at several positions.
-    """
-    shown, clicked = evidence.weighted(weights)
-    n_pairs = evidence.entry_ptr.size - 1
-    pair = np.repeat(np.arange(n_pairs), np.diff(evidence.entry_ptr))
-    cell = evidence.entry_cell
-    of_pair = np.bincount(pair, clicked, n_pairs)
-    of_cell = np.bincount(cell, clicked, evidence.n_cells)
-    examination = np.where(fixed, 1.0, 0.5)
-    for _ in range(TURNS):
-        exposure = np.bincount(pair, shown * examination[cell], n_pairs)
-        attraction = np.divide(of_pair, exposure, out=np.full(n_pairs, 0.5), where=exposure > 0)
-        attraction = np.minimum(attraction, MOST)
-        expected = np.bincount(cell, shown * attraction[pair], evidence.n_cells)
-        learnt = np.divide(of_cell, expected, out=np.full(fixed.size, 0.5), where=expected > 0)
-        learnt = np.where(fixed, 1.0, np.clip(learnt, LEAST, MOST))
-        moved = np.abs(learnt - examination).max()
-        examination = learnt
-        if moved < TURNS_TOLERANCE:
-            break
-    return np.clip(attraction, LEAST, MOST), examination
-
-
 def learn_in_two(
     evidence: ProductEvidence,
     weights: np.ndarray,
     prior: PseudoCounts,
     start: Learned | None,
     fixed: np.ndarray,
-    cell_strength: float,
-    limits: tuple[int, float],
+    reference: np.ndarray,
+    settings: ProductSettings,
 ) -> tuple[Learned, np.ndarray]:
     """Return what is learned, and the examination of cells.
 
-    First examination, without a prior: rankers show better documents higher up, so that one mean
-    for all documents would be ascribed to positions. Then attractiveness, with the prior.
+    First examination, without a prior of pairs: rankers show better documents higher up, so that
+    one mean for all documents would be ascribed to positions. Then attractiveness given
+    examination, with the prior.
+
+    Parameters
+    ----------
+    start : what was learned from other weights
+    fixed : the cells whose examination is 1
+    reference : the fixed cell that every cell is compared with, where nothing else is known
     """
-    none = PseudoCounts(np.zeros_like(prior.hits), np.zeros_like(prior.misses))
-    if start is None:
-        begin = beginning(evidence, weights, fixed)
-    else:
-        begin = (start.state[0], start.state[1])
-    free, _ = evidence.learn(
-        weights,
-        none,
-        begin,
-        fixed=fixed,
-        cell_strength=cell_strength,
-        max_iterations=limits[0],
-        tolerance=limits[1],
+    shown, clicked = evidence.weighted(weights)
+    counts = PairCells(evidence.entry_ptr, evidence.entry_cell, shown, clicked, evidence.n_cells)
+    naive = np.where(fixed, 1.0, naive_examination(counts, reference))
+    max_iterations, tolerance = settings.max_iterations, settings.tolerance
+    examination, climbed = conditional_examination(
+        counts,
+        fixed,
+        start=naive if start is None else start.state[1],
+        prior=NaivePrior(settings.strength, naive) if settings.strength else None,
+        most=1.0,
+        n_threads=evidence.n_threads,
+        max_iterations=max_iterations,
+        tolerance=tolerance,
     )
-    attraction, examination = free.parameters
+    examination = np.maximum(examination, LEAST)
+    attraction = clicks_per_examination(counts, examination) if start is None else start.state[0]
+    if settings.method == "em":
+        none = PseudoCounts(np.zeros_like(prior.hits), np.zeros_like(prior.misses))
+        if start is not None:
+            examination = start.state[1]
+        climbed, _ = evidence.learn(
+            (shown, clicked),
+            none,
+            (attraction, examination),
+            fixed=fixed,
+            cell_strength=settings.strength,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+        )
+        attraction, examination = climbed.parameters
     shrunk, exposures = evidence.learn(
-        weights,
+        (shown, clicked),
         prior,
         (attraction, examination),
         fixed=np.ones_like(fixed),
         cell_strength=0.0,
-        max_iterations=limits[0],
-        tolerance=limits[1],
+        max_iterations=max_iterations,
+        tolerance=tolerance,
     )
     learned = Learned(
         shrunk.parameters[0],
         {},
         exposures,
         (attraction, examination),
-        free.history,
-        free.n_iterations + shrunk.n_iterations,
-        free.converged and shrunk.converged,
+        climbed.history,
+        climbed.n_iterations + shrunk.n_iterations,
+        climbed.converged and shrunk.converged,
     )
     return learned, examination
+
+
+def clicks_per_examination(counts: PairCells, examination: np.ndarray) -> np.ndarray:
+    """Return clicks of pairs per examination: attractiveness, where clicks are rare."""
+    pair, n = counts.pair, counts.starts.size - 1
+    clicks = np.bincount(pair, counts.clicked, minlength=n)
+    exposure = np.bincount(pair, counts.shown * examination[counts.cell], minlength=n)
+    rate = np.divide(clicks, exposure, out=np.full(n, 0.5), where=exposure > 0)
+    return np.asarray(np.clip(rate, LEAST, 1 - LEAST))
 
 
 def _log_odds_sum(p: np.ndarray) -> float:

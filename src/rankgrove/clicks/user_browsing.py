@@ -7,24 +7,27 @@ import numpy as np
 from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
-from rankgrove.clicks.products import ProductEvidence, learn_in_two
+from rankgrove.clicks.products import METHODS, ProductEvidence, ProductSettings, learn_in_two
 from rankgrove.parallel import piece_bounds, run_pieces
-from rankgrove.validation import check_integer, check_real
+from rankgrove.validation import check_choice, check_integer, check_real
 
 
 class UserBrowsing(ClickModel):
     """The user browsing model.
 
     P(click) = attractiveness x examination, where the examination depends on the position and on
-    the distance to the last click above it (Dupret and Piwowarski, 2008); learned by EM. As in the
-    position-based model the scale is a convention: the examination of the first position is 1.
+    the distance to the last click above it (Dupret and Piwowarski, 2008); learned as in the
+    position-based model. As there the scale is a convention: the examination of the first position
+    is 1.
 
     Parameters
     ----------
     last_position : positions further down have the examination of this one, and longer distances
         that of this distance
-    examination_strength : pseudo-impressions of every position and distance, half of which were
-        examined
+    method : ``"conditional"`` or ``"em"``, as of the position-based model
+    examination_strength : how much the prior of a position and distance counts for:
+        ``"conditional"``: so many clicks, at the rate of equally attractive documents; ``"em"``: so
+        many impressions, half of which were examined
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when examinations, and attractivenesses in the mean over impressions,
         change by less in a step
@@ -55,7 +58,7 @@ class UserBrowsing(ClickModel):
     examination_: np.ndarray
 
     _parameters = (
-        *("last_position", "examination_strength", "max_iterations", "tolerance"),
+        *("last_position", "method", "examination_strength", "max_iterations", "tolerance"),
         *ClickModel._parameters,
     )
 
@@ -63,6 +66,7 @@ class UserBrowsing(ClickModel):
         self,
         *,
         last_position: int = 50,
+        method: str = "conditional",
         examination_strength: float = 1.0,
         max_iterations: int = 500,
         tolerance: float = 1e-7,
@@ -70,8 +74,10 @@ class UserBrowsing(ClickModel):
         n_threads: int | None = None,
     ) -> None:
         check_integer("last_position", type(self).__name__, last_position, low=1, high=1000)
+        check_choice("method", type(self).__name__, method, METHODS)
         check_real("examination_strength", type(self).__name__, examination_strength, low=0)
         self.last_position = last_position
+        self.method = method
         self.examination_strength = examination_strength
         self._set_up(
             max_iterations=max_iterations,
@@ -97,9 +103,12 @@ class UserBrowsing(ClickModel):
     ) -> Learned:
         counts, seen, most = evidence
         fixed = np.zeros(seen.size, bool)
-        fixed[np.flatnonzero(seen)[0]] = True
+        first = int(np.flatnonzero(seen)[0])
+        fixed[first] = True
+        settings = ProductSettings(self.method, self.examination_strength, *limits)
+        reference = np.full(seen.size, first)
         learned, examination = learn_in_two(
-            counts, weights, prior, start, fixed, self.examination_strength, limits
+            counts, weights, prior, start, fixed, reference, settings
         )
         table = _filled(examination.reshape(most, most + 1), seen.reshape(most, most + 1))
         learned.shared["examination"] = table

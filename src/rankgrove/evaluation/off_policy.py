@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, DataWarning
 from rankgrove.evaluation.interleaving import ranked_documents
@@ -174,7 +175,8 @@ def estimate_from_log(
     ranking : the new ranking: a mapping from query ids to documents, best first, or to scores by
         document (a run); or one score per (query, document) pair of the log; or, with `data`, a
         ranker or one score per row of it
-    data : the documents of the log's queries; ids as in the log
+    data : the documents of the log's queries; ids as in the log. Without ``docid``, documents are
+        the numbers of rows within their query, from 1
     method : ``"position"``, ``"item-position"``, ``"doubly-robust"`` or ``"model"``
     examination : the probability that a user looks at a position, from the first on: one number
         per position, or an object with ``examination_``, such as a fitted click model
@@ -263,7 +265,7 @@ def estimate_from_log(
     # what was shown, on the same scale: a click at r is worth the weight of r over its examination
     place = used.position.astype(np.int64) - 1
     worth = np.zeros(look.size)
-    worth[:depth] = 1.0 if reward == "clicks" else weights / look[:depth]
+    worth[:depth] = 1.0 if reward == "clicks" else _ratio(weights, look[:depth])
     logged = np.bincount(used.session, used.click * worth[place], minlength=used.n_sessions)
     estimate = LogEstimate(
         *mean_interval(values, clusters, level),
@@ -378,26 +380,21 @@ def _target(log: ClickLog, ranking: Any, data: QueryDataset | None, weights: np.
 
 
 def _of_data(log: ClickLog, ranking: Any, data: QueryDataset, weights: np.ndarray) -> _Target:
-    """Return the ranking of a data set's rows; documents without ids have the row in the query."""
+    """Return the ranking of a data set's rows."""
     scores = ranking
     if hasattr(ranking, "predict"):
         scores = ranking.predict(data if getattr(ranking, "takes_datasets", False) else data.X)
     scores = check_scores(scores, data.n_rows, "estimate_from_log")
-    numbers = _numbers(log.query_ids)
-    query = np.array([numbers.get(str(qid), -1) for qid in data.query_ids.tolist()], np.int64)
-    if data.docid is not None:
-        names = data.grouped(np.asarray(data.docid)).tolist()
-    else:
-        sizes = np.diff(data.query_ptr)
-        rows = np.arange(data.n_rows) - np.repeat(data.query_ptr[:-1], sizes)
-        names = rows.tolist()
-    documents = _numbers(log.document_ids)
-    document = np.array([documents.get(str(name), -1) for name in names], np.int64)
-    of_row = np.repeat(query, np.diff(data.query_ptr))
-    scores = data.grouped(scores)
-    kept = (of_row >= 0) & (scores > -np.inf)
-    of_row, document, scores = of_row[kept], document[kept], scores[kept]
-    return _placed(log, of_row, _pairs(log, of_row, document), scores, weights)
+    number = _numbers(log.query_ids)
+    query = np.array([number.get(str(qid), -1) for qid in data.query_ids.tolist()], np.int64)
+    of_row = query[data.query_of_row]
+    row_of_pair = rows_of_pairs(log, data)
+    pair = np.full(data.n_rows, -1, np.int64)
+    there = np.flatnonzero(row_of_pair >= 0)
+    pair[row_of_pair[there]] = there
+    kept = data.grouped(np.arange(data.n_rows))
+    kept = kept[(of_row[kept] >= 0) & (scores[kept] > -np.inf)]
+    return _placed(log, of_row[kept], pair[kept], scores[kept], weights)
 
 
 def _of_mapping(log: ClickLog, ranking: Mapping[Any, Any], weights: np.ndarray) -> _Target:

@@ -65,7 +65,7 @@ def queries_needed(
     effect : the true difference that should be seen, or an array of them: of the mean of a measure
         (``"paired"``), delta, the share of wins minus 1/2 with ties as halves
         (``"interleaving"``), or the difference of two click-through rates (``"rates"``). Its sign
-        does not matter
+        matters for rates alone: below 0, the rate falls
     spread : for ``"paired"``, the standard deviation of the differences per query; or a
         :class:`Comparison`, whose first contrast it is taken from; or an :class:`Evaluation` of
         one measure, from whose standard deviation s it is s sqrt(2 (1 - `correlation`))
@@ -103,12 +103,14 @@ def queries_needed(
     owner = "queries_needed"
     check_choice("design", owner, design, DESIGNS)
     named = {
-        "effect": np.abs(_numbers("effect", effect, above=None)),
+        "effect": _numbers("effect", effect, above=None),
         "power": _numbers("power", power, above=0.0, below=1.0),
         "level": _numbers("level", level, above=0.0, below=1.0),
     }
     if np.any(named["effect"] == 0.0):
         refuse("effect", owner, "other than 0", effect)
+    if design != "rates":
+        named["effect"] = np.abs(named["effect"])
     if design == "paired":
         if spread is None:
             refuse("spread", owner, "given: the standard deviation of differences", spread)
@@ -248,8 +250,14 @@ def _rates(
     from scipy.special import ndtri
 
     other = rate + effect
-    if np.any(other >= 1.0):
-        refuse("effect", "queries_needed", "such that rate + effect is below 1", effect.max())
+    wrong = (other <= 0.0) | (other >= 1.0)
+    if np.any(wrong):
+        refuse(
+            "effect",
+            "queries_needed",
+            "such that rate + effect is between 0 and 1",
+            float(effect[wrong].flat[0]),
+        )
     middle = (rate + other) / 2.0
     under = ndtri(1.0 - level / 2.0) * np.sqrt(2.0 * middle * (1.0 - middle))
     true = ndtri(power) * np.sqrt(rate * (1.0 - rate) + other * (1.0 - other))

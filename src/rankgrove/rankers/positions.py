@@ -11,7 +11,7 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.model import sense
 from rankgrove.objectives.clicks import check_clicks
-from rankgrove.objectives.examination import Counts, position_based, trust_based
+from rankgrove.objectives.examination import n_linking, pair_cells, position_based, trust_based
 from rankgrove.objectives.position_bias import (
     AdditiveBias,
     AffineBias,
@@ -204,8 +204,8 @@ def _estimated(
             f"{owner}: to estimate {name}, it must be known which rows are the same document: "
             "make the data with rg.click_data(log, data), or give propensities=."
         )
-    counts = Counts.of(pair, cell, clicked, cells)
-    if counts.n_linking == 0 and np.count_nonzero(cells.shown) > 1:
+    counts = pair_cells(pair, cell, clicked, cells)
+    if n_linking(counts) == 0 and np.count_nonzero(cells.shown) > 1:
         raise DataError(
             f"{owner}: no document was shown at two positions, so {name} cannot be told apart "
             "from relevance: give propensities=, or use position_bias='additive'."
