@@ -335,7 +335,6 @@ def fit(
 
     rankgrove clicks fit clicks.csv --context device --samples 200
     """
-    import rankgrove as rg
 
     _check_out("fit", out, log, ubi)
     chosen = list(dict.fromkeys(model or [Fitted.position_based]))
