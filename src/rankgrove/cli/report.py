@@ -113,7 +113,12 @@ def report(
     for path in files:
         check_exists(path)
     sets = named_sets(valid or [])
-    inputs = [*files, *([] if clicks is None else [clicks]), *(s.file for s in sources.values()), *itertools.chain(*sets.values())]
+    inputs = [
+        *files,
+        *([] if clicks is None else [clicks]),
+        *(s.file for s in sources.values()),
+        *itertools.chain(*sets.values()),
+    ]
     check_writable("report", {"--out": out}, inputs)
     log = None if clicks is None else rg.read_clicks(clicks)
     systems, judged = load_systems(sources, files, None, reading)
