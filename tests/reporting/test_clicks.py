@@ -157,7 +157,7 @@ def test_what_cannot_be_checked_is_said(clicked):
     shown = block(rg.report(models["ips"], data, "ndcg@10", clicks=without).html)["clicks"]
     assert shown["safe"] == []
     assert "not known which rows are the same document" in shown["verdict"]
-    assert [one["model"] for one in shown["examination"]] == ["ips", "ips"]
+    assert [one["model"] for one in shown["examination"]] == ["LambdaMART", "LambdaMART"]
     one = rg.ClickLog([1, 1], ["a", "a"], ["x", "y"], [1, 2], [0, 1])
     shown = block(rg.report(models["ips"], data, "ndcg@10", clicks=one).html)["clicks"]
     assert "needs a log of at least two sessions" in shown["verdict"]

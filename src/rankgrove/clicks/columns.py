@@ -213,6 +213,11 @@ def _renumbered(codes: np.ndarray, values: np.ndarray, name: str) -> Ids:
     missing = codes < 0
     if missing.any():
         raise no_value(name, int(np.argmax(missing)))
+    if codes.size and codes.max() >= values.size:
+        raise DataError(
+            f"{name} has codes of {values.size:,} values, and the code {int(codes.max()):,}: the "
+            "column is damaged. Write the table again."
+        )
     if values.dtype.kind == "O":
         if any(is_null(value) for value in values.tolist()):
             bad = [is_null(value) for value in values.tolist()]
@@ -304,7 +309,11 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
             row = int(np.argmin(given))
             raise _at(row, f"Positions that start at 0 cannot be {given[row]:g}, as in row {row}.")
         given = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1
-    if given.dtype.kind in "iu" and int(given.min()) >= 1 and int(given.max()) <= MOST_POSITION:
+    if (
+        given.dtype.kind in "iu"
+        and int(given.min(initial=1)) >= 1
+        and int(given.max(initial=1)) <= MOST_POSITION
+    ):
         return given.astype(np.uint16)
     try:
         return check_places(given, given.size)

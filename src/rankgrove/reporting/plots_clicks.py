@@ -30,10 +30,10 @@ def examination(
 
     Parameters
     ----------
-    models : one of these, or several in a dict by name: the result of :func:`rankgrove.check_clicks`;
-        a trained :class:`rankgrove.PositionBased`; a ranker that was trained with
-        ``position_bias`` (of ``"additive"`` and ``"two_tower"`` the odds of a click, of ``"ratios"``
-        those of clicked documents, of ``"affine"`` alpha); an array of one number per position, or
+    models : one of these, or several in a dict by name: the result of
+        :func:`rankgrove.check_clicks`; a trained :class:`rankgrove.PositionBased`; a ranker that
+        was trained with ``position_bias`` (of ``"additive"`` and ``"two_tower"`` the odds of a
+        click, of ``"ratios"`` t+, of ``"affine"`` alpha); an array of one number per position, or
         the true parameters of simulated clicks
     log : the log that click models were trained on, for their intervals. None: without
     samples : the number of bootstrap samples for intervals of click models; 0: none
