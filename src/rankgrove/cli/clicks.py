@@ -395,7 +395,9 @@ def _examination_text(result: dict[str, Any]) -> str:
         return _examination_table(result, "")
     tables = []
     for c, name in enumerate(result["contexts"]):
-        part = {key: result[key][c] for key in ("examination", "low", "high") if key in result}
+        part: dict[str, Any] = {
+            key: result[key][c] for key in ("examination", "low", "high") if key in result
+        }
         tables.append(_examination_table(part, name))
     return "\n".join(tables)
 

@@ -226,7 +226,7 @@ def train(
     base = new_ranker(ranker)
     kept = None if checkpoint is None or models else str(checkpoint)
     options = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
-    of_data = {"base_score": reading.base_score, "position": reading.position}
+    of_data: dict[str, Any] = {"base_score": reading.base_score, "position": reading.position}
     _check_takes(base, ranker, options | of_data, start, models)
     shown = {"progress": not quiet} if "progress" in base.get_params(deep=False) else {}
     chosen = {name: value for name, value in options.items() if value is not None}

@@ -28,7 +28,8 @@ def read_positions(path: str | Path, n_rows: int) -> Positions:
     """Read the positions of `n_rows` rows."""
     text = read_text_bytes(path).decode()
     lines = text.rstrip("\r\n").split("\n") if text.strip() else []
-    names, first = ("position",), 1
+    names: tuple[str, ...] = ("position",)
+    first = 1
     if lines and not lines[0][:1].isdigit():
         names, first = _header(Path(path), lines.pop(0)), 2
     if len(lines) != n_rows:
@@ -80,7 +81,7 @@ def _header(path: Path, line: str) -> tuple[str, ...]:
 
 def write_positions(path: str | Path, positions: Positions) -> None:
     """Write positions, with pairs and contexts where they are known."""
-    columns = {"position": map(str, positions.place.tolist())}
+    columns: dict[str, Iterator[str]] = {"position": map(str, positions.place.tolist())}
     if positions.pair is not None:
         columns["pair"] = map(str, positions.pair.tolist())
     if positions.names != NO_CONTEXT:
