@@ -313,9 +313,11 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
         low, high = int(given.min(initial=1)), int(given.max(initial=1))
         if low >= 1 and high <= MOST_POSITION:
             return given.astype(np.uint16)
-    row = _first_text(given)
-    if row is not None:
-        raise _at(row, f"Positions must be whole numbers from 1. Got {given[row]!r} in row {row}.")
+    text = _first_text(given)
+    if text is not None:
+        raise _at(
+            text, f"Positions must be whole numbers from 1. Got {given[text]!r} in row {text}."
+        )
     try:
         return check_places(given, given.size)
     except DataError as error:
@@ -356,9 +358,11 @@ def clicks_of(column: Any) -> np.ndarray:
     if given.dtype == np.bool_:
         return given
     if given.dtype.kind not in "iuf":
-        row = _first_text(given)
-        if row is not None:
-            raise _at(row, f"Clicks must be booleans, or 0 and 1. Got {given[row]!r} in row {row}.")
+        text = _first_text(given)
+        if text is not None:
+            raise _at(
+                text, f"Clicks must be booleans, or 0 and 1. Got {given[text]!r} in row {text}."
+            )
         shown = f", such as {given[0]!r}" if given.size else ""
         raise DataError(f"Clicks must be booleans, or 0 and 1. Got {given.dtype}{shown}.")
     clicked = given != 0
