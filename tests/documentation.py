@@ -35,6 +35,10 @@ SMALLER = {
     r"--models (\d+)": 2,
     r"--trials (\d+)": 2,
     r"make_\w+\((\d+),": 40,
+    r"sessions=([\d_]+)": 2000,
+    r"--sessions (\d+)": 2000,
+    r"samples=(\d+)": 3,
+    r"--samples (\d+)": 3,
     r"make_domains\(\d+, (\d+),": 40,
 }
 # Arguments for what takes long at its defaults.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import rankgrove as rg
+from rankgrove.data.position_files import read_positions
 from rankgrove.tuning.result_store import ResultStore
 
 N_FEATURES = 6
@@ -204,6 +205,20 @@ def _use_cache(text: Path) -> Callable[[Path], str]:
     return use
 
 
+def _use_clicks(path: Path) -> str:
+    log = rg.read_clicks(path)
+    str(log.summary()), str(log.suspects())
+    check = rg.check_clicks(log)
+    str(check), json.dumps(check.as_dict())
+    names = [str(log.query_ids.tolist()), str(log.document_ids.tolist())]
+    return _digest(log.pair, log.position, log.click, log.session_ptr) + "".join(names)
+
+
+def _use_positions(path: Path) -> str:
+    read = read_positions(path, 40)
+    return _digest(*read.arrays(), *([] if read.pair is None else [read.pair]))
+
+
 def _use_store(path: Path) -> str:
     store = ResultStore(path, {"study": "damage"})
     # a line cut short by a kill is dropped, and its result is computed again
@@ -269,6 +284,11 @@ def _data_subjects(folder: Path, data: rg.QueryDataset) -> list[Subject]:
     run = "".join(f"q{q} Q0 d{d} {d + 1} {-d} tag\n" for q, d in rows)
     qrels = "".join(f"q{q} 0 d{d} {d % 3}\n" for q, d in rows)
     cache = folder / "data.txt.rgcache"
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=30, seed=1)
+    for name in ("clicks.csv", "clicks.parquet"):
+        log.write(folder / name)
+    lines = [f"{i % 8 + 1}\t{i % 11}\t{'phone' if i < 16 else 'desktop'}\n" for i in range(40)]
+    places = "".join(["position\tpair\tcontext\n", *lines])
     letor = _use_dataset(lambda path: rg.read_letor(path, n_threads=1))
     tabular = _use_dataset(rg.read_table)
     return [
@@ -278,6 +298,15 @@ def _data_subjects(folder: Path, data: rg.QueryDataset) -> list[Subject]:
         Subject("text:csv", (folder / "data.csv").read_bytes(), tabular, ".csv", False),
         Subject("text:run", run.encode(), lambda p: str(rg.read_run(p)), ".run", False),
         Subject("text:qrels", qrels.encode(), lambda p: str(rg.read_qrels(p)), ".qrels", False),
+        Subject("text:clicks", (folder / "clicks.csv").read_bytes(), _use_clicks, ".csv", False),
+        Subject("text:positions", places.encode(), _use_positions, ".positions", False),
+        Subject(
+            "table:clicks",
+            (folder / "clicks.parquet").read_bytes(),
+            _use_clicks,
+            ".parquet",
+            False,
+        ),
         Subject(
             "table:parquet", (folder / "data.parquet").read_bytes(), tabular, ".parquet", False
         ),

@@ -24,6 +24,7 @@ NAVIGATION = {
     "Begin": ["index", "tutorial"],
     "How-tos": [
         "howto/best-ranker",
+        "howto/clicks",
         "howto/little-data",
         "howto/ranklib",
         "howto/ndcg-differs",
@@ -48,7 +49,14 @@ NAVIGATION = {
         "combining",
         "bagging",
     ],
-    "Measures, data, scale": ["measures", "comparing-online", "data", "scale", "robustness"],
+    "Measures, data, scale": [
+        "measures",
+        "clicks",
+        "comparing-online",
+        "data",
+        "scale",
+        "robustness",
+    ],
     "After training": ["report", "explaining", "formats", "scoring", "serving"],
     "Proof": ["results", "papers", "benchmarks"],
     "Inside": ["design", "contributing", "changelog"],

@@ -48,9 +48,10 @@ def test_judge(folder):
 def test_data(folder):
     run("clicks", "data", "log.csv", "data.txt", "--out", "rows.txt", cwd=folder)
     rows = rg.read_letor(folder / "rows.txt")
-    places = (folder / "rows.txt.positions").read_text().split()
-    assert rows.n_rows == len(places)
-    assert set(places) == {str(p) for p in range(1, 11)}
+    head, *lines = (folder / "rows.txt.positions").read_text().splitlines()
+    assert head == "position\tpair"
+    assert rows.n_rows == len(lines)
+    assert {line.split("\t")[0] for line in lines} == {str(p) for p in range(1, 11)}
 
 
 def test_columns_bots_and_ubi(folder):

@@ -177,6 +177,41 @@ def test_models_made_of_others(browser, changed):
     visit.close()
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_clicks(browser, tmp_path, width, scheme):
+    data = rg.make_web(12, n_docs=8, n_features=4, seed=1)
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=2000, seed=1)
+    rows = rg.click_data(log, data)
+    names = {"naive": None, HOSTILE: "additive"}
+    models = {
+        name: rg.LambdaMART(n_trees=2, n_leaves=4, position_bias=method).fit(rows)
+        for name, method in names.items()
+    }
+    rg.report(models, data, ["ndcg@10"], tmp_path / "report.html", clicks=log)
+    how = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+    visit = Visit(browser, tmp_path / "report.html", **how)
+    section = visit.page.locator("#clicks")
+    expect(visit.page.locator("#toc a", has_text="Clicks")).to_have_count(1)
+    expect(section.locator("#click-verdict b")).to_have_text(
+        f"Safe: {', '.join(rg.check_clicks(log).safe)}."
+    )
+    charts = section.locator(".chart")
+    assert charts.locator("figcaption").all_inner_texts() == [
+        "Clicks per impression\nby position",
+        "Examination by position\nrelative to the first position; area: 95 % interval",
+    ]
+    legend = charts.nth(1).locator(".legend li")
+    assert legend.all_inner_texts() == ["the log’s check", HOSTILE]
+    charts.first.locator("summary").click()
+    rows_shown = charts.first.locator("details tbody tr")
+    expect(rows_shown).to_have_count(log.n_positions)
+    summary = log.summary()
+    first = [f"{summary.impressions[0]:,}", f"{summary.clicks[0]:,}"]
+    assert rows_shown.first.locator("td").all_inner_texts()[1:3] == first
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.close()
+
+
 @pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (700, "print")])
 def test_a_name_stands_in_one_line(browser, changed, width, media):
     visit = Visit(browser, changed[0], viewport={"width": width, "height": 844})

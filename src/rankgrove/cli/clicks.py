@@ -14,7 +14,8 @@ import typer
 
 from rankgrove.cli.grammar import Command, Group
 from rankgrove.cli.options import JsonFile, Reading, Threads, reads_data
-from rankgrove.errors import DataWarning, ParameterError
+from rankgrove.errors import DataError, DataWarning, ParameterError
+from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
@@ -105,6 +106,29 @@ Columns = Annotated[
 Contexts = Annotated[
     str | None,
     typer.Option("--context", help="Columns in which sessions differ, as in device,page."),
+]
+LearnedContexts = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Columns of sessions, as in device,page: positions are looked at differently for "
+        "each of their values. For the model position-based.",
+    ),
+]
+DataContexts = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Columns of sessions, as in device,page: rankers learn what positions do for each of "
+        "their values.",
+    ),
+]
+CheckedContexts = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Columns of sessions, as in device,page: their values are checked one by one as well.",
+    ),
 ]
 FirstPosition = Annotated[
     int, typer.Option(min=0, max=1, help="0 if the log counts positions from 0.")
@@ -232,6 +256,7 @@ def summary(
 def check(
     log: LogFile,
     columns: Columns = None,
+    context: CheckedContexts = None,
     first_position: FirstPosition = 1,
     merge: Merge = False,
     ubi: Ubi = None,
@@ -243,13 +268,41 @@ def check(
     Examples:
 
     rankgrove clicks check clicks.parquet
+
+    rankgrove clicks check clicks.parquet --context device --out check.json
     """
     import rankgrove as rg
 
     _check_out("check", out, log, ubi)
-    found = rg.check_clicks(_load(log, columns, None, first_position, merge, ubi, no_bots))
+    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
+    found = rg.check_clicks(read)
     typer.echo(str(found))
-    _write_json(out, found.as_dict() if out else None)
+    values = found.as_dict()
+    for name, part in _by_context(read):
+        typer.echo(f"\n{name}:")
+        try:
+            of_part = rg.check_clicks(part)
+        except DataError as error:
+            typer.echo(f"{counted(part.n_sessions, 'session')}: {error}")
+            continue
+        typer.echo(str(of_part))
+        values.setdefault("contexts", {})[name] = of_part.as_dict()
+    _write_json(out, values if out else None)
+
+
+def _by_context(log: ClickLog) -> Iterator[tuple[str, ClickLog]]:
+    """Return the log of every context, with its name; nothing if the log has no contexts."""
+    import numpy as np
+
+    from rankgrove.data.positions import context_codes
+
+    if not log.contexts:
+        return
+    columns = [np.array(context.names)[context.codes] for context in log.contexts.values()]
+    codes, names = context_codes(columns, log.n_sessions)
+    title = ", ".join(log.contexts)
+    for code, name in enumerate(names):
+        yield f"{title} = {name}", log.select(codes == code)
 
 
 @clicks.command(cls=Command)
@@ -266,6 +319,7 @@ def fit(
     )] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and the samples.")] = 0,
     columns: Columns = None,
+    context: LearnedContexts = None,
     first_position: FirstPosition = 1,
     merge: Merge = False,
     ubi: Ubi = None,
@@ -278,19 +332,22 @@ def fit(
     Examples:
 
     rankgrove clicks fit clicks.csv --model position-based --model user-browsing --model dbn
+
+    rankgrove clicks fit clicks.csv --context device --samples 200
     """
-    import rankgrove as rg
 
     _check_out("fit", out, log, ubi)
-    read = _load(log, columns, None, first_position, merge, ubi, no_bots)
-    learn, test = read.split(held_out, seed)
     chosen = list(dict.fromkeys(model or [Fitted.position_based]))
+    if Fitted.position_based not in chosen:
+        _refuse_context(context, chosen[0])
+    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
+    learn, test = read.split(held_out, seed)
     width = max(len(name.value) for name in chosen)
     results: dict[str, Any] = {}
     title = f"on {test.n_sessions:,} held-out sessions"
     typer.echo(f"{'model':<{width}}  perplexity  log-likelihood per session ({title})")
     for name in chosen:
-        fitted = getattr(rg, _CLASSES[name])(n_threads=threads).fit(learn)
+        fitted = _click_model(name, read, threads).fit(learn)
         value = fitted.perplexity(test).value
         likelihood = fitted.log_likelihood(test) / test.n_sessions
         typer.echo(f"{name.value:<{width}}  {value:10.4f}  {likelihood:.4f}")
@@ -303,9 +360,29 @@ def fit(
     _write_json(out, results)
 
 
+def _click_model(name: Fitted, log: ClickLog, threads: int | None) -> Any:
+    """Return an untrained click model, for the contexts that were read."""
+    import rankgrove as rg
+
+    of_context: dict[str, Any] = {}
+    if name is Fitted.position_based and log.contexts:
+        of_context["context"] = list(log.contexts)
+    return getattr(rg, _CLASSES[name])(n_threads=threads, **of_context)
+
+
+def _refuse_context(context: str | None, model: Fitted) -> None:
+    if context is not None and model is not Fitted.position_based:
+        raise ParameterError(
+            f"--context {context} is for --model position-based, and {model.value} has no "
+            "examination by context. Leave it out."
+        )
+
+
 def _examination(fitted: Any, log: ClickLog, samples: int, seed: int) -> dict[str, Any]:
     """Return examination by position, with intervals if samples are wanted."""
     found: dict[str, Any] = {"examination": fitted.examination_.tolist()}
+    if fitted.examination_.ndim == 2:
+        found["contexts"] = list(fitted.context_names_)
     if samples:
         edges = fitted.intervals(log, n=max(samples, 2), seed=seed)
         found["low"] = edges.low["examination"].tolist()
@@ -314,7 +391,20 @@ def _examination(fitted: Any, log: ClickLog, samples: int, seed: int) -> dict[st
 
 
 def _examination_text(result: dict[str, Any]) -> str:
-    lines = ["", "position  examination" + ("  95 % interval" if "low" in result else "")]
+    if "contexts" not in result:
+        return _examination_table(result, "")
+    tables = []
+    for c, name in enumerate(result["contexts"]):
+        part: dict[str, Any] = {
+            key: result[key][c] for key in ("examination", "low", "high") if key in result
+        }
+        tables.append(_examination_table(part, name))
+    return "\n".join(tables)
+
+
+def _examination_table(result: dict[str, Any], context: str) -> str:
+    lines = ["", f"{context}:"] if context else [""]
+    lines.append("position  examination" + ("  95 % interval" if "low" in result else ""))
     for p, value in enumerate(result["examination"]):
         edges = f"  {result['low'][p]:.3f} - {result['high'][p]:.3f}" if "low" in result else ""
         lines.append(f"{p + 1:>8}  {value:>11.3f}{edges}")
@@ -352,6 +442,7 @@ def judge(
     )] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     columns: Columns = None,
+    context: LearnedContexts = None,
     first_position: FirstPosition = 1,
     merge: Merge = False,
     ubi: Ubi = None,
@@ -375,12 +466,13 @@ def judge(
             f"Soft labels are no grades, and {out} would be qrels: name a .csv file, or give "
             "--data."
         )
+    _refuse_context(context, model)
     bounds = None if thresholds is None else _numbers(thresholds)
     features = Reading().load(data) if data else None
-    read = _load(log, columns, None, first_position, merge, ubi, no_bots)
+    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
     judged = rg.judgements(
         read,
-        getattr(rg, _CLASSES[model])(n_threads=threads),
+        _click_model(model, read, threads),
         labels=labels.value,
         n_grades=grades,
         thresholds=bounds,
@@ -415,6 +507,7 @@ def data(
         help="Impressions without features: an error, or left out with a note."
     )] = Missing.error,
     columns: Columns = None,
+    context: DataContexts = None,
     first_position: FirstPosition = 1,
     merge: Merge = False,
     ubi: Ubi = None,
@@ -424,27 +517,30 @@ def data(
 ) -> None:  # fmt: skip
     """Write one row per impression: query id = session, label = click, and features.
 
-    Positions go to a file of the same name plus .positions, one number per line.
+    Positions go to a file of the same name plus .positions, which `rankgrove train` takes: one line
+    per row, with the position, the number of the pair of query and document, and the context.
 
     Examples:
 
-    rankgrove clicks data clicks.csv features.txt --out train.txt
+    rankgrove clicks data clicks.csv features.txt --out rows.txt
+
+    rankgrove train rows.txt --position rows.txt.positions --set position_bias=ips --out web.rg
     """
     import rankgrove as rg
     from rankgrove.cli.outputs import check_writable, say_written
-    from rankgrove.files import write_atomically
+    from rankgrove.data.position_files import write_positions
 
     places = out.with_name(out.name + ".positions")
     check_writable(
         "clicks data", {"--out": out, "--out (positions)": places}, [log, ubi, *documents]
     )
     judged = reading.load(documents)
-    read = _load(log, columns, None, first_position, merge, ubi, no_bots)
+    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
     with _notes():
-        rows = rg.click_data(read, judged, missing=missing.value)
+        rows = rg.click_data(read, judged, context=list(read.contexts), missing=missing.value)
     rg.write_letor(rows, out)
     assert rows.positions is not None
-    write_atomically(places, "".join(f"{place}\n" for place in rows.positions.place.tolist()))
+    write_positions(places, rows.positions)
     typer.echo(str(rows))
     say_written(out, places)
 

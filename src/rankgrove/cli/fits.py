@@ -25,6 +25,7 @@ def local_fit(
     data: list[Path],
     sets: Mapping[str, list[Path]],
     scores: list[str | None],
+    places: list[str | None],
     reading: Reading,
     known: dict[str, Any],
     held_out: tuple[float, int] | None,
@@ -39,8 +40,16 @@ def local_fit(
     # Weights are for training: a validation file need not have them.
     used = train_data.feature_names if reading.weight else reading.features
     valid_data = {
-        name: reading.load_like(train_data, files, features=used, weight=None, base_score=column)
-        for (name, files), column in zip(sets.items(), scores, strict=True)
+        name: reading.load_like(
+            train_data,
+            files,
+            features=used,
+            weight=None,
+            base_score=column,
+            position=place,
+            position_context=reading.position_context if place else None,
+        )
+        for (name, files), column, place in zip(sets.items(), scores, places, strict=True)
     }
     if held_out is not None:
         share, seed = held_out
@@ -87,6 +96,7 @@ def low_memory_fit(
     ranker: Ranker,
     data: list[Path],
     sets: Mapping[str, list[Path]],
+    places: list[str | None],
     reading: Reading,
     folder: Path | None,
     held_out: tuple[float, int] | None,
@@ -94,8 +104,14 @@ def low_memory_fit(
 ) -> Callable[..., Any]:
     """Make bins of the data on disk; return the function that trains on them."""
     import rankgrove as rg
+    from rankgrove.cli.inputs import with_positions
     from rankgrove.data.folds import hold_out
 
+    if reading.position is not None and is_table(data):
+        raise ParameterError(
+            "--low-memory takes positions of LETOR text, from a file. Leave --position or "
+            "--low-memory out."
+        )
     inner = ranker.base if ranker.is_bag else ranker
     same: dict[str, Any] = {"n_threads": ranker.get_params(deep=False).get("n_threads")}
     same |= {"progress": not quiet, "say": partial(typer.echo, err=True) if not quiet else None}
@@ -120,6 +136,10 @@ def low_memory_fit(
             for option in (("label", "qid") if is_table(files) else ("zero_based",))
         }
         valid[name] = rg.open_binned(files, folder=place, like=like, **same, **of_valid)
+    if reading.position is not None:
+        train = with_positions(train, reading.position)
+    for name, place in zip(sets, places, strict=True):
+        valid[name] = valid[name] if place is None else with_positions(valid[name], place)
     if held_out is not None:
         share, seed = held_out
         train, valid["held out"] = hold_out(train, share, seed=seed)
@@ -195,6 +215,8 @@ def cluster_fit(
     held_out: tuple[float, int] | None,
 ) -> Callable[..., Any]:
     """Return the function that trains on a cluster; refuse options that it does not support."""
+    from rankgrove.data.file_kinds import is_table
+
     columns = _workers_reading(data, reading)
     if ranker.kind == "prepared":
         raise ParameterError(
@@ -207,6 +229,11 @@ def cluster_fit(
         raise ParameterError("--base-score does not work with --cluster. Leave one of them out.")
     if held_out is not None:
         raise ParameterError("--valid-share does not work with --cluster: give --valid FILE.")
+    if reading.position is not None and not is_table(data):
+        raise ParameterError(
+            "--cluster takes positions from a column of CSV or parquet files. Leave --position or "
+            "--cluster out."
+        )
     return partial(ranker.fit_files, data, cluster=cluster, valid=sets or None, **columns)
 
 
@@ -226,8 +253,10 @@ def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     if reading.zero_based:
         raise ParameterError("--zero-based is for LETOR files. Leave it out.")
     names = ("label", "qid", "docid", "weight")
+    more = ("position", "position_context")
     return {
         **{name: columns[name] for name in names},
+        **{name: columns[name] for name in more if columns[name] is not None},
         "features": feature_list(reading.features),
         "categorical": chosen,
     }

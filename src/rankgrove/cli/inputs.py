@@ -46,6 +46,8 @@ def load_dataset(
     strict: bool = False,
     n_features: int | None = None,
     categorical: str | Sequence[str | int] | None = None,
+    position: str | None = None,
+    position_context: str | None = None,
     models: Mapping[str, Ranker] = MappingProxyType({}),
 ) -> QueryDataset:
     """Read one or several files: CSV, TSV or parquet by their ending, LETOR text otherwise.
@@ -57,7 +59,8 @@ def load_dataset(
     features. If that or a model has more or fewer features than the text, a note says so, or the
     text is refused (`strict`). `base_score` is a column of a table; for LETOR text, the name of a
     file with one score per line. `categorical` are features by number or name, or one
-    comma-separated text; None: those of `models`.
+    comma-separated text; None: those of `models`. `position` is a column of a table, and
+    `position_context` another; for LETOR text, `position` is the name of a file of positions.
     """
     refuse_packed_tables(paths)
     if any(is_folder_of_bins(path) for path in paths):
@@ -69,6 +72,7 @@ def load_dataset(
         }
         given |= {"features": features, "base_score": base_score, "zero_based": zero_based}
         given |= {"absent": absent, "strict": strict, "categorical": categorical}
+        given |= {"position": position, "position_context": position_context}
         return _load_bins(paths, [name for name, value in given.items() if value], models)
     names = feature_list(features)
     chosen = categorical_list(categorical)
@@ -99,11 +103,14 @@ def load_dataset(
                 weight=weight,
                 base_score=base_score,
                 categorical=chosen,
+                position=position,
+                position_context=position_context,
             )
         for warning in said:
             _say(f"{paths[0]}: {str(warning.message).rstrip('.')}.")
         return data
-    refuse_table_options(paths[0], {"docid": docid, "features": features, "weight": weight})
+    columns = {"docid": docid, "features": features, "weight": weight}
+    refuse_table_options(paths[0], columns | {"position_context": position_context})
     from rankgrove.data.letor import read_letor
 
     absent_value = str(absent or _absence(models))
@@ -119,6 +126,8 @@ def load_dataset(
                 f"numbers of {_features_text(sorted(named))} are taken as the model's codes. If "
                 "they are others, give a table with the names."
             )
+    if position is not None:
+        data = with_positions(data, position)
     if base_score is None:
         return data
     return data.with_base_score(read_scores(Path(base_score), data.n_rows))
@@ -144,6 +153,13 @@ def _load_bins(
             f"--{given[0].replace('_', '-')} out."
         )
     return open_binned(folder)
+
+
+def with_positions(data: QueryDataset, file: str) -> QueryDataset:
+    """Return data with the positions of a file."""
+    from rankgrove.data.position_files import read_positions
+
+    return data.with_positions(read_positions(Path(file), data.n_rows))
 
 
 def _columns_of(models: Mapping[str, Ranker], path: Path) -> Sequence[str] | None:
@@ -270,15 +286,20 @@ def feature_list(features: str | Sequence[str] | None) -> Sequence[str] | None:
 
 def refuse_table_options(file: str | Path, columns: Mapping[str, object]) -> None:
     """Refuse names of columns for a file without named columns."""
-    for name in ("docid", "features", "weight"):
-        if columns[name] is None:
+    for name in ("docid", "features", "weight", "position_context"):
+        if columns.get(name) is None:
             continue
+        option = f"--{name.replace('_', '-')}"
         begin = (
-            f"--{name} {columns[name]} names columns of CSV and parquet files, and {file} is read "
+            f"{option} {columns[name]} names columns of CSV and parquet files, and {file} is read "
             "as LETOR text, which has none. "
         )
+        if name == "position_context":
+            raise ParameterError(
+                f"{begin}Leave {option} out: the file of --position may have a column context."
+            )
         if name != "features":
-            raise ParameterError(f"{begin}Leave --{name} out.")
+            raise ParameterError(f"{begin}Leave {option} out.")
         chosen = Path(str(columns[name]))
         if not chosen.exists() and (chosen.suffix or chosen.parent != Path()):
             raise MissingFileError(chosen, f"there is no such file (--features {chosen}).")

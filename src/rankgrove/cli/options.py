@@ -93,6 +93,25 @@ BaseScore = Annotated[
         "file; for LETOR text, a file with one score per line.",
     ),
 ]
+Position = Annotated[
+    str | None,
+    typer.Option(
+        "--position",
+        help="Where documents were shown, for rankers with position_bias: a column of a CSV or "
+        "parquet file; for LETOR text, a file with one position per line, as clicks data writes "
+        "it.",
+        metavar="FILE|COLUMN",
+    ),
+]
+PositionContext = Annotated[
+    str | None,
+    typer.Option(
+        "--position-context",
+        help="Column of a CSV or parquet file with what positions depend on, such as the device. "
+        "(A file of --position has contexts itself.)",
+        metavar="COLUMN",
+    ),
+]
 Cache = Annotated[
     bool,
     typer.Option(
@@ -244,6 +263,8 @@ class Reading:
     absent: AbsentFeatures = None
     strict: Strict = False
     categorical: CategoricalFeatures = None
+    position: Position = None
+    position_context: PositionContext = None
 
     def load(self, paths: Sequence[Path], **known: Any) -> QueryDataset:
         """Read a data set; `known` overrides the options, and may add other arguments."""
@@ -262,7 +283,7 @@ class Reading:
         return self.load(paths, n_features=first.n_features, **known)
 
 
-_OPTIONAL = ("weight", "base_score", "strict")
+_OPTIONAL = ("weight", "base_score", "strict", "position", "position_context")
 
 
 def reads_data(

@@ -55,6 +55,14 @@ Documents = Annotated[
 Title = Annotated[
     str | None, typer.Option(help="Title of the page.", show_default="the models' names")
 ]
+Clicks = Annotated[
+    Path | None,
+    typer.Option(
+        help="A click log with the columns session, query, document, position and click, for a "
+        "section on clicks and on what models learned about positions.",
+        metavar="LOG",
+    ),
+]
 
 
 @reads_data("base_score", "strict")
@@ -68,6 +76,7 @@ def report(
     queries: Queries = None,
     documents: Documents = DOCUMENTS,
     title: Title = None,
+    clicks: Clicks = None,
     *,
     reading: Reading,
     threads: Threads = None,
@@ -104,8 +113,14 @@ def report(
     for path in files:
         check_exists(path)
     sets = named_sets(valid or [])
-    inputs = [*files, *(s.file for s in sources.values()), *itertools.chain(*sets.values())]
+    inputs = [
+        *files,
+        *([] if clicks is None else [clicks]),
+        *(s.file for s in sources.values()),
+        *itertools.chain(*sets.values()),
+    ]
     check_writable("report", {"--out": out}, inputs)
+    log = None if clicks is None else rg.read_clicks(clicks)
     systems, judged = load_systems(sources, files, None, reading)
     load = partial(reading.load_like, judged, base_score=None)
     page = rg.report(
@@ -119,6 +134,7 @@ def report(
         n_documents=documents,
         title=title,
         n_threads=threads,
+        clicks=log,
     )
     typer.echo(page.summary)
     typer.echo(f"written to {out} ({len(page.html.encode()) / 1e6:.1f} MB)")

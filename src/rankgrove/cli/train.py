@@ -139,9 +139,18 @@ ValidBaseScores = Annotated[
     list[str] | None,
     typer.Option(help="Like --base-score, for validation data in LETOR text; one per --valid."),
 ]
+ValidPositions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--valid-position",
+        help="Like --position, for validation data of clicks; one per --valid. Without it, "
+        "validation data is of judgements.",
+        metavar="FILE|COLUMN",
+    ),
+]
 
 
-@reads_data("weight", "base_score", chooses_features=True)
+@reads_data("weight", "base_score", "position", "position_context", chooses_features=True)
 def train(
     data: Data,
     out: Out,
@@ -168,6 +177,7 @@ def train(
     *,
     reading: Reading,
     valid_base_score: ValidBaseScores = None,
+    valid_position: ValidPositions = None,
     threads: Threads = None,
 ) -> None:
     """Train a ranker and write it to a file.
@@ -195,6 +205,9 @@ def train(
 
     rankgrove train big.txt --valid vali.txt --low-memory --out web.rg
 
+    rankgrove train rows.txt --position rows.txt.positions --set position_bias=ips --valid vali.txt
+    --out clicks.rg
+
     rankgrove train train.txt --valid vali.txt --models 45 --set query_fraction=0.5
     --set overfitting_tolerance=0.02 --out bag.rg
 
@@ -216,10 +229,12 @@ def train(
     base = new_ranker(ranker)
     kept = None if checkpoint is None or models else str(checkpoint)
     options = {"measure": measure, "submodel": submodel, "checkpoint": kept, "n_threads": threads}
-    _check_takes(base, ranker, options | {"base_score": reading.base_score}, start, models)
+    of_data: dict[str, Any] = {"base_score": reading.base_score, "position": reading.position}
+    _check_takes(base, ranker, options | of_data, start, models)
     shown = {"progress": not quiet} if "progress" in base.get_params(deep=False) else {}
     chosen = {name: value for name, value in options.items() if value is not None}
     base.set_params(**(shown | parameters(config, settings or []) | chosen))
+    _check_positions(base, reading, valid_position, cluster)
     known = _load_submodel(base, reading.base_score)
     bag = bag_options(models, sample, combine)
     if models is not None:
@@ -234,15 +249,17 @@ def train(
     trained.check_validation(is_watched, valid_measure or None)
     sets = named_sets(valid or [])
     scores = _valid_base_scores(reading.base_score, list(sets.values()), valid_base_score)
-    _check_files(base, out, data, sets, reading.base_score, scores, [config, start])
+    places = _valid_positions(sets, valid_position)
+    others = [config, start, *_position_files(reading.position, data, sets, places)]
+    _check_files(base, out, data, sets, reading.base_score, scores, others)
     if low_memory:
         steps = {"normalise": normalise, "transform": transform, "encode": encode}
         refuse_with_low_memory(trained, ranker, cluster, reading, known, steps)
-        fit = low_memory_fit(trained, data, sets, reading, bins, held_out, quiet)
+        fit = low_memory_fit(trained, data, sets, places, reading, bins, held_out, quiet)
     elif cluster is not None and models is None:
         fit = cluster_fit(trained, ranker, data, sets, reading, cluster, held_out)
     else:
-        fit = local_fit(trained, data, sets, scores, reading, known, held_out, quiet)
+        fit = local_fit(trained, data, sets, scores, places, reading, known, held_out, quiet)
     ends: AbstractContextManager[None] = nullcontext()
     if models is not None:
         ends = says_what_is_kept("models", checkpoint, "--checkpoint FOLDER")
@@ -275,6 +292,7 @@ _NEEDED = {
     "base_score": ("submodel", "{} cannot start from another ranker's scores. Leave it out."),
     "checkpoint": ("checkpoint", "{} cannot continue a killed run. Leave it out."),
     "n_threads": ("n_threads", "{} runs on one thread. Leave it out."),
+    "position": ("position_bias", "{} does not correct for positions. Leave it out."),
 }
 
 
@@ -297,6 +315,33 @@ def _check_takes(
         if value is not None and parameter not in known:
             option = "--threads" if name == "n_threads" else f"--{name.replace('_', '-')}"
             raise ParameterError(f"{option} {value}: {reason.format(ranker)}")
+
+
+def _check_positions(
+    base: Ranker, reading: Reading, of_valid: list[str] | None, cluster: str | None
+) -> None:
+    """Refuse a correction without positions, and positions that nothing uses."""
+    method = getattr(base, "position_bias", None)
+    if method is not None and reading.position is None:
+        raise ParameterError(
+            f"position_bias={method} corrects for positions, and there are none: give --position, "
+            "the file that 'rankgrove clicks data' writes next to the rows, or a column of a table."
+        )
+    if reading.position is not None and method is None:
+        typer.echo(
+            "note: positions are not used without a correction: give --set position_bias=additive, "
+            "ips, or another method ('rankgrove params' has them).",
+            err=True,
+        )
+    if of_valid and reading.position is None:
+        raise ParameterError("--valid-position is used with --position: give that too.")
+    if of_valid and cluster is not None:
+        raise ParameterError(
+            "On a cluster, validation tables have the column of --position: leave --valid-position "
+            "out."
+        )
+    if reading.position_context is not None and reading.position is None:
+        raise ParameterError("--position-context is used with --position: give that too.")
 
 
 def _check_share(
@@ -396,3 +441,30 @@ def _valid_base_scores(
     if base_score is not None and not all(is_table(files) for files in valid):
         raise ParameterError("The validation data needs base scores too: give --valid-base-score.")
     return [base_score] * len(valid)
+
+
+def _valid_positions(
+    sets: Mapping[str, list[Path]], valid_position: list[str] | None
+) -> list[str | None]:
+    """Return where the positions of every validation set are; None: it has judgements."""
+    if valid_position is None:
+        return [None] * len(sets)
+    if len(valid_position) != len(sets):
+        raise ParameterError(
+            f"Give one --valid-position for each --valid. Got {len(valid_position)} for "
+            f"{len(sets)}."
+        )
+    return list(valid_position)
+
+
+def _position_files(
+    position: str | None,
+    data: list[Path],
+    sets: Mapping[str, list[Path]],
+    places: list[str | None],
+) -> list[Path | None]:
+    """Return the files of positions; those of tables are columns."""
+    from rankgrove.data.file_kinds import is_table
+
+    named = [(position, data), *zip(places, sets.values(), strict=True)]
+    return [None if name is None or is_table(files) else Path(name) for name, files in named]

@@ -213,6 +213,11 @@ def _renumbered(codes: np.ndarray, values: np.ndarray, name: str) -> Ids:
     missing = codes < 0
     if missing.any():
         raise no_value(name, int(np.argmax(missing)))
+    if codes.size and codes.max() >= values.size:
+        raise DataError(
+            f"{name} has codes of {values.size:,} values, and the code {int(codes.max()):,}: the "
+            "column is damaged. Write the table again."
+        )
     if values.dtype.kind == "O":
         if any(is_null(value) for value in values.tolist()):
             bad = [is_null(value) for value in values.tolist()]
@@ -300,12 +305,19 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
         error.row = row
         raise error
     if first == 0 and given.dtype.kind in "iuf":
-        if given.min() < 0:
+        if given.min(initial=0) < 0:
             row = int(np.argmin(given))
             raise _at(row, f"Positions that start at 0 cannot be {given[row]:g}, as in row {row}.")
         given = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1
-    if given.dtype.kind in "iu" and int(given.min()) >= 1 and int(given.max()) <= MOST_POSITION:
-        return given.astype(np.uint16)
+    if given.dtype.kind in "iu":
+        low, high = int(given.min(initial=1)), int(given.max(initial=1))
+        if low >= 1 and high <= MOST_POSITION:
+            return given.astype(np.uint16)
+    text = _first_text(given)
+    if text is not None:
+        raise _at(
+            text, f"Positions must be whole numbers from 1. Got {given[text]!r} in row {text}."
+        )
     try:
         return check_places(given, given.size)
     except DataError as error:
@@ -322,6 +334,18 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
         raise
 
 
+def _first_text(given: np.ndarray) -> int | None:
+    """Return the first row of a column of texts that is not a number."""
+    if given.dtype.kind not in "OUT":
+        return None
+    for row, value in enumerate(given.tolist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return row
+    return None
+
+
 def _at(row: int, message: str) -> DataError:
     error = DataError(message)
     error.row = row
@@ -334,6 +358,11 @@ def clicks_of(column: Any) -> np.ndarray:
     if given.dtype == np.bool_:
         return given
     if given.dtype.kind not in "iuf":
+        text = _first_text(given)
+        if text is not None:
+            raise _at(
+                text, f"Clicks must be booleans, or 0 and 1. Got {given[text]!r} in row {text}."
+            )
         shown = f", such as {given[0]!r}" if given.size else ""
         raise DataError(f"Clicks must be booleans, or 0 and 1. Got {given.dtype}{shown}.")
     clicked = given != 0

@@ -158,3 +158,46 @@ def _session_ids(log: ClickLog) -> np.ndarray:
     if ids is None or len(set(ids.tolist())) < ids.size:
         return np.arange(log.n_sessions)
     return ids
+
+
+def log_of_rows(data: QueryDataset, owner: str) -> ClickLog:
+    """Return the sessions of data with positions as a log.
+
+    Rows that are the same pair are known by ``positions.pair``; without it every row is a pair of
+    its own. Sessions that have pairs in common are of one query.
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    from rankgrove.clicks.log import ClickLog, Context
+
+    positions = data.positions
+    if positions is None:
+        raise DataError(
+            f"{owner}: the data has no positions, by which clicks are shown. Give a ClickLog, or "
+            "data with positions, such as rg.click_data(log, data)."
+        )
+    n, session = data.n_rows, data.query_of_row
+    pair = np.arange(n) if positions.pair is None else positions.pair
+    pair = np.unique(pair, return_inverse=True)[1]
+    order = np.lexsort((positions.place, session))
+    n_pairs, n_sessions = int(pair.max()) + 1, data.n_queries
+    edges = coo_matrix((np.ones(n, np.int8), (session, n_sessions + pair)),
+                       shape=(n_sessions + n_pairs,) * 2)  # fmt: skip
+    n_queries, of_node = connected_components(edges, directed=False)
+    contexts = {}
+    if positions.context is not None:
+        first = order[data.query_ptr[:-1]]
+        contexts["context"] = Context(frozen(positions.context[first]), positions.names)
+    return ClickLog.from_parts(
+        query_ids=np.arange(n_queries),
+        document_ids=np.arange(n_pairs),
+        pair_query=of_node[n_sessions:].astype(np.int32),
+        pair_document=np.arange(n_pairs, dtype=np.int32),
+        session_ptr=data.query_ptr,
+        session_query=of_node[:n_sessions].astype(np.int32),
+        contexts=contexts,
+        pair=pair[order].astype(np.int32),
+        position=positions.place[order],
+        click=data.y[order] > 0,
+    )

@@ -20,6 +20,12 @@ from rankgrove.reporting.changes import (
     adaptation_data,
     alpha_curves,
 )
+from rankgrove.reporting.click_logs import (
+    ClickFigures,
+    ExaminationCurve,
+    examination_curves,
+    learned_curves,
+)
 from rankgrove.reporting.dependence import Dependence, dependences
 from rankgrove.reporting.distribution import label_groups, score_distribution
 from rankgrove.reporting.importance import Importance, feature_importance
@@ -33,6 +39,7 @@ SCALE = 10_000  # the values of queries are stored as whole multiples of 1 / SCA
 MOST_POINTS = 250  # per line
 LEAST_POINTS = 40  # per line, where a chart has many lines
 N_FEATURES = 12  # in the importance charts
+MOST_POSITIONS = 100  # in the charts of clicks
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,7 @@ class Subject:
     evaluations: list[Evaluation]
     comparisons: dict[str, Comparison]
     n_threads: int | None
+    clicks: ClickFigures | None = None
 
 
 Json = Mapping[str, "Json"] | Sequence["Json"] | str | int | float | None
@@ -74,6 +82,7 @@ class Content(TypedDict):
     alpha: list[AlphaCurves]
     adaptation: list[AdaptationData]
     pruning: list[JsonObject]
+    clicks: JsonObject
 
 
 def measured(
@@ -83,6 +92,7 @@ def measured(
     measures: Sequence[str | Measure],
     convention: str,
     n_threads: int | None,
+    clicks: ClickFigures | None = None,
 ) -> Subject:
     """Evaluate and compare systems."""
     specs = {str(spec): spec for spec in measures}
@@ -96,7 +106,16 @@ def measured(
         for name, spec in specs.items():
             comparisons[name] = compare(scores, data, spec, convention, n_threads=n_threads)
     return Subject(
-        systems, data, valid, list(specs), specs, convention, evaluations, comparisons, n_threads
+        systems,
+        data,
+        valid,
+        list(specs),
+        specs,
+        convention,
+        evaluations,
+        comparisons,
+        n_threads,
+        clicks,
     )
 
 
@@ -157,6 +176,7 @@ def content(subject: Subject, queries: Sequence[int], n_documents: int) -> Conte
             for name, model in models.items()
             if (record := getattr(model, "pruning_", None)) is not None
         ],
+        "clicks": {} if subject.clicks is None else _clicks(subject.clicks, models),
     }
 
 
@@ -302,6 +322,37 @@ def _distribution(system: System, data: QueryDataset) -> JsonObject:
         "counts": distribution.counts.tolist(),
         "edges": rounded(distribution.edges, 5),
         "shares": rounded(distribution.shares),
+    }
+
+
+def _clicks(figures: ClickFigures, models: Mapping[str, object]) -> JsonObject:
+    """Return a log's clicks by position, its check, and what models say of positions."""
+    check, top = figures.check, MOST_POSITIONS
+    curves: list[Json] = []
+    if check is not None:
+        (of_check,) = examination_curves(check, "the log’s check", None, 0, "report")
+        curves.append(_examination(of_check, None))
+    for name, learned in learned_curves(models).items():
+        curves += [_examination(curve, name) for curve in learned]
+    return {
+        "facts": [[name, text] for name, text in figures.facts.items()],
+        "verdict": figures.refusal if check is None else check.verdict,
+        "safe": [] if check is None else list(check.safe),
+        "impressions": figures.impressions[:top].tolist(),
+        "clicks": figures.clicks[:top].tolist(),
+        "rate": rounded(figures.rate[:top]),
+        "examination": curves,
+    }
+
+
+def _examination(curve: ExaminationCurve, model: str | None) -> JsonObject:
+    top = MOST_POSITIONS
+    return {
+        "name": curve.name,
+        "model": model,
+        "y": rounded(curve.value[:top]),
+        "low": None if curve.low is None else rounded(curve.low[:top]),
+        "high": None if curve.high is None else rounded(curve.high[:top]),
     }
 
 

@@ -17,6 +17,7 @@ from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.given import valid_datasets
 from rankgrove.reporting.auto_page import auto_page
+from rankgrove.reporting.click_logs import click_figures
 from rankgrove.reporting.content import content, measured
 from rankgrove.reporting.defaults import DOCUMENTS, MEASURES
 from rankgrove.reporting.page import page
@@ -70,6 +71,7 @@ def report(
     n_documents: int = DOCUMENTS,
     title: str | None = None,
     n_threads: int | None = None,
+    clicks: Any = None,
 ) -> Report:
     """Show one or several models on one self-contained HTML page.
 
@@ -90,6 +92,9 @@ def report(
         if the data has more, those of the queries with the largest differences
     title : title of the page
     n_threads : threads to use, None for all cores
+    clicks : a :class:`rankgrove.ClickLog`, or training data with positions: the page has a section
+        on its clicks, how often positions are looked at, what :func:`rankgrove.check_clicks` says,
+        and what models with ``position_bias`` have learned
 
     Returns
     -------
@@ -116,11 +121,14 @@ def report(
     if out is not None:
         check_output_file("out", owner, out)
     if dataset is None:
+        if clicks is not None:
+            raise ParameterError("report shows clicks together with judged data: give dataset too.")
         return _report_of_search(models, out, title)
+    of_clicks = None if clicks is None else click_figures(clicks, owner)
     systems = as_systems(models, dataset, owner)
     wanted = query_places(dataset, queries)
     watched = valid_datasets(valid, owner)
-    subject = measured(systems, dataset, watched, listed, convention, n_threads)
+    subject = measured(systems, dataset, watched, listed, convention, n_threads, of_clicks)
     names = [system.name for system in systems]
     first = subject.measures[0]
     if subject.comparisons:

@@ -11,6 +11,7 @@ from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
+from rankgrove.reporting.plots_clicks import click_check, examination
 from rankgrove.reporting.plots_combining import combination_curve
 from rankgrove.reporting.plots_explaining import explanation, partial_dependence
 from rankgrove.reporting.plots_models import (
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
 __all__ = [
     "adaptation",
     "base_function_weights",
+    "click_check",
     "combination_curve",
     "comparison",
     "curves",
+    "examination",
     "explanation",
     "importance",
     "learning_curve",

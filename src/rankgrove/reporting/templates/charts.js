@@ -209,11 +209,11 @@ function xTicks(picture, x, bottom, about, top, names) {
 
 // Lines over a common x. A series has model or paint, name, x, y; optionally dash, step, band, best, markers. A thin
 // line is one of many, without a name. With names, of categories, x counts these from 0.
-function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY, falling, names }) {
+function lines(host, { title, note, series, xLabel, logX, height = 240, items, rug, marks = [], yRoom = 0.06, yRange, zeroY, falling, names, table }) {
   const all = series.flatMap((line) => line.x), named = series.filter((line) => !line.thin);
   figure(host, {
     title, note, items,
-    table: () => ({ head: [xLabel, ...named.map((line) => line.name)], rows: tableOf(named).map(([v, ...row]) => [names ? names[v] : v, ...row]) }),
+    table: table || (() => ({ head: [xLabel, ...named.map((line) => line.name)], rows: tableOf(named).map(([v, ...row]) => [names ? names[v] : v, ...row]) })),
     draw(width) {
       const picture = canvas(width, height);
       const [xLow, xHigh] = extent([all]);

@@ -5,7 +5,7 @@ function start() {
   contents();
   intervals();
   queries();
-  const drawn = { learning, importance, dependence, scores, micros: sizes, alpha, adaptation, pruning };
+  const drawn = { learning, importance, dependence, scores, micros: sizes, alpha, adaptation, pruning, clicks };
   for (const [key, draw] of Object.entries(drawn)) if (there(key)) draw();
   document.querySelectorAll(".panels").forEach(arrange);
   document.querySelectorAll("main > section > .scroll, .tests .scroll").forEach(tellScroll);

@@ -121,6 +121,35 @@ function scores() {
   }
 }
 
+function clicks() {
+  const { facts, verdict, safe, impressions, clicks: clicked, rate, examination } = DATA.clicks, host = byId("click-charts");
+  byId("click-facts").append(...facts.map(([name, text]) => el("li", {}, el("b", {}, text), ` ${name}`)));
+  byId("click-verdict").append(...(safe.length ? [el("b", {}, `Safe: ${safe.join(", ")}.`), ` ${verdict}`] : [verdict]));
+  const places = (values) => values.map((_, k) => k + 1);
+  lines(host, {
+    title: "Clicks per impression", note: "by position", xLabel: "position", zeroY: true,
+    series: [{ name: "clicks per impression", paint: "var(--muted)", x: places(rate), y: rate, markers: true }],
+    table: () => ({ head: ["position", "impressions", "clicks", "clicks per impression"], rows: rate.map((v, k) => [k + 1, grouped(impressions[k]), grouped(clicked[k]), v]) }),
+  });
+  if (!examination.length) return;
+  // The check has no model's colour. Contexts of a model differ by dashes.
+  const drawn = new Map();
+  const series = examination.map(({ name, model, y }) => {
+    const n = drawn.get(model) || 0;
+    drawn.set(model, n + 1);
+    return { name, y, x: places(y), markers: true, dash: DASHES[n % 4], ...(model === null ? { paint: "var(--muted)" } : { model }) };
+  });
+  const bands = examination.flatMap(({ low, high }, k) => {
+    if (low === null) return [];
+    const known = high.flatMap((v, i) => (v === null || low[i] === null ? [] : [i]));
+    return [{ paint: series[k].paint, x: known.map((i) => i + 1), y: known.map((i) => high[i]), band: known.map((i) => low[i]), line: false, thin: true, tip: false }];
+  });
+  lines(host, {
+    title: "Examination by position", note: bands.length ? "relative to the first position; area: 95 % interval" : "relative to the first position",
+    series: [...bands, ...series], items: series, xLabel: "position", zeroY: true,
+  });
+}
+
 function sizes() {
   const measure = DATA.measures[0], host = byId("size-charts");
   const sets = [...new Set(DATA.sizes.flatMap((curve) => Object.keys(curve.values)))];
