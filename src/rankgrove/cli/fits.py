@@ -138,8 +138,9 @@ def low_memory_fit(
         valid[name] = rg.open_binned(files, folder=place, like=like, **same, **of_valid)
     if reading.position is not None:
         train = with_positions(train, reading.position)
-    for name, place in zip(sets, places, strict=True):
-        valid[name] = valid[name] if place is None else with_positions(valid[name], place)
+    for name, positions in zip(sets, places, strict=True):
+        if positions is not None:
+            valid[name] = with_positions(valid[name], positions)
     if held_out is not None:
         share, seed = held_out
         train, valid["held out"] = hold_out(train, share, seed=seed)
