@@ -33,6 +33,9 @@ _HOME = {
     "check_clicks": "clicks.check",
     "ClickJudgements": "clicks.judgements",
     "judgements": "clicks.judgements",
+    "ClickModelChoice": "clicks.choosing",
+    "choose_click_model": "clicks.choosing",
+    "click_prior": "operations.click_prior",
     "click_data": "clicks.training_data",
     "ModelIntervals": "clicks.bootstrap",
     "Perplexity": "clicks.perplexity",
@@ -155,6 +158,8 @@ if TYPE_CHECKING:
     from rankgrove.clicks.cascade import Cascade as Cascade
     from rankgrove.clicks.check import ClickCheck as ClickCheck
     from rankgrove.clicks.check import check_clicks as check_clicks
+    from rankgrove.clicks.choosing import ClickModelChoice as ClickModelChoice
+    from rankgrove.clicks.choosing import choose_click_model as choose_click_model
     from rankgrove.clicks.dbn import DBN as DBN
     from rankgrove.clicks.dbn import SimplifiedDBN as SimplifiedDBN
     from rankgrove.clicks.dependent_click import DependentClick as DependentClick
@@ -229,6 +234,7 @@ if TYPE_CHECKING:
     from rankgrove.objectives.gradient_check import GradientCheck as GradientCheck
     from rankgrove.objectives.gradient_check import is_gradient as is_gradient
     from rankgrove.operations.adapting import adapt_with as adapt_with
+    from rankgrove.operations.click_prior import click_prior as click_prior
     from rankgrove.operations.adapting import combined_data as combined_data
     from rankgrove.operations.adapting import statistics_from_data as statistics_from_data
     from rankgrove.operations.combining import Interpolation as Interpolation
