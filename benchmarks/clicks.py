@@ -5,8 +5,8 @@
 
 Four models of users and two logging rankers, a weak and a strong one; every method learns from the
 same log. MQ2008 and LightGBM's example are read from the folder RANKGROVE_DATA, and skipped without
-it. The cache keeps every figure, so that an interrupted run continues. `--protocol` repeats the test
-of LightGBM's own `position` that many times. The rules are in benchmarks/README.md.
+it. The cache keeps every figure, so that an interrupted run continues. `--protocol` repeats the
+test of LightGBM's own `position` that many times. The rules are in benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def lightgbm(seed: int) -> World | None:
     half = np.random.default_rng(seed).permutation(train.n_queries) % 2
     scores = {"weak": _column(train), "strong": np.empty(train.n_rows)}
     for k in (0, 1):
-        other = ranker(n_trees=50, n_leaves=7, min_leaf=5).fit(train.select(np.flatnonzero(half != k)))
+        other = ranker(n_trees=50, n_leaves=7, min_leaf=5).fit(
+            train.select(np.flatnonzero(half != k))
+        )
         inside = half[train.query_of_row] == k
         scores["strong"][inside] = other.predict(train.X[inside])
     return World(train, test, scores, {})
@@ -140,13 +142,6 @@ DATA: dict[str, Callable[[int], World | None]] = {
 # -- methods ---------------------------------------------------------------------------------------
 
 
-def by_judgements(log: rg.ClickLog, data: rg.QueryDataset) -> rg.QueryDataset:
-    """Make training data with soft labels from the click model that fits best, with a prior."""
-    model = rg.choose_click_model(log).model
-    model.fit(log, prior=rg.click_prior(log, data, model))
-    return rg.judgements(log, model, labels="soft", samples=0, min_impressions=1).dataset(data)
-
-
 def by_rates(log: rg.ClickLog, data: rg.QueryDataset) -> rg.QueryDataset:
     """Make training data whose labels are click-through rates: naive, but per document."""
     model = rg.ClickThroughRate()
@@ -193,7 +188,7 @@ def predictions(method: str, log: rg.ClickLog, world: World, logger: str) -> np.
     if method == "full":
         rows = train
     elif method == "judgements":
-        rows = by_judgements(log, train)
+        rows = rg.smoothed_judgements(log, train).dataset(train)
     elif method == "rates":
         rows = by_rates(log, train)
     else:
@@ -289,14 +284,18 @@ def table(name: str, seeds: list[int], methods: tuple[str, ...], values: dict[st
             behind = of(model, logger, "judgements") - of(model, logger, best)
             print(f"| {model} | {logger} | {cells} | {best} ({_paired(behind)}) "
                   f"| {closed:.0%} of {gap:+.4f} |")  # fmt: skip
-    print("\nDifferences to naive (mean and standard error over seeds; * the check says safe in all)")
+    print(
+        "\nDifferences to naive (mean and standard error over seeds; * the check says safe in all)"
+    )
     for logger in LOGGERS:
         for model in MODELS:
             checks = [values[f"{name} {s} {model} {logger} check"] for s in seeds]
             parts = []
             for m in (m for m in OURS if m in methods):
                 mark = "*" if all(m in c["safe"] for c in checks) else ""
-                parts.append(f"{m}{mark} {_paired(of(model, logger, m) - of(model, logger, 'naive'))}")
+                parts.append(
+                    f"{m}{mark} {_paired(of(model, logger, m) - of(model, logger, 'naive'))}"
+                )
             strength = ", ".join(f"{c['strength'] or 0:.2f}" for c in checks)
             print(f"{logger} {model}: {'; '.join(parts)}; strength {strength}")
 
@@ -312,7 +311,7 @@ CLICKED, STOP = np.array([0.4, 0.6, 0.7, 0.8, 0.9]), 0.2
 
 
 def protocol_log(data: rg.QueryDataset, seed: int) -> rg.ClickLog:
-    """One session per query, all documents ordered by feature 34; users stop with probability .2."""
+    """One session per query, documents ordered by feature 34; users stop with probability .2."""
     random = np.random.default_rng(seed)
     scores, parts = _column(data), []
     for q in range(data.n_queries):
@@ -321,7 +320,9 @@ def protocol_log(data: rg.QueryDataset, seed: int) -> rg.ClickLog:
         stops = random.random(shown.size) < STOP
         seen = np.concatenate([[True], ~np.logical_or.accumulate(stops)[:-1]])
         click = seen & (random.random(shown.size) < CLICKED[data.y[shown].astype(int)])
-        parts.append((np.full(shown.size, q), shown - rows[0] + 1, np.arange(shown.size) + 1, click))
+        parts.append(
+            (np.full(shown.size, q), shown - rows[0] + 1, np.arange(shown.size) + 1, click)
+        )
     session, document, position, click = (np.concatenate(part) for part in zip(*parts, strict=True))
     return rg.ClickLog(session, session + 1, document, position, click)
 
@@ -344,11 +345,12 @@ def protocol(repeats: int) -> None:
         figures.setdefault("LightGBM position", []).append(
             _lightgbm_protocol(log, train, test, True)
         )
-    print(f"\nLightGBM's test: NDCG@3, {repeats} draws of clicks; difference to naive, its share >= .03")
+    print(f"\nLightGBM's test: NDCG@3, {repeats} draws; difference to naive, share of at least .03")
     for name, values in figures.items():
         base = figures["LightGBM naive" if "LightGBM" in name else "naive"]
         difference = np.array(values) - np.array(base)
-        print(f"{name:<18} {np.mean(values):.4f}  {_paired(difference)}  {(difference >= 0.03).mean():.0%}")
+        share = (difference >= 0.03).mean()
+        print(f"{name:<18} {np.mean(values):.4f}  {_paired(difference)}  {share:.0%}")
 
 
 def _lightgbm_protocol(
@@ -381,7 +383,8 @@ def main() -> None:
     cache = Cache(args.cache)
     seeds, methods = [int(s) for s in args.seeds.split(",")], tuple(args.methods.split(","))
     for name in filter(None, args.data.split(",")):
-        if all([run(name, seed, methods, cache) for seed in seeds]):
+        there = [run(name, seed, methods, cache) for seed in seeds]
+        if all(there):
             table(name, seeds, methods, cache.values)
         else:
             print(f"{name}: skipped, RANKGROVE_DATA does not name a folder that has it")

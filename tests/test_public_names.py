@@ -14,6 +14,7 @@ NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
 ClickCheck ClickJudgements ClickLog ClickModelChoice ClickSummary check_clicks choose_click_model
 click_data click_prior judgements read_clicks read_ubi
+smoothed_judgements
 Cascade ClickThroughRate ClickTruth ClicksOverExpected DBN DependentClick ModelIntervals
 Perplexity PositionBased SimplifiedDBN UserBrowsing simulate_clicks
 Interleaved InterleavingAnalysis LogEstimate analyse_interleaving estimate_from_log

@@ -36,6 +36,7 @@ _HOME = {
     "ClickModelChoice": "clicks.choosing",
     "choose_click_model": "clicks.choosing",
     "click_prior": "operations.click_prior",
+    "smoothed_judgements": "operations.click_prior",
     "click_data": "clicks.training_data",
     "ModelIntervals": "clicks.bootstrap",
     "Perplexity": "clicks.perplexity",
@@ -234,9 +235,10 @@ if TYPE_CHECKING:
     from rankgrove.objectives.gradient_check import GradientCheck as GradientCheck
     from rankgrove.objectives.gradient_check import is_gradient as is_gradient
     from rankgrove.operations.adapting import adapt_with as adapt_with
-    from rankgrove.operations.click_prior import click_prior as click_prior
     from rankgrove.operations.adapting import combined_data as combined_data
     from rankgrove.operations.adapting import statistics_from_data as statistics_from_data
+    from rankgrove.operations.click_prior import click_prior as click_prior
+    from rankgrove.operations.click_prior import smoothed_judgements as smoothed_judgements
     from rankgrove.operations.combining import Interpolation as Interpolation
     from rankgrove.operations.combining import OptimalCombination as OptimalCombination
     from rankgrove.operations.combining import interpolate as interpolate

@@ -16,6 +16,9 @@ from rankgrove.validation import refuse
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
 
+STEPS, CLOSE = 300, 1e-5
+PSEUDO_CLICKS = 5.0  # of every position, where the model is right
+
 
 @dataclass(frozen=True)
 class ClickModelChoice:
@@ -110,7 +113,41 @@ def _default_models() -> list[Any]:
 
 def expected_examinations(model: Any, log: ClickLog) -> np.ndarray:
     """Return how many impressions of every pair were examined, given the clicks above them."""
-    chance = model.conditional_click_probabilities(log)
-    sums = np.bincount(log.pair, chance, minlength=log.n_pairs)
-    attractiveness = np.asarray(model.attractiveness(log))
-    return np.divide(sums, attractiveness, out=np.zeros(log.n_pairs), where=attractiveness > 0)
+    return np.bincount(log.pair, _examination(model, log), minlength=log.n_pairs)
+
+
+def calibrated_examinations(model: Any, log: ClickLog) -> np.ndarray:
+    """Return expected examinations that are right at every position, even if the model is not.
+
+    The examinations of a position get a factor, that of position 1 is 1. Factors are found from
+    pairs that were shown at several positions: their clicks are shared out between positions as
+    examinations say, whatever their attractiveness is.
+    """
+    n = log.n_positions
+    cells, cell = np.unique(log.pair * np.int64(n) + log.position - 1, return_inverse=True)
+    examined = np.bincount(cell, _examination(model, log))
+    clicked = np.bincount(cell[log.click], minlength=cells.size)
+    pair, place = cells // n, cells % n
+    linking = np.bincount(pair, minlength=log.n_pairs)[pair] > 1
+    of_pair = np.bincount(pair, clicked, minlength=log.n_pairs)
+    got = np.bincount(place[linking], clicked[linking], minlength=n)
+    factor = np.ones(n)
+    for _ in range(STEPS):
+        total = np.bincount(pair, examined * factor[place], minlength=log.n_pairs)
+        rate = np.divide(of_pair, total, out=np.zeros(log.n_pairs), where=total > 0)
+        mass = (examined * rate[pair])[linking]
+        expected = np.bincount(place[linking], mass, minlength=n)
+        new = (got + PSEUDO_CLICKS) / (expected + PSEUDO_CLICKS)
+        new /= new[0]
+        moved = np.abs(new - factor).max()
+        factor = new
+        if moved < CLOSE:
+            break
+    return np.bincount(pair, examined * factor[place], minlength=log.n_pairs)
+
+
+def _examination(model: Any, log: ClickLog) -> np.ndarray:
+    """Return the probability that an impression was examined, given the clicks above it."""
+    chance = np.asarray(model.conditional_click_probabilities(log))
+    attractiveness = np.asarray(model.attractiveness(log))[log.pair]
+    return np.divide(chance, attractiveness, out=np.zeros(chance.size), where=attractiveness > 0)

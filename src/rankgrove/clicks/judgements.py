@@ -258,9 +258,7 @@ def judgements(
     evidence = expected_examinations(model, log)
     if few == "pool":
         together = np.bincount(log.pair_query, np.where(rare, shown, 0), minlength=log.n_queries)
-        examined = np.bincount(
-            log.pair_query, np.where(rare, evidence, 0), minlength=log.n_queries
-        )
+        examined = np.bincount(log.pair_query, np.where(rare, evidence, 0), minlength=log.n_queries)
         pooled = rare & (together >= min_impressions)[log.pair_query]
         for values in (value, low, high):
             values[pooled] = _pooled(values, log.pair_query, np.where(rare, shown, 0))[pooled]
