@@ -188,7 +188,7 @@ def smoothed_judgements(
     mass = strength * estimated_strength(exposures, prior)
     model.attractiveness_ = np.minimum((clicks + mass * prior) / (examined + mass), 1.0)
     model.prior_mean_, model.prior_strength_ = prior, mass
-    settings = {"labels": "soft", "min_impressions": 1} | options
+    settings: dict[str, Any] = {"labels": "soft", "min_impressions": 1} | options
     return judgements(log, model, samples=0, **settings)
 
 
