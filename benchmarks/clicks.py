@@ -307,6 +307,12 @@ def _paired(difference: np.ndarray) -> str:
 
 # -- LightGBM's own test ---------------------------------------------------------------------------
 
+PROTOCOL: dict[str, dict[str, Any]] = {
+    "naive": {},
+    "additive": {"position_bias": "additive"},
+    "additive, l2 0.01": {"position_bias": "additive", "position_l2": 0.01},
+    "ratios": {"position_bias": "ratios"},
+}
 CLICKED, STOP = np.array([0.4, 0.6, 0.7, 0.8, 0.9]), 0.2
 
 
@@ -338,9 +344,9 @@ def protocol(repeats: int) -> None:
     for seed in range(1, repeats + 1):
         log = protocol_log(train, seed)
         rows = rg.click_data(log, train)
-        for bias in (None, "additive", "ratios"):
-            trained = rg.LambdaMART("ndcg@3", position_bias=bias, **settings).fit(rows)
-            figures.setdefault(bias or "naive", []).append(ndcg(test, trained.predict(test.X), 3))
+        for name, changed in PROTOCOL.items():
+            trained = rg.LambdaMART("ndcg@3", **settings, **changed).fit(rows)
+            figures.setdefault(name, []).append(ndcg(test, trained.predict(test.X), 3))
         figures.setdefault("LightGBM naive", []).append(_lightgbm_protocol(log, train, test, False))
         figures.setdefault("LightGBM position", []).append(
             _lightgbm_protocol(log, train, test, True)
