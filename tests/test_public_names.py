@@ -12,8 +12,9 @@ import rankgrove as rg
 
 NAMES = """
 AdaRank AdaptationReport AutoRanker BaggedRanker BinnedDataset BoltzRank CRR
-ClickCheck ClickJudgements ClickLog ClickSummary check_clicks click_data judgements read_clicks
-read_ubi
+ClickCheck ClickJudgements ClickLog ClickModelChoice ClickSummary check_clicks choose_click_model
+click_data click_prior judgements read_clicks read_ubi
+smoothed_judgements
 Cascade ClickThroughRate ClickTruth ClicksOverExpected DBN DependentClick ModelIntervals
 Perplexity PositionBased SimplifiedDBN UserBrowsing simulate_clicks
 Interleaved InterleavingAnalysis LogEstimate analyse_interleaving estimate_from_log

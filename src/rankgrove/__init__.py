@@ -33,6 +33,10 @@ _HOME = {
     "check_clicks": "clicks.check",
     "ClickJudgements": "clicks.judgements",
     "judgements": "clicks.judgements",
+    "ClickModelChoice": "clicks.choosing",
+    "choose_click_model": "clicks.choosing",
+    "click_prior": "operations.click_prior",
+    "smoothed_judgements": "operations.click_prior",
     "click_data": "clicks.training_data",
     "ModelIntervals": "clicks.bootstrap",
     "Perplexity": "clicks.perplexity",
@@ -155,6 +159,8 @@ if TYPE_CHECKING:
     from rankgrove.clicks.cascade import Cascade as Cascade
     from rankgrove.clicks.check import ClickCheck as ClickCheck
     from rankgrove.clicks.check import check_clicks as check_clicks
+    from rankgrove.clicks.choosing import ClickModelChoice as ClickModelChoice
+    from rankgrove.clicks.choosing import choose_click_model as choose_click_model
     from rankgrove.clicks.dbn import DBN as DBN
     from rankgrove.clicks.dbn import SimplifiedDBN as SimplifiedDBN
     from rankgrove.clicks.dependent_click import DependentClick as DependentClick
@@ -231,6 +237,8 @@ if TYPE_CHECKING:
     from rankgrove.operations.adapting import adapt_with as adapt_with
     from rankgrove.operations.adapting import combined_data as combined_data
     from rankgrove.operations.adapting import statistics_from_data as statistics_from_data
+    from rankgrove.operations.click_prior import click_prior as click_prior
+    from rankgrove.operations.click_prior import smoothed_judgements as smoothed_judgements
     from rankgrove.operations.combining import Interpolation as Interpolation
     from rankgrove.operations.combining import OptimalCombination as OptimalCombination
     from rankgrove.operations.combining import interpolate as interpolate

@@ -90,13 +90,18 @@ def test_verdicts(data):
         return rg.check_clicks(rg.simulate_clicks(data, ranked, sessions=sessions, **options))
 
     weak = safe(0.0, noise=1.0)
-    assert weak.safe == ("ips", "additive", "ratios", "affine")
+    assert weak.safe == ("judgements", "ips", "additive", "ratios", "affine")
     assert "arXiv 2404.03707" in weak.verdict
-    assert abs(weak.strength) < 0.3
+    assert abs(weak.strength) < 0.2
+    assert weak.after_click == pytest.approx(1.0, abs=0.05)
     strong = safe(20.0, noise=1.0)
     assert strong.strength > 0.7
-    assert strong.safe == ("ips", "affine")
+    assert strong.safe == ("judgements",)
     assert "logging ranker was strong" in strong.verdict
+    cascade = safe(0.0, noise=1.0, model="cascade")
+    assert cascade.safe == ("judgements",)
+    assert cascade.after_click == 0.0
+    assert "Below a click" in cascade.verdict
     assert safe(0.0, noise=1.0, eta=0.0).safe[0] == "naive"
     assert safe(0.0, sessions=150, noise=1.0).safe == ("naive",)
 

@@ -23,13 +23,15 @@ from rankgrove.validation import counted
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
 
-METHODS = ("naive", "additive", "ratios", "ips", "affine")
+METHODS = ("naive", "judgements", "additive", "ratios", "ips", "affine")
 LINKED = 0.95  # share of impressions at positions whose examination is known relative to others
 FLAT = 0.1  # a bias that moves clicks by less than a tenth
-NOISE = {"additive": 0.5, "ratios": 0.5, "ips": 0.33, "affine": 0.2}  # error / bias, at most
+NOISE = {"judgements": 0.5, "additive": 0.5, "ratios": 0.5, "ips": 0.33, "affine": 0.2}
+# error / bias, at most
 IPS_ERROR, AFFINE_ERROR = 0.3, 0.15  # standard errors of log examination, at most
 KISH = 0.1  # effective share of clicks that are weighted by 1 / examination, at least
-STRONG = 0.7  # correlation of relevance and height, from which a logging ranker is strong
+STRONG = 0.25  # correlation of relevance and height, from which a logging ranker is strong
+AFTER_CLICK = 0.03  # clicks after a click may differ by this share, and twice its standard error
 FEW_CLICKS = 100
 SHOWN_POSITIONS = 20
 PUBLISHED = (
@@ -62,6 +64,9 @@ class ClickCheck:
     bias, error : root mean squares of log examination and of its standard error, over impressions
     strength : correlation of the corrected click rates of pairs with how high they were shown,
         within queries: near 1 where the logging ranker was good, NaN where it cannot be known
+    after_click : clicks over those expected, of impressions with a click above in the session:
+        about 1 where users look at a position whatever they clicked above it, 0 where they stop
+        after a click; NaN where it cannot be known
     stability : share of the variance of positions that documents explain; 1: every document was
         always shown at the same position
     effective_share : effective share of the clicks when they are weighted by 1 / examination
@@ -83,6 +88,7 @@ class ClickCheck:
     bias: float
     error: float
     strength: float
+    after_click: float
     stability: float
     effective_share: float
 
@@ -105,6 +111,7 @@ class ClickCheck:
             ("impressions at linked positions", f"{self.linked:.1%}"),
             ("position explained by the document", _number(self.stability, ".0%")),
             ("correlation of relevance and height", _number(self.strength, ".2f")),
+            ("clicks over expected ones, below a click", _number(self.after_click, ".2f")),
             ("bias (log examination)", _number(self.bias, ".2f")),
             ("its standard error", _number(self.error, ".2f")),
             ("effective share of weighted clicks", _number(self.effective_share, ".0%")),
@@ -150,8 +157,6 @@ def check_clicks(log: ClickLog) -> ClickCheck:
     to nothing but these clicks, and gives its standard errors, which are those of a graph whose
     nodes are positions (`rankgrove.clicks.examination`). Documents with equal features count as
     different documents: training on features can tell a little more apart than the check says.
-    Users are taken to look at a position whatever they clicked above it: where they stop after a
-    click, compare click models on held-out sessions as well.
 
     The rule of the verdict:
 
@@ -161,14 +166,17 @@ def check_clicks(log: ClickLog) -> ClickCheck:
     2. ``naive`` first, if the bias (root mean square of log examination over impressions) is below
        0.1: there is nothing to correct.
     3. Otherwise a method is safe if the standard error of log examination (root mean square) is at
-       most a share of the bias: 1/2 for ``additive`` and ``ratios``, 1/3 for ``ips``, 1/5 for
-       ``affine``, which learns two numbers per position. A correction then takes away much more
-       error than it adds. In addition, ``ips`` needs a standard error of at most 0.3 and an
-       effective share of the weighted clicks of at least 10 %, ``affine`` one of at most 0.15.
-    4. ``additive`` and ``ratios`` learn the bias together with the ranker, and take what a good
-       logging ranker did for bias: they are not safe if the correlation of corrected click rates
-       and height is 0.7 or more, or cannot be known. ``ips`` and ``affine`` with examination
-       from the position-based model are.
+       most a share of the bias: 1/2 for ``judgements``, ``additive`` and ``ratios``, 1/3 for
+       ``ips``, 1/5 for ``affine``, which learns two numbers per position. A correction then takes
+       away much more error than it adds. In addition, ``ips`` needs a standard error of at most 0.3
+       and an effective share of the weighted clicks of at least 10 %, ``affine`` one of at most
+       0.15.
+    4. ``judgements`` alone, which is training on :func:`smoothed_judgements`, in two cases. If the
+       correlation of corrected click rates and height is 0.25 or more, the logging ranker was
+       strong: naive learning copies it, and the other methods throw away what it knew. If clicks
+       below a click are not as many as expected (by more than 3 % and two standard errors), users
+       do not look at a position whatever they clicked above it, which the other methods assume.
+       If the correlation cannot be known, no method is safe.
     5. ``naive``, if no method is left.
 
     Parameters
@@ -204,8 +212,9 @@ def check_clicks(log: ClickLog) -> ClickCheck:
     bias, error = _bias_and_error(found, impressions)
     strength = _strength(log, counts, found) if linked >= LINKED else math.nan
     effective = _kish(counts, found)
+    after_click, chance = _after_click(log, counts, found) if linked >= LINKED else (math.nan, 0.0)
     queries = int((np.bincount(log.session_query, minlength=log.n_queries) > 0).sum())
-    safe, reasons = _verdict(useful, linked, bias, error, strength, effective)
+    safe, reasons = _verdict(useful, linked, bias, error, strength, effective, after_click, chance)
     with np.errstate(divide="ignore"):
         clicks = np.where(np.isinf(found.adjacent_error), 0.0, 1 / found.adjacent_error**2)
     return ClickCheck(
@@ -225,6 +234,7 @@ def check_clicks(log: ClickLog) -> ClickCheck:
         bias=bias,
         error=error,
         strength=strength,
+        after_click=after_click,
         stability=_stability(log, counts),
         effective_share=effective,
     )
@@ -290,6 +300,25 @@ def _strength(log: ClickLog, counts: PairCells, found: Examination) -> float:
     return float(np.clip((weight * rate * height).sum() / math.sqrt(square * spread), -1.0, 1.0))
 
 
+def _after_click(log: ClickLog, counts: PairCells, found: Examination) -> tuple[float, float]:
+    """Return clicks over those expected, of impressions with a click above, and its error.
+
+    The expected clicks are examination times the corrected rate of the pair in all sessions.
+    """
+    theta = np.exp(np.where(found.linked, found.log_examination, -np.inf))
+    n, pair = log.n_pairs, counts.pair
+    examined = np.bincount(pair, counts.shown * theta[counts.cell], minlength=n)
+    clicks = np.bincount(pair, counts.clicked, minlength=n)
+    rate = np.divide(clicks, examined, out=np.zeros(n), where=examined > 0)
+    before = np.cumsum(log.click) - log.click
+    start = log.session_ptr[:-1][log.session_of]
+    below = before > before[start]
+    expected = float((theta[log.position - 1][below] * rate[log.pair[below]]).sum())
+    if expected < FEW_CLICKS:
+        return math.nan, 0.0
+    return float(log.click[below].sum()) / expected, 1 / math.sqrt(expected)
+
+
 def _stability(log: ClickLog, counts: PairCells) -> float:
     """Return the share of the variance of positions that pairs explain, of pairs seen twice."""
     shown = counts.shown
@@ -310,7 +339,14 @@ def _stability(log: ClickLog, counts: PairCells) -> float:
 
 
 def _verdict(
-    useful: int, linked: float, bias: float, error: float, strength: float, effective: float
+    useful: int,
+    linked: float,
+    bias: float,
+    error: float,
+    strength: float,
+    effective: float,
+    after_click: float,
+    chance: float,
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the safe methods, and the reasons."""
     if useful < FEW_CLICKS:
@@ -325,8 +361,7 @@ def _verdict(
             "positions that are joined by documents seen at both, and 95 % are needed. Learn "
             "naively, leave the other positions out, or swap results of some sessions at random."
         ]
-    # The safest first: methods that take examination as it was estimated from the same pairs.
-    enough = [method for method in ("ips", "additive", "ratios", "affine")
+    enough = [method for method in ("judgements", "ips", "additive", "ratios", "affine")
               if error <= NOISE[method] * max(bias, FLAT)]  # fmt: skip
     reasons = [f"Positions move log clicks by {bias:.2f}, known to {error:.2f}."]
     if "ips" in enough and (error > IPS_ERROR or not effective >= KISH):
@@ -334,17 +369,27 @@ def _verdict(
         reasons.append("Propensity weights would vary too much for ips.")
     if "affine" in enough and error > AFFINE_ERROR:
         enough.remove("affine")
-    if not strength < STRONG and {"additive", "ratios"} & set(enough):
-        enough = [method for method in enough if method in ("ips", "affine")]
-        known = (
-            f"The logging ranker was strong (correlation of relevance and height {strength:.2f})"
-            if math.isfinite(strength)
-            else "How strong the logging ranker was cannot be known: clicks show no differences of "
-            "relevance beyond chance"
-        )
+    if not math.isfinite(strength):
+        enough = []
         reasons.append(
-            f"{known}: methods that learn the bias with the ranker may take relevance for bias."
+            "How strong the logging ranker was cannot be known: clicks show no differences of "
+            "relevance beyond chance."
         )
+    elif strength >= STRONG and enough:
+        enough = ["judgements"]
+        reasons.append(
+            f"The logging ranker was strong (correlation of relevance and height {strength:.2f}): "
+            "naive learning copies it, and corrections of positions alone may lose what it knew."
+        )
+    if abs(after_click - 1) > AFTER_CLICK + 2 * chance and enough:
+        enough = ["judgements"]
+        reasons.append(
+            f"Below a click there are {after_click:.2f} times the clicks that were expected: users "
+            "do not look at a position whatever they clicked above it. A click model must say how "
+            "they do, as choose_click_model finds out."
+        )
+    if "judgements" in enough:
+        reasons.append("The safest is to train on smoothed_judgements(log, data).")
     if bias < FLAT:
         return ("naive", *enough), [*reasons, "There is little to correct."]
     if not enough:

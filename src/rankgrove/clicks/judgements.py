@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankgrove.clicks.choosing import expected_examinations
 from rankgrove.clicks.columns import id_at
 from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.arrays import frozen
@@ -38,8 +39,9 @@ class ClickJudgements:
     ----------
     query, document : the ids of every judged pair, query by query
     label : grades, whole numbers from 0; or with soft labels the attractiveness
-    weight : how much of the label is due to the pair's own impressions, between 0 and 1: n /
-        (n + strength of the prior)
+    weight : how much of the label is due to the pair's own clicks and skips, between 0 and 1: n /
+        (n + strength of the prior), n the expected number of examinations. With a prior per pair,
+        which is an estimate itself, all weights are 1
     attractiveness, low, high : the probability of a click when examined, with its interval; NaN
         without intervals
     impressions, clicks : of every judged pair
@@ -246,19 +248,21 @@ def judgements(
     check_integer("n_grades", owner, n_grades, low=2, high=MOST_GRADES)
     if not log.n_clicks:
         raise DataError("judgements needs clicks. Got a log without any.")
-    value, low, high, strength = _learned(log, model, samples, level, seed)
+    model = _fitted(log, model)
+    value, low, high = _learned(log, model, samples, level, seed)
     shown = np.bincount(log.pair, minlength=log.n_pairs)
     clicks = np.bincount(log.pair[log.click], minlength=log.n_pairs)
     rare = (shown > 0) & (shown < min_impressions)
     kept = shown >= min_impressions
     pooled = np.zeros(log.n_pairs, np.bool_)
-    evidence = shown.astype(np.float64)
+    evidence = expected_examinations(model, log)
     if few == "pool":
         together = np.bincount(log.pair_query, np.where(rare, shown, 0), minlength=log.n_queries)
+        examined = np.bincount(log.pair_query, np.where(rare, evidence, 0), minlength=log.n_queries)
         pooled = rare & (together >= min_impressions)[log.pair_query]
         for values in (value, low, high):
             values[pooled] = _pooled(values, log.pair_query, np.where(rare, shown, 0))[pooled]
-        evidence[pooled] = together[log.pair_query[pooled]]
+        evidence[pooled] = examined[log.pair_query[pooled]]
         kept |= pooled
     if not kept.any():
         raise DataError(
@@ -278,7 +282,7 @@ def judgements(
         query=frozen(log.query_ids[log.pair_query[pair]]),
         document=frozen(log.document_ids[log.pair_document[pair]]),
         label=frozen(label),
-        weight=frozen(evidence[pair] / (evidence[pair] + strength)),
+        weight=frozen(_weights(evidence[pair], model)),
         attractiveness=frozen(value[pair]),
         low=frozen(low[pair]),
         high=frozen(high[pair]),
@@ -308,10 +312,8 @@ def _check_thresholds(thresholds: Sequence[float] | None) -> tuple[float, ...]:
     return bounds
 
 
-def _learned(
-    log: ClickLog, model: Any, samples: int, level: float, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return attractiveness per pair, its interval, and the strength of the prior."""
+def _fitted(log: ClickLog, model: Any) -> Any:
+    """Return the click model, fitted."""
     if model is None:
         from rankgrove.clicks.position_based import PositionBased
 
@@ -323,12 +325,28 @@ def _learned(
         )
     if not hasattr(model, "attractiveness_"):
         model.fit(log)
+    return model
+
+
+def _learned(
+    log: ClickLog, model: Any, samples: int, level: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return attractiveness per pair, and its interval."""
     value = np.array(model.attractiveness(log), np.float64)
     low, high = np.full(value.size, np.nan), np.full(value.size, np.nan)
     if samples:
         found = model.intervals(log, n=max(samples, 2), seed=seed, level=level)
         low, high = (np.array(side["attractiveness"]) for side in (found.low, found.high))
-    return value, low, high, float(getattr(model, "prior_strength_", 0.0))
+    return value, low, high
+
+
+def _weights(examined: np.ndarray, model: Any) -> np.ndarray:
+    """Return weights of labels from the expected examinations of their pairs."""
+    strength = float(getattr(model, "prior_strength_", 0.0))
+    if np.ndim(getattr(model, "prior_mean_", 0.0)):
+        return np.ones(examined.size)
+    total = examined + strength
+    return np.divide(examined, total, out=np.zeros(examined.size), where=total > 0)
 
 
 def _pooled(values: np.ndarray, query: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -1,0 +1,79 @@
+"""Priors and judgements from clicks and features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rankgrove as rg
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rg.make_web(60, n_docs=12, n_features=12, seed=1)
+
+
+@pytest.fixture(scope="module")
+def log(data):
+    return rg.simulate_clicks(data, data.column(1), sessions=6000, noise=1.0, seed=1)
+
+
+@pytest.fixture(scope="module")
+def truth(data):
+    return 0.1 + 0.9 * (2**data.y - 1) / 15
+
+
+def test_prior_predicts_attractiveness(data, log, truth):
+    prior = rg.click_prior(log, data)
+    assert prior.shape == (log.n_pairs,)
+    assert prior.min() >= 0.005
+    assert prior.max() <= 0.995
+    assert np.corrcoef(prior, truth)[0, 1] > 0.15
+    np.testing.assert_array_equal(prior, rg.click_prior(log, data, rg.PositionBased()))
+
+
+def test_prior_does_not_see_its_own_query(data, log):
+    """Clicks of one query change the priors of other queries, not of its own."""
+    own = log.session_query[log.session_of] == 0
+    click = log.click.copy()
+    click[own] = ~click[own]
+    changed = rg.ClickLog.from_parts(**{
+        name: getattr(log, name)
+        for name in ("query_ids", "document_ids", "pair_query", "pair_document", "session_ptr",
+                     "session_query", "contexts", "pair", "position")
+    }, click=click)  # fmt: skip
+    model = rg.PositionBased().fit(log)  # the same examination for both
+    before, after = (rg.click_prior(each, data, model) for each in (log, changed))
+    inside = log.pair_query == 0
+    assert np.abs(before - after)[~inside].max() > 1e-3
+    # what little changes comes from the factors of positions, which all queries share
+    assert np.abs(before - after)[inside].max() < np.abs(before - after)[~inside].max()
+
+
+def test_smoothed_judgements(data, log, truth):
+    model = rg.PositionBased()
+    judged = rg.smoothed_judgements(log, data, model)
+    assert not hasattr(model, "attractiveness_")
+    assert (judged.weight == 1).all()
+    rows = judged.dataset(data)
+    plain = rg.judgements(log, rg.PositionBased(), labels="soft", samples=0, min_impressions=1)
+    shown = np.sort(judged.pair)
+    error = np.abs(rows.y - truth[shown]).mean()
+    assert error < np.abs(plain.dataset(data).y - truth[shown]).mean()
+    smoother = rg.smoothed_judgements(log, data, model, strength=100.0)
+    prior = rg.click_prior(log, data)
+    far = np.abs(judged.label - prior[judged.pair]).mean()
+    assert np.abs(smoother.label - prior[smoother.pair]).mean() < 0.2 * far
+    graded = rg.smoothed_judgements(log, data, model, labels="grades", n_grades=3)
+    assert sorted(set(graded.label.tolist())) == [0.0, 1.0, 2.0]
+
+
+def test_refused(data, log):
+    with pytest.raises(rg.ParameterError, match="must be a click model"):
+        rg.click_prior(log, data, "pbm")
+    with pytest.raises(rg.ParameterError, match="must be a click model"):
+        rg.smoothed_judgements(log, data, "pbm")
+    with pytest.raises(rg.DataError, match="at least one query per fold"):
+        rg.click_prior(log, data.select([0, 1]), rg.PositionBased())
+    with pytest.raises(rg.ParameterError, match="strength"):
+        rg.smoothed_judgements(log, data, strength=0.0)
