@@ -21,7 +21,7 @@ from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool, with_irrele
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.evaluation.unjudged import UNJUDGED, bounds, check_unjudged, condensed
 from rankgrove.files import write_atomically
-from rankgrove.measures.base import Measure, PreparedMeasure, exact_mean, rank
+from rankgrove.measures.base import Measure, PreparedMeasure, Ranking, exact_mean, rank
 from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.showing import html_table
@@ -418,7 +418,8 @@ def evaluation_of(
         *(named, data.query_ids, per_query, mean, interval, dropped, convention),
         missing=missing,
         missing_queries=missing_queries,
-        tied_queries=_tied_queries(dataset, scores) if convention == "trec" else 0,
+        # a run is ranked as by trec_eval
+        tied_queries=_tied_queries(ranked.ranking) if convention == "trec" and not pooled else 0,
         unjudged=unjudged,
         bounds={
             name: (named[name].shown(exact_mean(low)), named[name].shown(exact_mean(high)))
@@ -428,14 +429,12 @@ def evaluation_of(
     )
 
 
-def _tied_queries(dataset: Judged, scores: np.ndarray) -> int:
-    """Return the number of queries of a data set whose retrieved documents have equal scores."""
-    if not isinstance(dataset, QueryDataset):  # a run is ranked as by trec_eval
-        return 0
-    order = np.lexsort((scores, dataset.query_of_row))
-    query, score = dataset.query_of_row[order], scores[order]
-    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1]) & (score[1:] > -math.inf)
-    return int(np.unique(query[1:][tied]).size)
+def _tied_queries(ranking: Ranking) -> int:
+    """Return the number of queries whose retrieved documents have equal scores."""
+    tied = np.flatnonzero(ranking.tied)
+    query = np.searchsorted(ranking.query_ptr, tied, "right") - 1
+    retrieved = tied - ranking.query_ptr[query] < ranking.retrieved[query]
+    return int(np.unique(query[retrieved]).size)
 
 
 def tied_text(n_queries: int) -> str:
