@@ -90,7 +90,7 @@ def test_the_check(check):
     left, right = figure.axes
     assert np.asarray(left.lines[0].get_ydata()) == pytest.approx(check.examination)
     assert [text.get_text() for text in right.get_yticklabels()] == [
-        "affine", "ips", "ratios", "additive"
+        "affine", "ips", "ratios", "additive", "judgements"
     ]  # fmt: skip
     assert right.lines[0].get_xdata()[0] == pytest.approx(check.error / check.bias)
 

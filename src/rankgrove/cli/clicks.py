@@ -15,7 +15,6 @@ import typer
 from rankgrove.cli.grammar import Command, Group
 from rankgrove.cli.options import JsonFile, Reading, Threads, reads_data
 from rankgrove.errors import DataError, DataWarning, ParameterError
-from rankgrove.validation import counted
 
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
@@ -272,6 +271,7 @@ def check(
     rankgrove clicks check clicks.parquet --context device --out check.json
     """
     import rankgrove as rg
+    from rankgrove.validation import counted
 
     _check_out("check", out, log, ubi)
     read = _load(log, columns, context, first_position, merge, ubi, no_bots)
