@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.data import binned_part
+from rankgrove.data import binned_part, bins_folder
 from rankgrove.data.binned_dataset import BinnedDataset
 from rankgrove.data.bins_folder import (
     HEADER,
@@ -83,6 +83,19 @@ def test_a_damaged_header_is_refused(made, tmp_path):
         (folder / HEADER).write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         with pytest.raises(rg.DataError, match="damaged"):
             rg.open_binned(folder)
+
+
+def test_bins_of_another_version_are_made_again(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="rankgrove")
+    rg.write_letor(rg.make_web(10, n_docs=10, seed=1), tmp_path / "a.txt")
+    with monkeypatch.context() as patch:
+        patch.setattr(bins_folder, "FORMAT", 1)
+        old = rg.open_binned(tmp_path / "a.txt")
+    with pytest.raises(rg.DataError, match="format 1 of another version"):
+        rg.open_binned(old.folder)
+    assert rg.open_binned(tmp_path / "a.txt").n_rows == old.n_rows
+    assert "made by another version" in caplog.text
+    rg.open_binned(old.folder)
 
 
 def crafted(folder, **changed):

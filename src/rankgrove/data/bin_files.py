@@ -19,6 +19,7 @@ from rankgrove.data.bins_folder import (
     CODES,
     COLUMNS,
     Header,
+    OtherFormatError,
     binner_arrays,
     draft_folder,
     read_header,
@@ -91,7 +92,10 @@ def known_bins(folder: Path, request: BinsRequest) -> tuple[BinnedDataset | None
         raise DataError(
             f"{folder} exists and is no folder of bins: name another one, or remove it."
         )
-    header = read_header(folder)
+    try:
+        header = read_header(folder)
+    except OtherFormatError:
+        return None, "they were made by another version"
     before, now = header["key"], request.key()
     names, new_names = before["files"], now["files"]
     moved = f"they were made from {', '.join(names)}"

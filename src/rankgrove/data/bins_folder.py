@@ -41,7 +41,7 @@ from rankgrove.errors import DataError
 from rankgrove.files import told_errors
 
 CODES, COLUMNS = "codes.bin", "columns.bin"
-FORMAT = 1
+FORMAT = 2
 _LOCK = "in-use"
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST)
 _DIGEST = 16
@@ -52,6 +52,10 @@ Header = dict[str, Any]
 
 class DamagedBinsError(DataError):
     """A folder of bins that is damaged."""
+
+
+class OtherFormatError(DamagedBinsError):
+    """A folder of bins that another version has made."""
 
 
 # -- making a folder -------------------------------------------------------------------------------
@@ -173,7 +177,10 @@ def read_header(folder: Path) -> Header:
     if not isinstance(header, dict):
         raise damaged(folder, "its header is no JSON object")
     if header.get("format") != FORMAT:
-        raise damaged(folder, f"it has the format {header.get('format')}, and not {FORMAT}")
+        raise OtherFormatError(
+            f"The folder of bins {folder} has the format {header.get('format')} of another version, "
+            f"and not {FORMAT}. Make the bins again from the data."
+        )
     return header
 
 
