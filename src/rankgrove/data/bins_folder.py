@@ -178,8 +178,8 @@ def read_header(folder: Path) -> Header:
         raise damaged(folder, "its header is no JSON object")
     if header.get("format") != FORMAT:
         raise OtherFormatError(
-            f"The folder of bins {folder} has the format {header.get('format')} of another version, "
-            f"and not {FORMAT}. Make the bins again from the data."
+            f"The folder of bins {folder} has the format {header.get('format')} of another "
+            f"version, and not {FORMAT}. Make the bins again from the data."
         )
     return header
 
