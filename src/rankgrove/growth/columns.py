@@ -2,7 +2,7 @@
 
 The rows of leaves are divided by columns, and counted row by row. Mapped rows are left to the
 system, which takes their memory when others need it. To give them back after every leaf was tried:
-mapping them again takes so long that a tree took five times as long.
+mapping them again takes so long that a tree took three times as long.
 """
 
 from __future__ import annotations
