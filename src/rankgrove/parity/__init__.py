@@ -1,0 +1,1 @@
+"""Scores in a search engine compared with the model's: what engines compute, why scores differ."""
