@@ -179,8 +179,9 @@ class SimplifiedDBN(SatisfyingModel):
     Parameters
     ----------
     method : ``"closed_form"``: attractiveness is clicks per impression up to the last click,
-        satisfaction is last clicks per click, as published; ``"em"``: what happened below the
-        last click is inferred, which is slower, and right where sessions end without satisfaction
+        satisfaction is last clicks per click, as published, which is too high: a last click need
+        not have satisfied, and its intervals do not know that; ``"em"``: what happened below the
+        last click is inferred, which is slower and has no such bias
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when attractiveness and satisfaction change by less in a step, in the mean
         over impressions and clicks
@@ -193,7 +194,7 @@ class SimplifiedDBN(SatisfyingModel):
     relevance_ : their product
     impressions_ : per pair of the log
     prior_mean_, prior_strength_ : of the prior of attractiveness
-    history_ : the log likelihood with the prior, after every step of EM that was kept
+    history_ : the log likelihood with the prior, after every step of the last turn of EM
     n_iterations_, converged_ : of EM
 
     Examples
@@ -232,7 +233,8 @@ class DBN(SatisfyingModel):
 
     As the simplified one, but a user who is not satisfied goes on with a probability of
     ``continuation_`` only; learned by EM, with what users did below the last click inferred
-    exactly.
+    exactly. EM takes turns with satisfaction, which is the mean given all clicks, with a prior that
+    is learned from all pairs (:mod:`rankgrove.clicks.stop_posterior`).
 
     Parameters
     ----------
@@ -250,7 +252,7 @@ class DBN(SatisfyingModel):
     continuation_ : the probability of going on
     impressions_ : per pair of the log
     prior_mean_, prior_strength_ : of the prior of attractiveness
-    history_ : the log likelihood with the prior, after every step of EM that was kept
+    history_ : the log likelihood with the prior, after every step of the last turn of EM
     n_iterations_, converged_ : of EM
 
     Examples

@@ -86,15 +86,15 @@ def stop_posterior(
     many = seen > FEW
     stop, mean = np.array(start), start[at]
     some = many[at]
-    stop[many], mean[some] = _by_the_others(at[some], weight[some], missing[some], seen, start, many)
+    stop[many], mean[some] = _by_the_others(
+        at[some], weight[some], missing[some], seen, start, many
+    )
     ptr = np.searchsorted(at, np.arange(start.size + 1))
     middles = grid()[0]
     bounds = np.linspace(0, start.size, BLOCKS + 1).astype(np.int64)
     key = np.uint64(0 if seed is None else seed)
-    for step in range(PRIOR_STEPS if learns_prior else 1):
+    for _ in range(PRIOR_STEPS if learns_prior else 1):
         sums = np.zeros((BLOCKS, CELLS))
-        if learns_prior and step:
-            prior = learned
 
         def work(first: int, last: int, prior: np.ndarray = prior, sums: np.ndarray = sums) -> None:
             for b in range(first, last):
@@ -104,11 +104,12 @@ def stop_posterior(
                 )
 
         run_pieces(work, np.arange(BLOCKS + 1), n_threads)
-        learned = sums.sum(axis=0) + prior  # one more pair that nothing is known of
-        learned /= learned.sum()
+        if learns_prior:
+            prior = sums.sum(axis=0) + prior  # one more pair that nothing is known of
+            prior /= prior.sum()
     without = np.zeros(weights.size)
     without[session] = mean
-    return StopPosterior(stop, without, learned if learns_prior else prior)
+    return StopPosterior(stop, without, prior)
 
 
 def _by_the_others(
