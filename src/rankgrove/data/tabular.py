@@ -336,6 +336,9 @@ def unreadable(path: Path, error: BaseException) -> ParseError:
     if match := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
         line = line_of_row(path, int(match[1]) - 2)
         reason = reason.replace(match[0], "")
+    if "invalid UTF8" in reason:
+        remedy = "save it as UTF-8, or convert it (iconv -f ISO-8859-1 -t UTF-8, or your encoding)"
+        return ParseError(path, line, f"this is not UTF-8 text: {remedy}.")
     return ParseError(path, line, f"the table cannot be read: {reason}.")
 
 
@@ -349,7 +352,9 @@ def separator_of(path: Path) -> str:
 
 def _open_text(path: Path) -> TextIO:
     packed = path.name.lower().endswith(".gz")
-    opened = (gzip.open if packed else open)(path, "rt", newline="", errors="replace")
+    opened = (gzip.open if packed else open)(
+        path, "rt", newline="", encoding="utf-8-sig", errors="replace"
+    )
     return cast(TextIO, opened)
 
 
@@ -376,7 +381,7 @@ def check_separator(path: Path, separator: str) -> None:
             1,
             f"the header {_shown(header)} has {_SEPARATORS[likeliest]} and no "
             f"{_SEPARATORS[separator]}. A .csv file is separated by commas, a .tsv file by tabs: "
-            f"{remedy}, or read it with another tool and use QueryDataset.from_frame.",
+            f"{remedy}, or read it with another tool, such as pandas, and pass its table.",
         )
 
 
