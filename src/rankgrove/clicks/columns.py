@@ -327,8 +327,8 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
     if given.dtype.kind in "OUT" and given.size:
         raise _at(
             0,
-            f"Positions must be whole numbers from 1. Got the text {id_at(given, 0)!r} in row 0: convert "
-            "the column to numbers.",
+            f"Positions must be whole numbers from 1. Got the text {id_at(given, 0)!r} in row 0: "
+            "convert the column to numbers.",
         )
     try:
         return check_places(given, given.size)

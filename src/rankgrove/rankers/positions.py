@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,6 +256,37 @@ def _of_cells(propensities: Any, rows: int, cells: Cells, owner: str) -> np.ndar
             )
         out[:, c] = values[:, : cells.n_positions]
     return out.reshape(rows, -1)
+
+
+# -- bags ------------------------------------------------------------------------------------------
+
+
+def averaged(tables: Sequence[PositionTable]) -> PositionTable:
+    """Return the mean of what several models have learned, cell by cell.
+
+    A model counts for the positions that its training data has. Impressions are added up, so those
+    that several models saw count several times.
+    """
+    contexts = tuple(sorted({name for table in tables for name in table.contexts}))
+    n = max(table.shown.shape[1] for table in tables)
+    shown = np.zeros((len(contexts), n), np.int64)
+    known = np.zeros(shown.shape)
+    sums = {name: np.zeros(shown.shape) for name in tables[0].values}
+    usual = {name: np.zeros(shown.shape) for name in sums}  # of cells without impressions
+    for table in tables:
+        width = table.shown.shape[1]
+        rows = [contexts.index(name) for name in table.contexts]
+        seen = table.shown > 0
+        shown[rows, :width] += table.shown
+        known[rows, :width] += seen
+        for name, values in table.values.items():
+            sums[name][rows, :width] += np.where(seen, values, 0.0)
+            usual[name][rows, :width] = values
+    means = {
+        name: np.divide(total, known, out=usual[name], where=known > 0)
+        for name, total in sums.items()
+    }
+    return PositionTable(tables[0].method, contexts, shown, means)
 
 
 # -- validation on clicks --------------------------------------------------------------------------
