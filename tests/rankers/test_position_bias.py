@@ -272,6 +272,12 @@ def test_validation_of_weighed_clicks_is_weighed():
         (rg.MART("softmax", position_bias="affine"), CLICKS, "below 0"),
         (rg.LambdaRank(position_bias="additive"), CLICKS, "did you mean 'two_tower'"),
         (rg.RankNet(form="pairs", position_bias="two_tower"), CLICKS, "factorised"),
+        (
+            rg.LambdaRank(position_bias="ratios"),
+            CLICKS,
+            r"use LambdaMART\(position_bias='ratios'\)",
+        ),
+        (rg.ListNet(position_bias="lambdarank_unbiased"), CLICKS, "'two_tower'. Hu's ratios"),
     ],
 )
 def test_refusals(ranker, data, message):
@@ -366,3 +372,17 @@ def test_models_of_a_bag_count_for_the_positions_that_they_saw():
     assert mean.contexts == ("desktop", "phone")
     np.testing.assert_array_equal(mean.shown, [[1, 1, 1], [7, 2, 5]])
     np.testing.assert_array_equal(mean.values["bias"], [[0, -4, -5], [0, -1, -3]])
+
+
+def test_propensities_of_a_check_and_of_a_model_that_has_none():
+    data = rg.make_web(30, seed=1)
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=3000, seed=1)
+    rows, check = rg.click_data(log, data), rg.check_clicks(log)
+    rankers = [
+        rg.LambdaMART(n_trees=2, position_bias="ips", propensities=given).fit(rows)
+        for given in (check, check.examination)
+    ]
+    np.testing.assert_array_equal(*(ranker.predict(data) for ranker in rankers))
+    browsing = rg.UserBrowsing().fit(log)
+    with pytest.raises(rg.ParameterError, match="fit a PositionBased"):
+        rg.LambdaMART(position_bias="ips", propensities=browsing).fit(rows)

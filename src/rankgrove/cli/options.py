@@ -107,9 +107,9 @@ PositionContext = Annotated[
     str | None,
     typer.Option(
         "--position-context",
-        help="Column of a CSV or parquet file with what positions depend on, such as the device. "
+        help="Columns of a CSV or parquet file with what positions depend on, as in device,page. "
         "(A file of --position has contexts itself.)",
-        metavar="COLUMN",
+        metavar="A,B",
     ),
 ]
 Cache = Annotated[
