@@ -199,7 +199,7 @@ def fit(
     out: JsonFile = None,
     threads: Threads = None,
 ) -> None:  # fmt: skip
-    """Fit click models; print their perplexity on held-out sessions, and examination by position.
+    """Fit click models; print their perplexity on held-out sessions, and what they learned.
 
     Examples:
 
@@ -208,6 +208,9 @@ def fit(
     rankgrove clicks fit clicks.csv --context device --samples 200
     """
 
+    import numpy as np
+
+    from rankgrove.clicks.summary import SHOWN_POSITIONS
     from rankgrove.validation import counted
 
     _check_out("fit", out, log, impressions.ubi)
@@ -228,6 +231,14 @@ def fit(
         results[name.value] = {"perplexity": value, "log_likelihood": likelihood}
         if name is Fitted.position_based:
             results[name.value] |= _examination(fitted, learn, samples, seed)
+        if name in (Fitted.dbn, Fitted.dependent_click):
+            going = np.atleast_1d(fitted.continuation_)
+            results[name.value]["continuation"] = going.tolist()
+    for kind, result in results.items():
+        if "continuation" in result:
+            after = " after a click, by position" if kind == "dependent-click" else ""
+            shown = " ".join(f"{value:.3f}" for value in result["continuation"][:SHOWN_POSITIONS])
+            typer.echo(f"\n{kind}: users go on with probability{after} {shown}")
     for result in results.values():
         if "examination" in result:
             typer.echo(_examination_text(result))
