@@ -69,6 +69,11 @@ class ClickModel:
 
     _parameters: ClassVar[tuple[str, ...]] = ("prior_strength", "n_threads")
 
+    def __init__(
+        self, *, prior_strength: float | None = None, n_threads: int | None = None
+    ) -> None:
+        self._set_up(prior_strength=prior_strength, n_threads=n_threads)
+
     def _set_up(self, **parameters: Any) -> None:
         """Check and keep the parameters of the constructor."""
         owner = type(self).__name__
