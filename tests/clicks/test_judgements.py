@@ -149,7 +149,8 @@ def test_training_data_weighed_by_examination(data, fitted):
     assert hasattr(model, "attractiveness_") == fitted
     seen = rg.DBN().fit(log).examination_probabilities(log)
     np.testing.assert_array_equal(rows.weight, seen)
-    assert (rows.weight[rows.y == 1] == 1).all() and (rows.weight < 0.5).any()
+    assert (rows.weight[rows.y == 1] == 1).all()
+    assert (rows.weight < 0.5).any()
     part = data.select(np.arange(data.n_queries // 2))
     with pytest.warns(rg.DataWarning, match="left out"):
         some = rg.click_data(log, part, missing="drop", examined=model.fit(log))
