@@ -229,6 +229,10 @@ def test_examination_given_all_clicks_of_chains(log, name, n_threads):
     model.n_threads = n_threads
     model.fit(log)
     by_position = name == "dependent-click"
+    if not by_position:
+        model.satisfaction_ = np.linspace(0.1, 0.6, log.n_pairs)
+    if name == "dbn":
+        model.continuation_ = 0.7
     stop = 1 - model.continuation_ if by_position else model.satisfaction_
     going = model.continuation_ if name == "dbn" else 1.0
     if by_position:
