@@ -255,6 +255,11 @@ def derived_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn
         "optimal combination",
         lambda t: rg.optimal_combination(lambdamart, mart, valid, "ndcg@10", n_threads=t).ranker,
     )
+    for form in ("isotonic", "sigmoid"):
+        yield (
+            f"calibrated {form}",
+            lambda t, m=form: rg.calibrate(lambdamart, valid, method=m, samples=20, n_threads=t),
+        )
     yield "stack", lambda t: rg.StackedRanker(members, n_epochs=3, n_threads=t).fit(valid)
     for tune in ("responses", "splits"):
         yield (

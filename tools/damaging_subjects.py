@@ -110,6 +110,8 @@ def make_models(folder: Path) -> dict[str, Path]:
         ).fit(data),
         "bag-pruned": rg.prune(bag, data, tolerance=0.5).ranker,
         "combination": both,
+        "calibrated": rg.calibrate(lambdamart, data, folds=2, samples=20),
+        "calibrated-sigmoid": rg.calibrate(mart, data, method="sigmoid", folds=2, samples=20),
         "stacked": stack,
         "trees": rg.load(folder / "lightgbm.txt"),
         "submodel": submodel,

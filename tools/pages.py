@@ -33,6 +33,7 @@ NAVIGATION = {
         "howto/more-data-than-memory",
         "howto/cluster",
         "howto/images",
+        "howto/calibration",
         "howto/scikit-learn",
         "howto/reproduce",
     ],

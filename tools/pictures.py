@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.pages import ROOT
 
-PAGES = ("docs/howto/clicks.md",)
+PAGES = ("docs/howto/clicks.md", "docs/howto/calibration.md")
 CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r"!\[[^\]]+\]\(([^)]+\.png)\)")
 

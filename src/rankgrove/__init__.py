@@ -25,6 +25,10 @@ _HOME = {
     "QueryDataset": "data.queries",
     "read_letor": "data.letor",
     "BinnedDataset": "data.binned_dataset",
+    "CalibratedRanker": "rankers.ensembles.calibrated",
+    "Relevance": "rankers.ensembles.calibrated",
+    "Reliability": "evaluation.reliability",
+    "calibrate": "rankers.ensembles.calibrated",
     "ClickLog": "clicks.log",
     "ClickSummary": "clicks.summary",
     "read_clicks": "clicks.reading",
@@ -223,6 +227,7 @@ if TYPE_CHECKING:
     from rankgrove.evaluation.off_policy import LogEstimate as LogEstimate
     from rankgrove.evaluation.off_policy import estimate_from_log as estimate_from_log
     from rankgrove.evaluation.power import queries_needed as queries_needed
+    from rankgrove.evaluation.reliability import Reliability as Reliability
     from rankgrove.explaining.explain import explain as explain
     from rankgrove.explaining.explanation import Explanation as Explanation
     from rankgrove.explaining.partial_dependence import PartialDependence as PartialDependence
@@ -253,6 +258,9 @@ if TYPE_CHECKING:
     from rankgrove.operations.threshold_features import ThresholdFeatures as ThresholdFeatures
     from rankgrove.rankers.auto.auto import AutoRanker as AutoRanker
     from rankgrove.rankers.ensembles.bagged import BaggedRanker as BaggedRanker
+    from rankgrove.rankers.ensembles.calibrated import CalibratedRanker as CalibratedRanker
+    from rankgrove.rankers.ensembles.calibrated import Relevance as Relevance
+    from rankgrove.rankers.ensembles.calibrated import calibrate as calibrate
     from rankgrove.rankers.ensembles.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.ensembles.prepared import PreparedRanker as PreparedRanker
     from rankgrove.rankers.ensembles.stacking import StackedRanker as StackedRanker

@@ -11,6 +11,7 @@ import typer
 from rankgrove._version import __version__
 from rankgrove.cli.adapt import adapt
 from rankgrove.cli.auto import auto
+from rankgrove.cli.calibrate import calibrate
 from rankgrove.cli.clicks import clicks
 from rankgrove.cli.combine import combine
 from rankgrove.cli.compare import compare
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 for command in (
     *(auto, train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
+    calibrate,
     *(convert, serve, report, info, params, compile, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)

@@ -16,6 +16,7 @@ from rankgrove.model.mlp import Network
 from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.prepared import PreparedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
@@ -181,6 +182,11 @@ def _stacked(model: StackedRanker, at: Context) -> Sum:
 @taken_apart.register(AutoRanker)
 def _searched(model: AutoRanker, at: Context) -> Sum:
     return taken_apart(model.model_, at)
+
+
+@taken_apart.register(CalibratedRanker)
+def _calibrated(model: CalibratedRanker, at: Context) -> Sum:
+    return taken_apart(model.ranker_, at)
 
 
 @taken_apart.register(BaggedRanker)

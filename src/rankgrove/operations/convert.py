@@ -24,6 +24,7 @@ from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
+from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.foreign_models import of_object
@@ -276,6 +277,11 @@ def _of_search(ranker: AutoRanker, weight: float) -> list[tuple[float, Model]]:
             f"{error} AutoRanker(exportable=True) (rankgrove auto --exportable) keeps to models "
             "that can be converted."
         ) from None
+
+
+@_parts.register(CalibratedRanker)
+def _of_calibrated(ranker: CalibratedRanker, weight: float) -> list[tuple[float, Model]]:
+    return _parts(ranker.ranker_, weight)
 
 
 @_parts.register(CombinedRanker)

@@ -14,7 +14,13 @@ from rankgrove.model.store import read_model
 from rankgrove.rankers import foreign_models
 from rankgrove.rankers.auto import auto  # noqa: F401
 from rankgrove.rankers.base import KINDS, Ranker
-from rankgrove.rankers.ensembles import bagged, combination, prepared, stacking  # noqa: F401
+from rankgrove.rankers.ensembles import (  # noqa: F401
+    bagged,
+    calibrated,
+    combination,
+    prepared,
+    stacking,
+)
 from rankgrove.rankers.linear import (  # noqa: F401  (importing registers rankers in KINDS)
     adarank,
     coordinate_ascent,

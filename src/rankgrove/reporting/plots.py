@@ -11,6 +11,7 @@ from rankgrove.reporting.figure import new_panels
 from rankgrove.reporting.look import styled
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
+from rankgrove.reporting.plots_calibration import reliability
 from rankgrove.reporting.plots_clicks import click_check, examination
 from rankgrove.reporting.plots_combining import combination_curve
 from rankgrove.reporting.plots_explaining import explanation, partial_dependence
@@ -43,6 +44,7 @@ __all__ = [
     "local_optimum",
     "partial_dependence",
     "pruning",
+    "reliability",
     "score_distribution",
     "trees_against_quality",
     "tuning",

@@ -14,6 +14,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.rankers.base import Ranker
+from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
 from rankgrove.rankers.load import load
 from rankgrove.rankers.trees.starts import needs_base_score
 from rankgrove.scoring.scorer import Scorer
@@ -43,8 +44,11 @@ class Served:
         scores = self.scores(request.features, request.base_score)
         order = np.argsort(-scores, kind="stable")[: request.top_k]
         ids = [request.ids[i] for i in order.tolist()]
-        answer = {"model": self.name, "version": self.version}
-        return {**answer, "ids": ids, "scores": scores[order].tolist()}
+        answer: dict[str, Json] = {"model": self.name, "version": self.version}
+        answer |= {"ids": ids, "scores": scores[order].tolist()}
+        if isinstance(self.model, CalibratedRanker):
+            answer["relevance"] = self.model.relevance_of(scores[order]).expected.tolist()
+        return answer
 
     def scores(self, features: np.ndarray, base_score: np.ndarray | None = None) -> np.ndarray:
         """Return the scores of one query's documents, using only the calling thread."""

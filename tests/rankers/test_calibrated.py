@@ -1,0 +1,187 @@
+"""Calibration: curves that never fall, expected grades that agree with the judgements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+
+import rankgrove as rg
+from rankgrove.rankers.ensembles.relevance_curves import Rows, isotonic, never_falling, sigmoid
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [rg.make_web(n, 20, 10, seed=seed) for n, seed in ((100, 1), (300, 2), (400, 3))]
+
+
+@pytest.fixture(scope="module")
+def model(parts):
+    return rg.LambdaMART(n_trees=20, n_leaves=7, n_threads=1).fit(parts[0])
+
+
+@pytest.fixture(scope="module")
+def calibrated(model, parts):
+    return rg.calibrate(model, parts[1], samples=20)
+
+
+def test_the_order_is_unchanged(model, calibrated, parts):
+    scores = model.predict(parts[2])
+    assert np.array_equal(calibrated.predict(parts[2]), scores)
+    relevance = calibrated.predict_relevance(parts[2])
+    expected = relevance.expected[np.argsort(scores, kind="stable")]
+    assert (np.diff(expected) >= 0).all()
+    # wherever isotonic regression has two blocks, different scores stay different
+    inside = (expected > expected[0]) & (expected < expected[-1])
+    assert np.unique(expected[inside]).size > 0.99 * np.unique(scores).size - 500
+    assert (relevance.low <= relevance.expected).all()
+    assert (relevance.expected <= relevance.high).all()
+
+
+def test_probabilities_agree_with_the_expected_grade(calibrated, parts):
+    relevance = calibrated.predict_relevance(parts[2])
+    assert relevance.grades.tolist() == [0, 1, 2, 3, 4]
+    assert (relevance.probabilities >= 0).all()
+    assert np.allclose(relevance.probabilities.sum(axis=1), 1)
+    assert np.allclose(relevance.probabilities @ relevance.grades, relevance.expected)
+    assert np.allclose(relevance.at_least(2), relevance.probabilities[:, 2:].sum(axis=1))
+
+
+def test_held_out_error_is_not_above_that_of_isotonic_regression(model, calibrated, parts):
+    data, scores = parts[2], model.predict(parts[2])
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(model.predict(parts[1]), parts[1].y)
+    # the same bins for both, as steps would make larger ones
+    edges = np.quantile(scores, np.linspace(0, 1, 16)[1:-1])
+    bins = np.searchsorted(edges, scores, side="right")
+    errors, squares = [], []
+    for predicted in (calibrated.predict_relevance(data).expected, theirs.predict(scores)):
+        gaps = np.bincount(bins, predicted - data.y) / scores.size / 4
+        errors.append(np.abs(gaps).sum())
+        squares.append(np.mean((predicted - data.y) ** 2))
+    assert errors[0] < 0.015
+    assert errors[0] < errors[1] + 0.0015
+    assert squares[0] < squares[1] + 1e-3
+    assert calibrated.reliability(data).ece == pytest.approx(errors[0], abs=0.002)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40),
+    st.integers(0, 3),
+)
+def test_blocks_are_those_of_isotonic_regression(pairs, extra):
+    scores = np.array([float(score) for score, _ in pairs])
+    hits = np.array([float(hit) for _, hit in pairs])
+    weight = 1.0 + (np.arange(scores.size) + extra) % 3
+    lines = isotonic(Rows(scores, hits[:, None]).observed(weight))
+    steps = IsotonicRegression().fit(scores, hits, sample_weight=weight).predict(scores)
+    # a block's mean is taken at its mean score
+    values = np.unique(steps)
+    assert np.allclose(np.unique(np.round(lines.values, 12)), np.unique(np.round(values, 12)))
+    for value in values:
+        block = np.abs(steps - value) < 1e-12
+        centre = np.average(scores[block], weights=weight[block])
+        assert lines.at(np.array([centre]))[0, 0] == pytest.approx(value)
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=12, unique=True),
+    st.lists(st.floats(-2e6, 2e6), min_size=2, max_size=30),
+)
+def test_interpolation_never_falls(knots, x):
+    knots = np.sort(np.array(knots))
+    values = np.linspace(0, 0.1, knots.size) ** 2
+    result = never_falling(np.sort(np.array(x)), knots, values)
+    assert (np.diff(result) >= 0).all()
+    assert np.allclose(result, np.interp(np.sort(x), knots, values), atol=1e-12)
+
+
+def test_sigmoids_are_the_maximum_of_the_likelihood():
+    random = np.random.default_rng(5)
+    scores = random.normal(size=4000)
+    grades = (scores[:, None] * 1.5 + [0.5, -1.0] > random.logistic(size=(4000, 1))).sum(axis=1)
+    targets = (grades[:, None] >= [1, 2]).astype(float)
+    curves = sigmoid(Rows(scores, targets).observed(np.ones(4000)))
+    assert curves.slope == pytest.approx(1.5, abs=0.1)
+    assert curves.intercepts == pytest.approx([0.5, -1.0], abs=0.1)
+    # the gradient of the likelihood is zero there, but for one row's shrinking
+    residual = targets - curves.at(scores)
+    assert np.abs(residual.sum(axis=0)).max() < 1
+    assert abs((residual * scores[:, None]).sum()) < 3
+
+
+def test_scores_against_the_order_get_a_constant(parts):
+    scores, targets = np.arange(10.0), (np.arange(10) < 5).astype(float)[:, None]
+    for learn in (isotonic, sigmoid):
+        curves = learn(Rows(scores, targets).observed(np.ones(10)))
+        assert curves.at(scores)[:, 0] == pytest.approx(np.full(10, 0.5))
+
+
+def test_intervals_hold_the_truth(model):
+    """Curves learned from many queries are inside the intervals of few, in about 95 %."""
+    truth = rg.calibrate(model, rg.make_web(3000, 20, 10, seed=99), samples=20)
+    scores = np.quantile(model.predict(rg.make_web(50, 20, 10, seed=98)), np.linspace(0.1, 0.9, 9))
+    inside = []
+    for seed in range(12):
+        few = rg.calibrate(model, rg.make_web(80, 20, 10, seed=200 + seed), samples=60)
+        relevance = few.relevance_of(scores)
+        right = truth.relevance_of(scores).expected
+        inside.append((relevance.low <= right) & (right <= relevance.high))
+    assert 0.85 < np.mean(inside) <= 1.0
+
+
+def test_retraining_makes_training_data_usable(model, parts):
+    naive = rg.calibrate(model, parts[0], samples=20).reliability(parts[2]).ece
+    honest = rg.calibrate(model, parts[0], retrain=True, samples=20).reliability(parts[2]).ece
+    assert honest < naive
+
+
+def test_weights_count_as_rows(model, parts):
+    data = parts[1]
+    twice = rg.QueryDataset(data.X, data.y, data.qid, weight=np.full(data.n_rows, 2.0))
+    plain, doubled = (rg.calibrate(model, d, samples=20) for d in (data, twice))
+    scores = np.linspace(-3, 3, 50)
+    assert doubled.relevance_of(scores).expected == pytest.approx(
+        plain.relevance_of(scores).expected
+    )
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_the_file_keeps_everything(model, parts, method, tmp_path):
+    before = rg.calibrate(model, parts[1], method=method, samples=20)
+    before.save(tmp_path / "calibrated.rg")
+    after = rg.load(tmp_path / "calibrated.rg")
+    for name in ("expected", "low", "high", "probabilities"):
+        pair = [getattr(m.predict_relevance(parts[2]), name) for m in (before, after)]
+        assert np.array_equal(*pair)
+    assert after.calibration_error_ == before.calibration_error_
+    assert str(after.reliability_) == str(before.reliability_)
+    assert "calibrated" in after.summary()
+    assert rg.explain(after, parts[2]).contributions.shape[1] == 10
+    assert after.scorer().predict(parts[2].X[:5]) == pytest.approx(after.predict(parts[2].X[:5]))
+
+
+def test_soft_labels_give_a_mean_without_grades(model, parts):
+    data = parts[1]
+    soft = rg.QueryDataset(data.X, data.y + np.arange(data.n_rows) / data.n_rows, data.qid)
+    relevance = rg.calibrate(model, soft, samples=20).predict_relevance(parts[2])
+    assert relevance.grades is None
+    assert relevance.probabilities is None
+    assert 0 <= relevance.expected.min() < relevance.expected.max() <= 5
+    with pytest.raises(rg.ParameterError, match="soft labels: use `expected`"):
+        relevance.at_least(1)
+    with pytest.raises(rg.ParameterError, match="needs grades, and the labels have"):
+        rg.calibrate(model, soft, method="sigmoid")
+
+
+def test_what_cannot_be_calibrated_is_refused(model, parts):
+    with pytest.raises(rg.ParameterError, match="must be a trained ranker"):
+        rg.calibrate("nothing.rg", parts[1])
+    equal = rg.QueryDataset(parts[1].X, np.ones(parts[1].n_rows), parts[1].qid)
+    with pytest.raises(rg.DataError, match=r"at least two grades\. All labels are 1"):
+        rg.calibrate(model, equal)
+    with pytest.raises(rg.DataError, match=r"at least 5 queries for folds=5\. Got 3"):
+        rg.calibrate(model, parts[1].select(np.arange(3)))
+    with pytest.raises(rg.ParameterError, match="cannot be trained from data alone"):
+        rg.calibrate(rg.CombinedRanker([model, model]).fit(parts[0]), parts[0], retrain=True)
