@@ -11,8 +11,8 @@ import pytest
 import rankgrove as rg
 
 NAMES = """
-AdaRank AdaptationReport AutoRanker CalibratedRanker Relevance Reliability calibrate
-BaggedRanker BinnedDataset BoltzRank CRR
+AdaRank AdaptationReport AutoRanker CalibratedRanker EarlyExitRanker ExitCertificate Relevance
+Reliability calibrate BaggedRanker BinnedDataset BoltzRank CRR
 ClickCheck ClickJudgements ClickLog ClickModelChoice ClickSummary check_clicks choose_click_model
 click_data click_prior judgements read_clicks read_ubi
 smoothed_judgements

@@ -255,6 +255,12 @@ def derived_cases(data: dict[str, rg.QueryDataset]) -> Iterator[tuple[str, Learn
         "optimal combination",
         lambda t: rg.optimal_combination(lambdamart, mart, valid, "ndcg@10", n_threads=t).ranker,
     )
+    yield (
+        "early exit",
+        lambda t: rg.EarlyExitRanker(
+            rg.LambdaMART(n_trees=70, n_leaves=5).fit(train), "ndcg@5", max_loss=0.1, n_threads=t
+        ).fit(valid),
+    )
     for form in ("isotonic", "sigmoid"):
         yield (
             f"calibrated {form}",

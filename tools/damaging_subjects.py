@@ -110,6 +110,7 @@ def make_models(folder: Path) -> dict[str, Path]:
         ).fit(data),
         "bag-pruned": rg.prune(bag, data, tolerance=0.5).ranker,
         "combination": both,
+        "early-exit": rg.EarlyExitRanker(mart, "ndcg@5", max_loss=1.0, folds=2).fit(data),
         "calibrated": rg.calibrate(lambdamart, data, folds=2, samples=20),
         "calibrated-sigmoid": rg.calibrate(mart, data, method="sigmoid", folds=2, samples=20),
         "stacked": stack,

@@ -29,6 +29,8 @@ _HOME = {
     "Relevance": "rankers.ensembles.calibrated",
     "Reliability": "evaluation.reliability",
     "calibrate": "rankers.ensembles.calibrated",
+    "EarlyExitRanker": "rankers.ensembles.early_exit",
+    "ExitCertificate": "rankers.ensembles.early_exit",
     "ClickLog": "clicks.log",
     "ClickSummary": "clicks.summary",
     "read_clicks": "clicks.reading",
@@ -262,6 +264,8 @@ if TYPE_CHECKING:
     from rankgrove.rankers.ensembles.calibrated import Relevance as Relevance
     from rankgrove.rankers.ensembles.calibrated import calibrate as calibrate
     from rankgrove.rankers.ensembles.combination import CombinedRanker as CombinedRanker
+    from rankgrove.rankers.ensembles.early_exit import EarlyExitRanker as EarlyExitRanker
+    from rankgrove.rankers.ensembles.early_exit import ExitCertificate as ExitCertificate
     from rankgrove.rankers.ensembles.prepared import PreparedRanker as PreparedRanker
     from rankgrove.rankers.ensembles.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.foreign_models import TreeRanker as TreeRanker

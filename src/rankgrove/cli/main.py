@@ -19,6 +19,7 @@ from rankgrove.cli.compile import compile
 from rankgrove.cli.convert import convert
 from rankgrove.cli.cv import cv
 from rankgrove.cli.demo import demo
+from rankgrove.cli.early_exit import early_exit
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.explain import explain
 from rankgrove.cli.generate import generate
@@ -46,7 +47,7 @@ app = typer.Typer(
 )
 for command in (
     *(auto, train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
-    calibrate,
+    *(calibrate, early_exit),
     *(convert, serve, report, info, params, compile, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)

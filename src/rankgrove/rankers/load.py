@@ -18,6 +18,7 @@ from rankgrove.rankers.ensembles import (  # noqa: F401
     bagged,
     calibrated,
     combination,
+    early_exit,
     prepared,
     stacking,
 )

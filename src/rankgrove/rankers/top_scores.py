@@ -9,12 +9,11 @@ import numpy as np
 from rankgrove import parallel
 from rankgrove.data.queries import QueryDataset, query_order_rows
 from rankgrove.errors import DataError
-from rankgrove.scoring.scorer import Scorer
 from rankgrove.validation import check_integer
 
 if TYPE_CHECKING:
-    from rankgrove.model.ensemble import Ensemble
     from rankgrove.rankers.base import Ranker
+    from rankgrove.scoring.scorer import Scorer
 
 
 class TopScores(NamedTuple):
@@ -44,12 +43,11 @@ def predict_top(
     ranker._check_is_fitted()
     data = ranker._aligned(data, owner)
     threads = ranker._checked_input(data, "predict_top", n_threads, is_aligned=True)[2]
-    trees = ranker.flat()
-    if trees is None:
+    if ranker.flat() is None:
         grouped = data.grouped(ranker.predict(data, n_threads=threads)).copy()
         saved = 0.0
     else:
-        grouped, saved = _contenders(trees, data, k, threads)
+        grouped, saved = contenders(ranker.scorer(), data, k, threads)
     for first, last in zip(data.query_ptr[:-1], data.query_ptr[1:], strict=True):
         scores = grouped[first:last]
         if scores.size > k:
@@ -57,14 +55,13 @@ def predict_top(
     return TopScores(data.ungrouped(grouped), saved)
 
 
-def _contenders(
-    trees: Ensemble, data: QueryDataset, k: int, n_threads: int | None
+def contenders(
+    scorer: Scorer, data: QueryDataset, k: int, n_threads: int | None
 ) -> tuple[np.ndarray, float]:
     """Return scores in query order (minus infinity if not computed) and the share of saved work.
 
     Queries are spread over threads, each of which scores one query at a time.
     """
-    scorer = Scorer(trees)
     best, looked_at = np.full(data.n_rows, -np.inf), np.zeros(data.n_queries, np.int64)
     chosen, places = query_order_rows(data), np.arange(data.features.shape[0])
     rows = places if chosen is None else places[chosen]
@@ -72,11 +69,11 @@ def _contenders(
     def work(first: int, last: int) -> None:
         for query in range(first, last):
             place = slice(data.query_ptr[query], data.query_ptr[query + 1])
-            part = data.features[rows[place]][:, : trees.n_features]
+            part = data.features[rows[place]][:, : scorer.n_features]
             dense = part if isinstance(part, np.ndarray) else part.toarray()
             documents, scores, looked_at[query] = scorer.contenders(dense, k)
             best[place][documents] = scores
 
     parallel.run_pieces(work, parallel.piece_bounds(data.query_ptr, n_threads), n_threads)
-    pairs = data.n_rows * trees.n_trees
+    pairs = data.n_rows * scorer.n_trees
     return best, 1.0 - float(looked_at.sum()) / pairs if pairs else 0.0

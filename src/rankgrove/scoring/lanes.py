@@ -186,6 +186,11 @@ def compile_lanes(ensemble: Ensemble) -> Lanes:
     return Lanes(columns, trees, memberships, ensemble.n_columns, ensemble.single)
 
 
+def chunk_ends(n_trees: int) -> np.ndarray:
+    """Return the number of trees up to the end of every chunk."""
+    return np.minimum(np.arange(1, -(-n_trees // CHUNK) + 1) * CHUNK, n_trees)
+
+
 def remaining(ensemble: Ensemble) -> Bounds:
     """Return bounds of the effect of the trees that remain after every chunk.
 
@@ -198,7 +203,7 @@ def remaining(ensemble: Ensemble) -> Bounds:
     first = ensemble.leaf_ptr[:-1]
     low = np.minimum.reduceat(ensemble.value, first)
     high = np.maximum.reduceat(ensemble.value, first)
-    ends = np.minimum(np.arange(1, -(-first.size // CHUNK) + 1) * CHUNK, first.size)
+    ends = chunk_ends(first.size)
 
     def after(per_tree: np.ndarray) -> np.ndarray:
         return np.append(np.cumsum(per_tree[::-1])[::-1], 0.0)[ends]

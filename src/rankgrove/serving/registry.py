@@ -41,14 +41,23 @@ class Served:
 
     def rank(self, request: RankRequest) -> dict[str, Json]:
         """Return the ranked ids and their scores; equal scores keep the order of the request."""
-        scores = self.scores(request.features, request.base_score)
-        order = np.argsort(-scores, kind="stable")[: request.top_k]
+        order, scores = self._best(request)
         ids = [request.ids[i] for i in order.tolist()]
         answer: dict[str, Json] = {"model": self.name, "version": self.version}
-        answer |= {"ids": ids, "scores": scores[order].tolist()}
+        answer |= {"ids": ids, "scores": scores.tolist()}
         if isinstance(self.model, CalibratedRanker):
-            answer["relevance"] = self.model.relevance_of(scores[order]).expected.tolist()
+            answer["relevance"] = self.model.relevance_of(scores).expected.tolist()
         return answer
+
+    def _best(self, request: RankRequest) -> tuple[np.ndarray, np.ndarray]:
+        """Return the documents of the answer, best first, and their scores."""
+        k = request.top_k
+        if k is not None and request.ids and self.scorer is not None and self.scorer.has_top(k):
+            top = self.scorer.top(request.features, k)
+            return top.rows, top.scores
+        scores = self.scores(request.features, request.base_score)
+        order = np.argsort(-scores, kind="stable")[:k]
+        return order, scores[order]
 
     def scores(self, features: np.ndarray, base_score: np.ndarray | None = None) -> np.ndarray:
         """Return the scores of one query's documents, using only the calling thread."""
