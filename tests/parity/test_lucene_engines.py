@@ -11,6 +11,7 @@ from tools import engine_cases
 
 import rankgrove as rg
 from rankgrove.errors import ModelFileError, ParameterError
+from rankgrove.formats import elasticsearch_native
 from rankgrove.formats.targets import TARGETS, target_of, targets_of
 from rankgrove.formats.write import FORMATS, Labels, encode
 from rankgrove.parity.engines import ENGINES
@@ -247,6 +248,7 @@ def test_sums_and_sigmoids_are_float32():
         ("opensearch-3.2", body([split(depth=None)]), r"\[depth\] must be a whole"),
         ("opensearch-3.2", body([split(gain=1.0)]), r"unknown field \[gain\]"),
         ("opensearch-3.2", body([split(children=[leaf(1, 1)])]), "all the required fields"),
+        ("opensearch-3.2", body([{**split(), "leaf": None}]), r"\[leaf\] is null"),
         ("opensearch-3.2", body([]), "must have a tree"),
         ("opensearch-3.2", body("[NaN]"), "NaN is not a number"),
         ("opensearch-3.2", body('{"splits": [], "splits": []}'), r"duplicate field \[splits\]"),
@@ -292,6 +294,21 @@ def test_a_split_of_elasticsearch_itself():
     minus = replace(trees, threshold=np.full_like(trees.threshold, -0.0))
     content, _ = encode(minus, "elasticsearch-native", LABELS)
     assert b"-0.0" not in content
+
+
+def test_float32_thresholds_among_float64_values():
+    """The limit is the last float64 number whose nearest float32 is at most the threshold."""
+    rng = np.random.default_rng(0)
+    some = (rng.normal(size=2000) * 10.0 ** rng.integers(-45, 38, 2000)).astype(np.float32)
+    edges = np.float32([0.0, -0.0, 1e-45, -1e-45, 1.2e-38, 1.0, 3.0, -1.0, 3.4e38, -3.4028235e38])
+    at = np.concatenate([some, edges])
+    found = elasticsearch_native.limits(at)
+    assert np.all(found.astype(np.float32) <= at)
+    with np.errstate(over="ignore"):
+        assert np.all(np.nextafter(found, np.inf).astype(np.float32) > at)
+    assert not np.signbit(elasticsearch_native.limits(np.array([-0.0])))[0]
+    infinite = elasticsearch_native.limits(np.float32([np.inf, -np.inf]))
+    assert infinite.tolist() == [np.inf, -np.inf]
 
 
 def test_elasticsearch_sums_with_the_errors_carried_along():
