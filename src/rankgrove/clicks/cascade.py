@@ -38,11 +38,6 @@ class Cascade(ClickModel):
     array([0.5, 1. ])
     """
 
-    def __init__(
-        self, *, prior_strength: float | None = None, n_threads: int | None = None
-    ) -> None:
-        self._set_up(prior_strength=prior_strength, n_threads=n_threads)
-
     def _evidence(self, log: ClickLog) -> ChainEvidence:
         return ChainEvidence(log, True, self.n_threads)
 

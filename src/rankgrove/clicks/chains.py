@@ -12,6 +12,8 @@ from rankgrove.clicks.log import ClickLog
 from rankgrove.clicks.session_blocks import session_blocks
 from rankgrove.parallel import run_pieces
 
+TINY = 1e-12
+
 
 class Chain(NamedTuple):
     """The parameters of a chain.
@@ -24,6 +26,23 @@ class Chain(NamedTuple):
     attraction: np.ndarray
     stop: np.ndarray
     going: np.ndarray
+
+
+class ChainExposures(NamedTuple):
+    """How much of attractiveness and of stops the clicks of a log show, given a chain.
+
+    pairs : 3 x n_pairs: clicks, the sum of probabilities of examination given the clicks above,
+        and of their squares
+    stops : 3 x n_stops, of clicks that are not at the end: those with another click below, the sum
+        of probabilities of another one where users do not stop, and of their squares
+    last : per session, the pair or position of the last click; -1: there is none, or at the end
+    again : per session, the probability of another click where users do not stop after the last
+    """
+
+    pairs: np.ndarray
+    stops: np.ndarray
+    last: np.ndarray
+    again: np.ndarray
 
 
 class ChainEvidence:
@@ -59,6 +78,21 @@ class ChainEvidence:
         self._over_blocks(work)
         return a_sums, s_sums.sum(axis=0)
 
+    def exposures(self, weights: np.ndarray, chain: Chain) -> ChainExposures:
+        """Return what priors are estimated from, and what last clicks say about stops."""
+        a_sums, s_sums = self._sums(3)
+        last, again = np.full(self.log.n_sessions, -1), np.zeros(self.log.n_sessions)
+
+        def work(b: int) -> None:
+            self.kernels.chain_exposures(
+                *(*self._block(b), weights, chain.attraction, float(chain.going[0]), chain.stop),
+                *(self.by_position, a_sums, s_sums[self._at(b)], last, again),
+                np.empty(self.longest + 1),
+            )
+
+        self._over_blocks(work)
+        return ChainExposures(a_sums, s_sums.sum(axis=0), last, again)
+
     def learn(
         self,
         weights: np.ndarray,
@@ -67,11 +101,17 @@ class ChainEvidence:
         start: Chain,
         *,
         going_fixed: bool,
+        last_stop: np.ndarray | None = None,
         max_iterations: int,
         tolerance: float,
         accelerate: bool = True,
     ) -> tuple[Climb, np.ndarray, np.ndarray]:
-        """Return what EM reaches, and the sums of its last step: of pairs, and of stops."""
+        """Return what EM reaches, and the sums of its last step: of pairs, and of stops.
+
+        `last_stop`, the probabilities of stopping after the last clicks of sessions: then stops are
+        not learned.
+        """
+        ends = np.zeros(0) if last_stop is None else last_stop
         n_blocks = self.blocks.n_blocks
         last: list[np.ndarray] = []
 
@@ -82,7 +122,7 @@ class ChainEvidence:
 
             def work(b: int) -> None:
                 values[b] = self.kernels.chain_step(
-                    *(*self._block(b), weights, attraction, stop, float(going[0])),
+                    *(*self._block(b), weights, attraction, stop, ends, float(going[0])),
                     *(self.by_position, a_sums, s_sums[self._at(b)], shared[b]),
                     np.empty(self.longest + 1),
                 )
@@ -93,8 +133,8 @@ class ChainEvidence:
             went, chose = shared.sum(axis=0)
             on = going if going_fixed or chose <= 0 else np.array([went / chose])
             value = values.sum() + _log_prior(attraction, pseudo) + _log_prior(stop, stop_pseudo)
-            new = [_rates(a_sums, pseudo, attraction), _rates(stops, stop_pseudo, stop), on]
-            return new, float(value)
+            stopping = stop if ends.size else _rates(stops, stop_pseudo, stop)
+            return [_rates(a_sums, pseudo, attraction), stopping, on], float(value)
 
         seen = np.bincount(self.log.pair, minlength=self.log.n_pairs) / self.log.n_impressions
         clicked = np.bincount(
@@ -112,10 +152,10 @@ class ChainEvidence:
         )
         return reached, last[0], last[1]
 
-    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return zeros for the sums; blocks share no pair, but positions."""
+    def _sums(self, n: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        """Return zeros for n sums; blocks share no pair, but positions."""
         n_copies = self.blocks.n_blocks if self.by_position else 1
-        return np.zeros((2, self.log.n_pairs)), np.zeros((n_copies, 2, self.n_stops))
+        return np.zeros((n, self.log.n_pairs)), np.zeros((n_copies, n, self.n_stops))
 
     def _at(self, block: int) -> int:
         return block if self.by_position else 0
@@ -167,6 +207,5 @@ def _rates(sums: np.ndarray, pseudo: PseudoCounts, otherwise: np.ndarray) -> np.
 
 
 def _log_prior(p: np.ndarray, pseudo: PseudoCounts) -> float:
-    tiny = 1e-12
-    hits = pseudo.hits * np.log(np.maximum(p, tiny))
-    return float((hits + pseudo.misses * np.log(np.maximum(1 - p, tiny))).sum())
+    hits = pseudo.hits * np.log(np.maximum(p, TINY))
+    return float((hits + pseudo.misses * np.log(np.maximum(1 - p, TINY))).sum())

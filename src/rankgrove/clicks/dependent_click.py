@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from rankgrove.clicks.chains import Chain, ChainEvidence, chain_probabilities, rates
@@ -83,18 +86,19 @@ class DependentClick(ClickModel):
         limits: tuple[int, float],
     ) -> Learned:
         ones = np.ones(evidence.n_stops)
-        smooth = PseudoCounts(ones, ones)
+        smooth = PseudoCounts(ones, ones) if start is None else PseudoCounts(*start.state[3:])
         if start is None or self.method == "closed_form":
             sums, stops = evidence.counts(weights, to_first=False)
             attraction, stop = rates(sums, prior), rates(stops, smooth)
             if self.method == "closed_form":
                 exposures = np.concatenate([sums, sums[1:]])
-                return Learned(attraction, {"continuation": 1 - stop}, exposures)
+                state = (attraction, stop, ONE, *smooth)
+                return Learned(attraction, {"continuation": 1 - stop}, exposures, state)
             attraction = rates(sums, PseudoCounts(prior.hits + 0.5, prior.misses + 0.5))
             begin = Chain(attraction, stop, ONE)
         else:
-            begin = Chain(*start.state)
-        reached, sums, _ = evidence.learn(
+            begin = Chain(*start.state[:3])
+        reached, _, _ = evidence.learn(
             weights,
             prior,
             smooth,
@@ -106,12 +110,18 @@ class DependentClick(ClickModel):
         return Learned(
             reached.parameters[0],
             {"continuation": 1 - reached.parameters[1]},
-            np.concatenate([sums, sums[1:]]),
-            tuple(reached.parameters),
+            evidence.exposures(weights, Chain(*reached.parameters)).pairs,
+            (*reached.parameters, *smooth),
             reached.history,
             reached.n_iterations,
             reached.converged,
         )
+
+    def _with_random_priors(
+        self, learned: Learned, draw: Callable[[PseudoCounts, str], PseudoCounts], seed: int
+    ) -> Learned:
+        smooth = draw(PseudoCounts(*learned.state[3:]), "stops: ")
+        return replace(learned, state=(*learned.state[:3], *smooth))
 
     def _probabilities(
         self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
