@@ -275,3 +275,36 @@ def stops_on_grid(
                 above += share * stops[j]
                 below += share
             without[i] = min(above / below, 1.0)
+
+
+@njit(cache=True, nogil=True)
+def chain_examination(
+    session_ptr, pair, position, click, attraction, stop, going, by_position, first, last, below,
+    out,
+):  # fmt: skip
+    """Fill the probabilities of examination, given all clicks of a session.
+
+    Everything down to the last click was examined. `below` is scratch as for chain_step.
+    """
+    for s in range(first, last):
+        start, end = session_ptr[s], session_ptr[s + 1]
+        final = start - 1  # the last click
+        for i in range(start, end):
+            if click[i]:
+                final = i
+        below[end - start] = 1.0
+        for i in range(end - 1, final, -1):
+            on = 1.0 if i == end - 1 else 1 - going + going * below[i + 1 - start]
+            below[i - start] = max((1 - attraction[pair[i]]) * on, FAR)
+        alive = 1.0
+        for i in range(start, end):
+            out[i] = alive
+            if i < final or i == end - 1:
+                continue
+            leaving = 0.0
+            if i == final:
+                at = np.int64(position[i]) - 1 if by_position else np.int64(pair[i])
+                leaving = stop[at]
+            on = (1 - leaving) * going
+            further = on * below[i + 1 - start]
+            alive *= further / max(1 - on + further, TINY)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.em import Climb, climb
 from rankgrove.clicks.learned import PseudoCounts
 from rankgrove.clicks.log import ClickLog
@@ -43,6 +44,26 @@ class ChainExposures(NamedTuple):
     stops: np.ndarray
     last: np.ndarray
     again: np.ndarray
+
+
+class ChainModel(ClickModel):
+    """Click models whose users read from the top down until they stop."""
+
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
+        """Return the chain for a log, and whether its stops belong to positions."""
+        raise NotImplementedError
+
+    def _probabilities(
+        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
+    ) -> np.ndarray:
+        chain, by_position = self._chain(log, attractiveness)
+        return chain_probabilities(
+            log, chain, by_position=by_position, conditional=conditional, n_threads=self.n_threads
+        )
+
+    def _examined(self, log: ClickLog, attractiveness: np.ndarray) -> np.ndarray:
+        chain, by_position = self._chain(log, attractiveness)
+        return chain_examination(log, chain, by_position=by_position, n_threads=self.n_threads)
 
 
 class ChainEvidence:
@@ -189,6 +210,27 @@ def chain_probabilities(
         kernel(
             *(log.session_ptr, log.pair, log.position, log.click, chain.attraction, chain.stop),
             *(going, by_position, conditional, first, last, out),
+        )
+
+    run_pieces(work, piece_bounds(log.session_ptr, n_threads), n_threads)
+    return out
+
+
+def chain_examination(
+    log: ClickLog, chain: Chain, *, by_position: bool, n_threads: int | None
+) -> np.ndarray:
+    """Return the probability that an impression was examined, given all clicks of its session."""
+    from rankgrove.clicks._chain_kernels import chain_examination as kernel
+    from rankgrove.parallel import piece_bounds
+
+    out = np.empty(log.n_impressions)
+    going = float(chain.going[0])
+    longest = int(np.diff(log.session_ptr).max(initial=0))
+
+    def work(first: int, last: int) -> None:
+        kernel(
+            *(log.session_ptr, log.pair, log.position, log.click, chain.attraction, chain.stop),
+            *(going, by_position, first, last, np.empty(longest + 1), out),
         )
 
     run_pieces(work, piece_bounds(log.session_ptr, n_threads), n_threads)

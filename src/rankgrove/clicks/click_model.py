@@ -122,6 +122,16 @@ class ClickModel:
         """
         return learned
 
+    def _examined(self, log: ClickLog, attractiveness: np.ndarray) -> np.ndarray:
+        """Return the probability that impressions were examined, given all clicks.
+
+        Here examination depends on clicks above only, and a click follows from examination alone.
+        """
+        chance = self._probabilities(log, attractiveness, conditional=True)
+        attracted = attractiveness[log.pair]
+        seen = np.divide(chance, attracted, out=np.ones(chance.size), where=attracted > 0)
+        return np.divide(seen - chance, 1 - chance, out=np.ones(seen.size), where=chance < 1)
+
     # -- learning ---------------------------------------------------------------------------
 
     def fit(self, log: ClickLog, prior: ArrayLike | None = None) -> Any:
@@ -249,6 +259,15 @@ class ClickModel:
     def conditional_click_probabilities(self, log: ClickLog) -> np.ndarray:
         """Return the probability of a click on every impression, given the clicks above it."""
         return self._probabilities(log, self.attractiveness(log), conditional=True)
+
+    def examination_probabilities(self, log: ClickLog) -> np.ndarray:
+        """Return how probably every impression was examined, given all clicks of its session.
+
+        What was clicked was examined. Where users read from the top down, so was all above a click;
+        below the last click examination becomes less probable with every document.
+        """
+        found = np.clip(self._examined(log, self.attractiveness(log)), 0.0, 1.0)
+        return np.where(log.click, 1.0, found)
 
     def log_likelihood(self, log: ClickLog) -> float:
         """Return the natural logarithm of the probability of all clicks of a log."""

@@ -7,12 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankgrove.clicks.chains import (
-    Chain,
-    ChainEvidence,
-    chain_probabilities,
-    rates,
-)
+from rankgrove.clicks.chains import Chain, ChainEvidence, ChainModel, rates
 from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.learned import (
     FIRST_STRENGTH,
@@ -33,7 +28,7 @@ SETTLED = 5e-4  # mean change of probabilities of stopping that ends them
 NO_COUNTS = PseudoCounts(np.zeros(1), np.zeros(1))
 
 
-class SatisfyingModel(ClickModel):
+class SatisfyingModel(ChainModel):
     """Models where a user who has clicked is satisfied with a probability of the pair."""
 
     method: str
@@ -157,17 +152,9 @@ class SatisfyingModel(ClickModel):
         strength = FIRST_STRENGTH if self.prior_strength is None else self.prior_strength
         return chain, beta_prior(mean, strength)
 
-    def _probabilities(
-        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
-    ) -> np.ndarray:
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
         going = getattr(self, "continuation_", self.continuation)
-        return chain_probabilities(
-            log,
-            Chain(attractiveness, self.satisfaction(log), np.array([going], np.float64)),
-            by_position=False,
-            conditional=conditional,
-            n_threads=self.n_threads,
-        )
+        return Chain(attractiveness, self.satisfaction(log), np.array([going], np.float64)), False
 
 
 class SimplifiedDBN(SatisfyingModel):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankgrove.clicks.chains import Chain, ChainEvidence, chain_probabilities, rates
+from rankgrove.clicks.chains import Chain, ChainEvidence, ChainModel, rates
 from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
@@ -17,7 +17,7 @@ ONE = np.ones(1)
 METHODS = ("em", "closed_form")
 
 
-class DependentClick(ClickModel):
+class DependentClick(ChainModel):
     """The dependent click model.
 
     Users examine documents from the top down. After a click they go on with a probability that
@@ -123,15 +123,7 @@ class DependentClick(ClickModel):
         smooth = draw(PseudoCounts(*learned.state[3:]), "stops: ")
         return replace(learned, state=(*learned.state[:3], *smooth))
 
-    def _probabilities(
-        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
-    ) -> np.ndarray:
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
         last = self.continuation_.size - 1
         stop = 1 - self.continuation_[np.minimum(np.arange(log.n_positions), last)]
-        return chain_probabilities(
-            log,
-            Chain(attractiveness, stop, ONE),
-            by_position=True,
-            conditional=conditional,
-            n_threads=self.n_threads,
-        )
+        return Chain(attractiveness, stop, ONE), True

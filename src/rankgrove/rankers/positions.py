@@ -80,7 +80,7 @@ POSITION_CLIP: Any = Parameter(
     real(low=1.0),
 )
 POSITION_L2: Any = Parameter(
-    1.0,
+    0.01,
     'of ``"additive"``: added to the sum of second derivatives of a position (times sigma '
     "squared), so that the numbers of rare positions stay near 0",
     real(low=0.0),
