@@ -1,4 +1,4 @@
-"""``rankgrove rank``: scores of a trained model, or its TREC run."""
+"""``rankgrove rank``: scores of a trained model, its TREC run, or a table of ranked documents."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Form(StrEnum):
 
     scores = "scores"
     trec = "trec"
+    table = "table"
 
 
 @reads_data("base_score", "strict")
@@ -30,18 +31,27 @@ def rank(
         typer.Option("--out", "-o", help="File to write.", show_default="standard output"),
     ] = None,
     form: Annotated[
-        Form, typer.Option("--format", help="scores: one per line, in row order; trec: a TREC run.")
-    ] = Form.scores,
+        Form | None,
+        typer.Option(
+            "--format",
+            help="scores: one per line, in row order; trec: a TREC run; table: a CSV, parquet or "
+            "arrow file with query, document, rank and score.",
+            show_default="table if the name of --out ends so, else scores",
+        ),
+    ] = None,
     run_name: Annotated[str, typer.Option(help="trec: name of the run.")] = "rankgrove",
     top: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="trec: write only this many documents per query; scoring the others stops early, "
-            "which saves time.",
+            help="trec, table: write only this many documents per query; scoring the others stops "
+            "early, which saves time.",
             show_default="all",
         ),
     ] = None,
+    with_features: Annotated[
+        bool, typer.Option("--with-features", help="table: write the features too.")
+    ] = False,
     *,
     reading: Reading,
     threads: Threads = None,
@@ -55,15 +65,15 @@ def rank(
     rankgrove rank test.txt --model web.rg --format trec > web.run
 
     rankgrove rank test.txt --model web.rg --format trec --top 10 > top.run
+
+    rankgrove rank test.txt --model web.rg --out ranked.parquet
     """
     import rankgrove as rg
     from rankgrove.cli.outputs import check_writable, say_written, score_lines
     from rankgrove.data.trec_files import run_lines
-    from rankgrove.errors import ParameterError
     from rankgrove.files import write_atomically
 
-    if top is not None and form is not Form.trec:
-        raise ParameterError("--top is for runs: add --format trec.")
+    form = _checked_form(form, out, top, with_features)
     check_writable("rank", {"--out": out}, [*data, model])
     trained = rg.load(model)
     dataset = reading.load(data, models={str(model): trained})
@@ -73,6 +83,12 @@ def rank(
         scores, saved = trained.predict_top(dataset, top, n_threads=threads)
         if saved > 0.0:
             typer.echo(f"{saved:.1%} of the documents' trees were skipped.", err=True)
+    if form is Form.table and out is not None:
+        from rankgrove.operations.ranking import table_of_scores
+
+        table_of_scores(dataset, scores, top, with_features).write(out)
+        say_written(out)
+        return
     if form is Form.trec:
         text = "".join(run_lines((dataset, scores), run_name, top))
     else:
@@ -82,3 +98,23 @@ def rank(
     else:
         write_atomically(out, text)
         say_written(out)
+
+
+def _checked_form(form: Form | None, out: Path | None, top: int | None, features: bool) -> Form:
+    """Return the form to write; refuse options that belong to another."""
+    from rankgrove.errors import ParameterError
+    from rankgrove.frames import WRITTEN_ENDINGS, check_table_name, library
+
+    if form is None:
+        is_named = out is not None and out.name.lower().endswith(WRITTEN_ENDINGS)
+        form = Form.table if is_named else Form.scores
+    if top is not None and form is Form.scores:
+        raise ParameterError("--top is for runs and tables: add --format trec, or --out top.csv.")
+    if features and form is not Form.table:
+        raise ParameterError("--with-features is for tables: write one, such as --out ranked.csv.")
+    if form is Form.table:
+        if out is None:
+            raise ParameterError("A table is written to a file: add --out ranked.csv.")
+        check_table_name(out, "a ranking")
+        library("pyarrow", "Writing a ranking")
+    return form

@@ -33,7 +33,7 @@ def dataset_of_frame(
     """Return the data set of a table without labels; its features are the model's, in their order.
 
     Columns that the model does not know are left out. A model without names of features, or another
-    library's, gets every column without another role.
+    library's, gets the columns f1, f2, ..., or else every column without another role.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def dataset_of_frame(
         np.zeros(n_rows),
         np.arange(n_rows) if qid is None else tokens_of(frame, qid),
         docid=None if docid is None else tokens_of(frame, docid, nulls=True),
-        feature_names=[str(name) for name in features],
+        feature_names=[str(name) for name in features] if known_names(model) else None,
         categorical={j + 1: texts for j, texts in categories.items()} or None,
     )
 
@@ -90,11 +90,14 @@ def feature_columns(
         return [by_text[name] for name in known]
     features = [name for name in names if name not in others]
     n_features = getattr(model, "n_features_in_", len(features))
+    numbered = [f"f{i + 1}" for i in range(n_features)]
+    if set(numbered) <= set(names):
+        return numbered
     if len(features) != n_features:
         raise DataError(
             f"{owner}: the model has {counted(n_features, 'feature')} without names, and the "
             f"table has {counted(len(features), 'column')} beside ids: give it the features of "
-            "training, in their order, and no other columns."
+            "training, in their order, and no other columns; or call them f1, f2 and so on."
         )
     return features
 
