@@ -150,3 +150,16 @@ def test_nothing_optional_is_imported():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_notebooks_show_them(data, model):
+    folds = rg.cross_validate(rg.MART(n_trees=2, min_leaf=5), data, n_folds=2)
+    qrels = rg.Qrels({"1": {"a": 2, "b": 0}})
+    shown = {
+        "Cross-validation": folds,
+        "Run &#x27;rankgrove&#x27;": rg.rank(model, data).to_run(),
+        "grade 2": qrels,
+        "RankedDocuments": rg.rank(model, data),
+    }
+    for text, result in shown.items():
+        assert text in result._repr_html_()

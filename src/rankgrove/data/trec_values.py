@@ -7,12 +7,14 @@ grades of documents. Both are plain dicts of dicts, which other tools accept as 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rankgrove.errors import DataError
 from rankgrove.frames import Tabular
+from rankgrove.showing import html_table
 from rankgrove.validation import counted
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rankgrove.data.trec_tables import RanxTable
     from rankgrove.frames import Columns
 
+SHOWN_GRADES = 10
 Value = TypeVar("Value", int, float)
 
 
@@ -90,6 +93,9 @@ class Run(Tabular, dict[str, dict[str, float]]):
 
         return columns_of(self, "score")
 
+    def _repr_html_(self) -> str:
+        return html_table(f"Run {self.name!r}", [], _sizes(self, "documents"))
+
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {_counts(self, 'document')})"
 
@@ -156,8 +162,19 @@ class Qrels(Tabular, dict[str, dict[str, int]]):
 
         return columns_of(self, "relevance")
 
+    def _repr_html_(self) -> str:
+        grades = Counter(grade for documents in self.values() for grade in documents.values())
+        rows = [[f"grade {grade}", f"{n:,}"] for grade, n in sorted(grades.items())[:SHOWN_GRADES]]
+        return html_table("Qrels", [], [*_sizes(self, "judgements"), *rows])
+
     def __repr__(self) -> str:
         return f"Qrels({_counts(self, 'judgement')})"
+
+
+def _sizes(table: Mapping[str, Mapping[str, float]], entries: str) -> list[list[str]]:
+    """Return the rows of a small table about a run or qrels."""
+    n_entries = sum(len(documents) for documents in table.values())
+    return [["queries", f"{len(table):,}"], [entries, f"{n_entries:,}"]]
 
 
 def _counts(table: Mapping[str, Mapping[str, float]], entry: str) -> str:
