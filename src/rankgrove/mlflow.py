@@ -6,7 +6,6 @@ imported when a function here is called. MLmodel files name this module: it keep
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 import tempfile
@@ -73,14 +72,12 @@ def log_model(
     """
     log = _mlflow("log_model").models.Model.log
     _check_model(model, "log_model")
-    known = inspect.signature(log).parameters
-    # MLflow 2 has no `name`
-    place = {"artifact_path": None, "name": name} if "name" in known else {"artifact_path": name}
     return log(
+        artifact_path=None,
+        name=name,
         flavor=sys.modules[__name__],
         registered_model_name=registered_model_name,
         model=model,
-        **place,
         **kwargs,
     )
 
