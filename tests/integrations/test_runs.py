@@ -19,6 +19,7 @@ def full(table):
     return {qid: dict(documents) for qid, documents in table.items() if documents}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # its kernels, compiled by Numba
 def test_ranx_and_back():
     ranx = pytest.importorskip("ranx")
