@@ -25,12 +25,13 @@ DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
 MissingExtraError MissingFileError ModelFileError OptimalCombination ParameterError ParseError
 PartialDependence PreparedRanker PrunedRanker Qrels QueryDataset QueryKFold RandomForest RankBoost
-RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap SVMMrr SVMNdcg SVMRoc
-SmoothRank StackedRanker StructuralSVM Survey ThresholdFeatures Trada TreeRanker Tuning
-UnknownParameterError Variance WeightRanker __version__ adapt_with agreement check_local_optimum
-combined_data compare convert cross_validate dataset_from_runs evaluate explain hold_out
-interpolate is_gradient k_fold letor_folds load make_artificial make_domains make_web measure
-open_binned optimal_combination partial_dependence plot prune random_trials read_letor read_qrels
+RankedDocuments RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap SVMMrr
+SVMNdcg SVMRoc SmoothRank StackedRanker StructuralSVM Survey ThresholdFeatures Trada TreeRanker
+Tuning UnknownParameterError Variance WeightRanker __version__ adapt_with agreement
+check_local_optimum combined_data compare convert cross_validate dataset_from_runs evaluate
+explain hold_out interpolate is_gradient k_fold letor_folds load make_artificial make_domains
+make_web measure mlflow open_binned optimal_combination partial_dependence plot prune pyterrier
+random_trials rank read_letor read_qrels
 read_run read_table refine_weights register_measure report statistics_from_data survey torch tune
 variance_analysis write_letor write_run
 """.split()

@@ -35,6 +35,12 @@ NAVIGATION = {
         "howto/images",
         "howto/calibration",
         "howto/scikit-learn",
+        "howto/data-frames",
+        "howto/runs",
+        "howto/model-files",
+        "howto/mlflow",
+        "howto/pyterrier",
+        "howto/optuna",
         "howto/reproduce",
     ],
     "Rankers": [
@@ -69,7 +75,7 @@ GROUPS = {
     "Data": "Reading, writing, splitting and generating judged data.",
     "Measures and evaluation": "Measures, evaluation and significance tests.",
     "Tuning": "Hyperparameters, cross-validation, and variance over training data.",
-    "Modules": "Plots, and the bridge to PyTorch.",
+    "Modules": "Plots, MLflow, PyTerrier, and the bridge to PyTorch.",
     "Errors": "All are subclasses of `rg.RankgroveError`.",
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")

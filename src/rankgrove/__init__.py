@@ -89,6 +89,8 @@ _HOME = {
     "estimate_from_log": "evaluation.off_policy",
     "queries_needed": "evaluation.power",
     "QueryKFold": "operations.query_k_fold",
+    "RankedDocuments": "operations.ranking",
+    "rank": "operations.ranking",
     "LambdaMART": "rankers.trees.lambdamart",
     "MART": "rankers.trees.mart",
     "AutoRanker": "rankers.auto.auto",
@@ -155,11 +157,18 @@ _HOME = {
 }
 
 # Modules with a public name of their own.
-_MODULES = {"plot": "reporting.plots", "torch": "nets.torch_bridge"}
+_MODULES = {
+    "mlflow": "mlflow",
+    "plot": "reporting.plots",
+    "pyterrier": "pyterrier",
+    "torch": "nets.torch_bridge",
+}
 
 __all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 if TYPE_CHECKING:
+    from rankgrove import mlflow as mlflow
+    from rankgrove import pyterrier as pyterrier
     from rankgrove.adapt.adaptation_report import AdaptationReport as AdaptationReport
     from rankgrove.clicks.bootstrap import ModelIntervals as ModelIntervals
     from rankgrove.clicks.cascade import Cascade as Cascade
@@ -255,6 +264,8 @@ if TYPE_CHECKING:
     from rankgrove.operations.pruning import PrunedRanker as PrunedRanker
     from rankgrove.operations.pruning import prune as prune
     from rankgrove.operations.query_k_fold import QueryKFold as QueryKFold
+    from rankgrove.operations.ranking import RankedDocuments as RankedDocuments
+    from rankgrove.operations.ranking import rank as rank
     from rankgrove.operations.refining import RefinedWeights as RefinedWeights
     from rankgrove.operations.refining import refine_weights as refine_weights
     from rankgrove.operations.threshold_features import ThresholdFeatures as ThresholdFeatures

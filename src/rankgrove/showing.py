@@ -50,7 +50,7 @@ def html_text(title: str, text: str, *, prose: bool = False) -> str:
         return f'<div style="{style}"><b>{escape(title)}</b>{lines}</div>'
     return (
         f'<div style="margin: 4px 0"><b>{escape(title)}</b>'
-        f'<pre style="margin: 2px 0; font-size: 12px">{escape(text)}</pre></div>'
+        f'<pre style="margin: 2px 0; font-size: 12px; overflow-x: auto">{escape(text)}</pre></div>'
     )
 
 

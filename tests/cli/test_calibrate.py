@@ -50,3 +50,21 @@ def test_mistakes_are_named(folder):
         *("rank", "test.txt", "--model", "web.rg", "--min-relevance", "1"), cwd=folder, status=2
     )
     assert "add --format trec" in said
+
+
+def test_tables_have_relevance(folder):
+    run_here("calibrate", "vali.txt", "web.rg", "--out", "again.rg", cwd=folder)
+    pandas = pytest.importorskip("pandas")
+    run_here(
+        *("rank", "test.txt", "--model", "again.rg", "--relevance", "--out", "ranked.csv"),
+        *("--min-relevance", "0.5"),
+        cwd=folder,
+    )
+    table = pandas.read_csv(folder / "ranked.csv")
+    expected = (
+        rg.load(folder / "again.rg").predict_relevance(rg.read_letor(folder / "test.txt")).expected
+    )
+    assert table.relevance.to_numpy() == pytest.approx(expected[table.row])
+    assert len(table) == (expected >= 0.5).sum()
+    ranking = rg.rank(rg.load(folder / "again.rg"), rg.read_letor(folder / "test.txt"), top=2)
+    assert ranking.relevance is not None

@@ -1,18 +1,14 @@
-"""``rankgrove rank``: scores of a trained model, or its TREC run."""
+"""``rankgrove rank``: scores of a trained model, its TREC run, or a table of ranked documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rankgrove.cli.options import Reading, Threads, reads_data
-
-if TYPE_CHECKING:
-    from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
 
 
 class Form(StrEnum):
@@ -20,6 +16,7 @@ class Form(StrEnum):
 
     scores = "scores"
     trec = "trec"
+    table = "table"
 
 
 @reads_data("base_score", "strict")
@@ -34,20 +31,27 @@ def rank(
         typer.Option("--out", "-o", help="File to write.", show_default="standard output"),
     ] = None,
     form: Annotated[
-        Form, typer.Option("--format", help="scores: one per line, in row order; trec: a TREC run.")
-    ] = Form.scores,
+        Form | None,
+        typer.Option(
+            "--format",
+            help="scores: one per line, in row order; trec: a TREC run; table: a CSV, parquet or "
+            "arrow file with query, document, rank and score.",
+            show_default="table if the name of --out ends so, else scores",
+        ),
+    ] = None,
     run_name: Annotated[str, typer.Option(help="trec: name of the run.")] = "rankgrove",
     relevance: Annotated[
         bool,
         typer.Option(
             "--relevance",
-            help="scores: write expected grades instead (needs a model of 'rankgrove calibrate').",
+            help="Expected grades, of a model of 'rankgrove calibrate'. scores: instead of scores; "
+            "table: as a column.",
         ),
     ] = False,
     min_relevance: Annotated[
         float | None,
         typer.Option(
-            help="trec: leave out documents whose expected grade is lower (needs a model of "
+            help="trec, table: leave out documents whose expected grade is lower (needs a model of "
             "'rankgrove calibrate').",
             show_default="none is left out",
         ),
@@ -56,11 +60,14 @@ def rank(
         int | None,
         typer.Option(
             min=1,
-            help="trec: write only this many documents per query; scoring the others stops early, "
-            "which saves time.",
+            help="trec, table: write only this many documents per query; scoring the others stops "
+            "early, which saves time.",
             show_default="all",
         ),
     ] = None,
+    with_features: Annotated[
+        bool, typer.Option("--with-features", help="table: write the features too.")
+    ] = False,
     *,
     reading: Reading,
     threads: Threads = None,
@@ -75,20 +82,25 @@ def rank(
 
     rankgrove rank test.txt --model web.rg --format trec --top 10 > top.run
 
+    rankgrove rank test.txt --model web.rg --out ranked.parquet
+
     rankgrove rank test.txt --model calibrated.rg --relevance --out grades.txt
     """
+    import numpy as np
+
     import rankgrove as rg
     from rankgrove.cli.outputs import check_writable, say_written, score_lines
-    from rankgrove.data.trec_files import run_lines, run_of_scores
+    from rankgrove.data.trec_files import run_lines
     from rankgrove.errors import ParameterError
     from rankgrove.files import write_atomically
 
-    if top is not None and form is not Form.trec:
-        raise ParameterError("--top is for runs: add --format trec.")
+    form = _checked_form(form, out, top, with_features)
     if relevance and form is Form.trec:
-        raise ParameterError("--relevance is for --format scores; for runs, see --min-relevance.")
-    if min_relevance is not None and form is not Form.trec:
-        raise ParameterError("--min-relevance is for runs: add --format trec.")
+        raise ParameterError("--relevance is for scores and tables; for runs, see --min-relevance.")
+    if min_relevance is not None and form is Form.scores:
+        raise ParameterError(
+            "--min-relevance is for runs and tables: add --format trec, or --out ranked.csv."
+        )
     check_writable("rank", {"--out": out}, [*data, model])
     trained = rg.load(model)
     if (relevance or min_relevance is not None) and not isinstance(trained, rg.CalibratedRanker):
@@ -103,15 +115,22 @@ def rank(
         scores, saved = trained.predict_top(dataset, top, n_threads=threads)
         if saved > 0.0:
             typer.echo(f"{saved:.1%} of the documents' trees were skipped.", err=True)
+    expected = None
+    if relevance or min_relevance is not None:
+        expected = trained.relevance_of(scores).expected
+        if min_relevance is not None:  # a document with this score is not written
+            scores = np.where(expected >= min_relevance, scores, -np.inf)
+    if form is Form.table and out is not None:
+        from rankgrove.operations.ranking import table_of_scores
+
+        column = expected if relevance else None
+        table_of_scores(dataset, scores, top, with_features, column).write(out)
+        say_written(out)
+        return
     if form is Form.trec:
-        run: Mapping[str, Mapping[str, float]] = run_of_scores(dataset, scores)
-        if min_relevance is not None:
-            run = _at_least(min_relevance, run, trained)
-        text = "".join(run_lines(run, run_name, top))
-    elif relevance:
-        text = score_lines(trained.relevance_of(scores).expected)
+        text = "".join(run_lines((dataset, scores), run_name, top))
     else:
-        text = score_lines(scores)
+        text = score_lines(scores if expected is None else expected)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -119,15 +138,21 @@ def rank(
         say_written(out)
 
 
-def _at_least(
-    grade: float, run: Mapping[str, Mapping[str, float]], model: CalibratedRanker
-) -> dict[str, dict[str, float]]:
-    """Return a run without the documents whose expected grade is below `grade`."""
-    import numpy as np
+def _checked_form(form: Form | None, out: Path | None, top: int | None, features: bool) -> Form:
+    """Return the form to write; refuse options that belong to another."""
+    from rankgrove.errors import ParameterError
+    from rankgrove.frames import WRITTEN_ENDINGS, check_table_name, library
 
-    left: dict[str, dict[str, float]] = {}
-    for query, documents in run.items():
-        expected = model.relevance_of(np.array(list(documents.values()))).expected
-        kept = zip(documents.items(), expected.tolist(), strict=True)
-        left[query] = {name: score for (name, score), value in kept if value >= grade}
-    return left
+    if form is None:
+        is_named = out is not None and out.name.lower().endswith(WRITTEN_ENDINGS)
+        form = Form.table if is_named else Form.scores
+    if top is not None and form is Form.scores:
+        raise ParameterError("--top is for runs and tables: add --format trec, or --out top.csv.")
+    if features and form is not Form.table:
+        raise ParameterError("--with-features is for tables: write one, such as --out ranked.csv.")
+    if form is Form.table:
+        if out is None:
+            raise ParameterError("A table is written to a file: add --out ranked.csv.")
+        check_table_name(out, "a ranking")
+        library("pyarrow", "Writing a ranking")
+    return form

@@ -19,7 +19,7 @@ from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.arrays import frozen
 from rankgrove.data.letor_write import write_letor
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec_files import Qrels
+from rankgrove.data.trec_values import Qrels
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.showing import html_table

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankgrove.data.file_kinds import ARROW_ENDINGS, TABLE_ENDINGS
+from rankgrove.data.file_kinds import TABLE_ENDINGS
 from rankgrove.errors import DataError, MissingExtraError
-from rankgrove.files import atomic_output
+from rankgrove.frames import write_arrow
 
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
@@ -55,30 +55,4 @@ def write_log(log: ClickLog, path: str | Path) -> None:
         raise DataError(
             f"The name of a click log must end in {', '.join(TABLE_ENDINGS)}. Got {path}."
         )
-    table = table_of(log)
-    import pyarrow
-
-    with atomic_output(path) as out:
-        if name.endswith(".parquet"):
-            import pyarrow.parquet
-
-            pyarrow.parquet.write_table(table, out)
-        elif name.endswith(ARROW_ENDINGS):
-            import pyarrow.ipc
-
-            with pyarrow.ipc.new_file(out, table.schema) as file:
-                file.write_table(table)
-        else:
-            import pyarrow.csv
-
-            separator = "\t" if ".tsv" in name else ","
-            options = pyarrow.csv.WriteOptions(delimiter=separator, quoting_style="needed")
-            pyarrow.csv.write_csv(_decoded(table), out, options)
-
-
-def _decoded(table: Any) -> Any:
-    """Return the table without dictionaries, which CSV cannot have."""
-    for j, field in enumerate(table.schema):
-        if hasattr(field.type, "value_type"):
-            table = table.set_column(j, field.name, table.column(j).cast(field.type.value_type))
-    return table
+    write_arrow(table_of(log), path)

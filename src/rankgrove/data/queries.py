@@ -47,6 +47,7 @@ from rankgrove.data.positions import Positions, check_positions
 from rankgrove.data.subsets import chosen_queries, subset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
+from rankgrove.frames import Tabular
 from rankgrove.random import string_keys
 from rankgrove.showing import html_table
 from rankgrove.validation import counted
@@ -56,13 +57,15 @@ if TYPE_CHECKING:
 
     from rankgrove.data.arrays import Features, Frame, Matrix
     from rankgrove.data.categories import Categorical
+    from rankgrove.frames import Columns
 
 
-class QueryDataset:
+class QueryDataset(Tabular):
     """Judged query-document data.
 
     A data set is frozen: neither its attributes nor their arrays can be written to. Subsets of
-    queries are views.
+    queries are views. `to_pandas`, `to_polars` and `to_arrow` return it as a table, which
+    `from_frame` reads again (name the columns ``weight`` and ``base_score`` there, if it has them).
 
     Parameters
     ----------
@@ -213,6 +216,12 @@ class QueryDataset:
             position=position,
             position_context=position_context,
         )
+
+    def table_columns(self) -> Columns:
+        """Return the table's columns, as `from_frame` reads them: ids, label, weights, features."""
+        from rankgrove.data.dataset_columns import columns_of
+
+        return columns_of(self)
 
     def _assemble(
         self,

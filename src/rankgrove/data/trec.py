@@ -14,17 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
-from rankgrove.data.trec_files import (
-    Qrels,
-    Run,
-    check_qrels,
-    check_run,
-    read_qrels,
-    read_run,
-    run_of_scores,
-    write_run,
-)
+from rankgrove.data.trec_files import read_qrels, read_run, run_of_scores, write_run
 from rankgrove.data.trec_tables import as_qrels, as_run
+from rankgrove.data.trec_values import Qrels, Run, check_qrels, check_run
 from rankgrove.errors import DataError
 from rankgrove.validation import check_choice
 

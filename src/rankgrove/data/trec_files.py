@@ -1,172 +1,22 @@
-"""TREC runs and judgements as values and as files.
-
-A run has the scores of the documents that a system retrieved for every query; qrels have the
-grades of documents. Both are plain dicts of dicts, which other tools accept as they are.
-"""
+"""TREC runs and judgements as files."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_files import read_text_bytes
+from rankgrove.data.trec_values import Qrels, Run, Value, check_run
 from rankgrove.errors import DataError, ParameterError, ParseError
 from rankgrove.files import atomic_output
-from rankgrove.validation import check_scores, counted
+from rankgrove.validation import check_scores
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-Value = TypeVar("Value", int, float)
-
-
-class Run(dict[str, dict[str, float]]):
-    """The scores of one retrieval system: ``run[qid][docid]``.
-
-    Parameters
-    ----------
-    scores : mapping from query id to a mapping from document id to score
-    name : the system's name, the last field of a run file
-
-    Raises
-    ------
-    DataError
-        If a score is not a number; the message names query and document. Minus infinity is
-        allowed: it means that a document was not retrieved.
-
-    Examples
-    --------
-    >>> run = Run({"7": {"d1": 0.5, "d2": 1.5}}, name="bm25")
-    >>> run.name, run["7"]["d2"]
-    ('bm25', 1.5)
-    """
-
-    def __init__(
-        self,
-        scores: Mapping[str, dict[str, float]] | Iterable[tuple[str, dict[str, float]]] = (),
-        name: str = "run",
-    ) -> None:
-        super().__init__(_pairs(scores, "a run", "score"))
-        self.name = name
-        check_run(self)
-
-    def __repr__(self) -> str:
-        return f"Run({self.name!r}, {_counts(self, 'document')})"
-
-
-class Qrels(dict[str, dict[str, int]]):
-    """Judgements: ``qrels[qid][docid]`` is a whole-number grade; higher is better.
-
-    Parameters
-    ----------
-    grades : mapping from query id to a mapping from document id to grade
-
-    Raises
-    ------
-    DataError
-        If a grade is not a finite number; the message names query and document.
-
-    Examples
-    --------
-    >>> Qrels({"7": {"d1": 0, "d2": 2}})
-    Qrels(1 query, 2 judgements)
-    """
-
-    def __init__(
-        self, grades: Mapping[str, dict[str, int]] | Iterable[tuple[str, dict[str, int]]] = ()
-    ) -> None:
-        super().__init__(_pairs(grades, "qrels", "grade"))
-        check_qrels(self)
-
-    def __repr__(self) -> str:
-        return f"Qrels({_counts(self, 'judgement')})"
-
-
-def _counts(table: Mapping[str, Mapping[str, float]], entry: str) -> str:
-    n_entries = sum(len(documents) for documents in table.values())
-    return f"{counted(len(table), 'query', 'queries')}, {counted(n_entries, entry)}"
-
-
-def _pairs(
-    table: Mapping[str, dict[str, Value]] | Iterable[tuple[str, dict[str, Value]]],
-    noun: str,
-    value: str,
-) -> dict[str, dict[str, Value]]:
-    """Return the queries of a run or of qrels as a dict."""
-    try:
-        return dict(table)
-    except (TypeError, ValueError):
-        raise DataError(_not_a_table(table, noun, value)) from None
-
-
-def _not_a_table(table: object, noun: str, value: str) -> str:
-    return (
-        f"{noun.capitalize()} must be a mapping {{query id: {{document id: {value}}}}}. "
-        f"Got {type(table).__name__}."
-    )
-
-
-def check_run(run: object) -> None:
-    """Refuse a run that is not a mapping {query id: {document id: score}}."""
-    _check_table(run, "a run", "score")
-
-
-def check_qrels(qrels: object) -> None:
-    """Refuse qrels that are not a mapping {query id: {document id: grade}}."""
-    _check_table(qrels, "qrels", "grade")
-
-
-def _check_table(table: object, noun: str, value: str) -> None:
-    if not isinstance(table, Mapping):
-        raise DataError(_not_a_table(table, noun, value))
-    for qid, documents in table.items():
-        if not isinstance(documents, Mapping):
-            raise DataError(
-                f"The query {qid!r} of {noun} must have a mapping {{document id: {value}}}. "
-                f"Got {type(documents).__name__}."
-            )
-        if _all_plain(documents):
-            continue
-        for docid, number in documents.items():
-            check_value(qid, docid, number, value)
-
-
-def _all_plain(documents: Mapping[Any, Any]) -> bool:
-    """Return whether all values are plain finite numbers; a fast check, two passes in C."""
-    values = documents.values()
-    try:
-        return set(map(type, values)) <= {int, float} and abs(sum(values)) < 1e308
-    except OverflowError:  # a whole number too large for a float
-        return False
-
-
-def check_value(qid: object, docid: object, number: object, what: str) -> float:
-    """Return a score or a grade (`what`) as a float; an error names query and document."""
-    try:
-        value = float(number) if isinstance(number, Real) else math.nan
-    except OverflowError:
-        value = math.inf
-    if math.isfinite(value) or (value == -math.inf and what == "score"):
-        return value
-    rule = (
-        "scores must be finite, or minus infinity for a document not retrieved."
-        if what == "score"
-        else "grades must be finite numbers."
-    )
-    raise DataError(
-        f"The document {docid!r} of query {qid!r} has the {what} {_shown(number)}: {rule}"
-    )
-
-
-def _shown(value: object) -> str:
-    text = repr(float(value)) if isinstance(value, float) else repr(value)
-    return text if len(text) <= 40 else text[:40] + "..."
-
 
 # -- reading ----------------------------------------------------------------------------------
 

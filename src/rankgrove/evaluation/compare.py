@@ -36,6 +36,7 @@ from rankgrove.evaluation.evaluate import (
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
 from rankgrove.files import write_atomically
+from rankgrove.frames import Columns, Tabular, by_column
 from rankgrove.measures.base import Measure, exact_mean
 from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.showing import html_table
@@ -68,8 +69,10 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """The result of :func:`compare`; prints as a table.
+
+    `to_pandas`, `to_polars` and `to_arrow` have a row per pair of systems.
 
     Attributes
     ----------
@@ -181,11 +184,9 @@ class Comparison:
         """Return one dict per contrast."""
         return [asdict(contrast) for contrast in self.contrasts]
 
-    def to_pandas(self) -> Any:
-        """Return the contrasts as a pandas frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
+    def table_columns(self) -> Columns:
+        """Return the table's columns, one row per contrast."""
+        return by_column(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
@@ -229,7 +230,7 @@ class Comparison:
         return text
 
 
-class Comparisons(dict[str, Comparison]):
+class Comparisons(Tabular, dict[str, Comparison]):
     """Comparisons by several measures, by the measures' names; prints as one table each."""
 
     def __repr__(self) -> str:
@@ -241,16 +242,13 @@ class Comparisons(dict[str, Comparison]):
     def _repr_html_(self) -> str:
         return "".join(comparison._repr_html_() for comparison in self.values())
 
-    def to_pandas(self) -> Any:
-        """Return the contrasts by all measures as one pandas frame, with a column ``measure``."""
-        import pandas as pd
-
-        rows = [
+    def table_columns(self) -> Columns:
+        """Return the columns of the contrasts by all measures, the first one ``measure``."""
+        return by_column(
             {"measure": name, **row}
             for name, comparison in self.items()
             for row in comparison.rows()
-        ]
-        return pd.DataFrame(rows)
+        )
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything as JSON text, by measure, and write it to `path` if one is given."""

@@ -21,6 +21,7 @@ from rankgrove.data.trec import as_qrels, as_run, judged_rows, pool, with_irrele
 from rankgrove.errors import DataError, ParameterError
 from rankgrove.evaluation.unjudged import UNJUDGED, bounds, check_unjudged, condensed
 from rankgrove.files import write_atomically
+from rankgrove.frames import Columns, Tabular
 from rankgrove.measures.base import Measure, PreparedMeasure, Ranking, exact_mean, rank
 from rankgrove.measures.conventions import CONVENTIONS
 from rankgrove.measures.parse import measure as parse_measure
@@ -55,8 +56,10 @@ Judged: TypeAlias = "QueryDataset | RunLike | tuple[Features, ArrayLike, ArrayLi
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """The result of :func:`evaluate`; prints as a table.
+class Evaluation(Tabular):
+    """The result of :func:`evaluate`; prints as a table, and is one of per-query values.
+
+    `to_pandas`, `to_polars` and `to_arrow` have a row per query.
 
     Attributes
     ----------
@@ -177,11 +180,13 @@ class Evaluation:
         found = zip(("worst", "best"), self.bounds.get(name, ()), strict=False)
         return {case: _plain(bound) for case, bound in found}
 
-    def to_pandas(self) -> Any:
-        """Return the per-query values as a pandas frame, one row per query."""
-        import pandas as pd
+    def table_columns(self) -> Columns:
+        """Return the table's columns: query id, and the values by every measure."""
+        return {"qid": self.query_ids, **self.per_query}
 
-        return pd.DataFrame(self.per_query, index=pd.Index(self.query_ids, name="qid"))
+    def table_index(self) -> tuple[str, ...]:
+        """Return the column of query ids."""
+        return ("qid",)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values (None for a query that was left out)."""

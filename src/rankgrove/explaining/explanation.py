@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankgrove.data.arrays import frozen
 from rankgrove.data.categories import Names
 from rankgrove.errors import DataError
+from rankgrove.frames import Columns, Tabular
 from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ContributionTable:
+class ContributionTable(Tabular):
     """Feature contributions to a number, the largest first; prints as a table.
 
     Attributes
@@ -83,16 +80,17 @@ class ContributionTable:
     def __repr__(self) -> str:
         return self.text()
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the features' rows as a pandas frame."""
-        import pandas as pd
+    def table_columns(self) -> Columns:
+        """Return the table's columns, one row per feature."""
+        return {"feature": self.features, **self.values, "adds": self.amounts}
 
-        index = pd.Index(self.features, name="feature")
-        return pd.DataFrame({**self.values, "adds": self.amounts}, index=index)
+    def table_index(self) -> tuple[str, ...]:
+        """Return the column of features."""
+        return ("feature",)
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Tabular):
     """Scores as sums over features: the result of :func:`explain`.
 
     For every document i, to the last bit::
@@ -214,18 +212,23 @@ class Explanation:
                 shown[k] = names[int(x)]
         return shown
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame: one row per document, with score, base and all contributions."""
-        import pandas as pd
+    def table_columns(self) -> Columns:
+        """Return the table's columns: query, document, score, base and all contributions."""
+        columns: dict[str, np.ndarray | Sequence[str]] = {
+            "qid": self.query_ids,
+            "document": self.documents,
+            "score": self.scores,
+            "base": self.base,
+            "rounding": self.rounding,
+        }
+        taken = set(columns).intersection(self.feature_names)
+        by_feature = zip(self.feature_names, self.contributions.T, strict=True)
+        # a feature that is called like another column gives way
+        return columns | {f"{n} (feature)" if n in taken else n: c for n, c in by_feature}
 
-        index = pd.MultiIndex.from_arrays(
-            [self.query_ids, self.documents], names=["qid", "document"]
-        )
-        columns = {"score": self.scores, "base": self.base, "rounding": self.rounding}
-        by_feature = dict(zip(self.feature_names, self.contributions.T, strict=True))
-        return pd.concat(
-            [pd.DataFrame(columns, index=index), pd.DataFrame(by_feature, index=index)], axis=1
-        )
+    def table_index(self) -> tuple[str, ...]:
+        """Return the columns of queries and documents."""
+        return ("qid", "document")
 
     def _repr_html_(self) -> str:
         most = list(self.importance().items())[:10]

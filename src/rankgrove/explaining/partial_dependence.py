@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError
 from rankgrove.explaining.explain import checked_data, checked_model
 from rankgrove.explaining.tree_shap import dense_blocks
+from rankgrove.frames import Columns, Tabular
 from rankgrove.rankers.base import Ranker
 from rankgrove.showing import html_table
 from rankgrove.validation import check_integer, counted, nearest, refuse
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are kept
 DEFAULT_POINTS = 40
@@ -26,7 +24,7 @@ MOST_CELLS = 1 << 25  # scores in memory at once; longer grids are computed in p
 
 
 @dataclass(frozen=True, eq=False)
-class PartialDependence:
+class PartialDependence(Tabular):
     """Scores as a function of a feature: the result of :func:`partial_dependence`.
 
     Attributes
@@ -51,24 +49,26 @@ class PartialDependence:
     n_rows: int
     labels: tuple[tuple[str, ...] | None, ...] = (None, None)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame, one row per value of the grid, or per pair of values."""
-        import pandas as pd
-
+    def table_columns(self) -> Columns:
+        """Return the table's columns, one row per value of the grid, or per pair of values."""
         grids = self.grid if isinstance(self.grid, tuple) else (self.grid,)
         places = [
-            grid if names is None else list(names)
+            grid if names is None else np.array(names, dtype=object)
             for grid, names in zip(grids, self.labels, strict=False)
         ]
-        if isinstance(self.grid, tuple):
-            index: pd.Index = pd.MultiIndex.from_product(places, names=self.features)
-        else:
-            index = pd.Index(places[0], name=self.features[0])
-        spread = {
-            f"{level:g}": scores.ravel()
-            for level, scores in zip(self.levels, self.quantiles, strict=True)
+        if len(places) == 2:
+            first, second = places
+            places = [np.repeat(first, len(second)), np.tile(second, len(first))]
+        spread = zip(self.levels, self.quantiles, strict=True)
+        return {
+            **dict(zip(self.features, places, strict=True)),
+            "mean": self.mean.ravel(),
+            **{f"{level:g}": scores.ravel() for level, scores in spread},
         }
-        return pd.DataFrame({"mean": self.mean.ravel(), **spread}, index=index)
+
+    def table_index(self) -> tuple[str, ...]:
+        """Return the columns of the features' values."""
+        return self.features
 
     def texts(self, which: int = 0) -> list[str]:
         """Return the grid's values of a feature as texts; those of categories are their names."""

@@ -16,6 +16,7 @@ from rankgrove.evaluation.evaluate import Evaluation, evaluate
 from rankgrove.measures.base import Measure, exact_mean
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker
+from rankgrove.showing import html_text
 from rankgrove.tuning.tables import markdown
 from rankgrove.validation import counted, refuse
 
@@ -44,6 +45,9 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_text("Cross-validation", str(self))
 
     def __str__(self) -> str:
         """Return the measures fold by fold, their mean, and those of all queries together."""

@@ -16,6 +16,7 @@ from rankgrove.evaluation.evaluate import Evaluation, evaluate
 from rankgrove.evaluation.significance import paired_t
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import measure as parse_measure
+from rankgrove.showing import html_text
 from rankgrove.tuning.cross_validation import Part, Pool, fitted, parts_of
 from rankgrove.tuning.survey_rankers import RANKERS, Size, size_at
 from rankgrove.tuning.tables import markdown, p_text
@@ -66,6 +67,9 @@ class Survey:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_text("Survey", str(self))
 
     def p_against_best(self) -> dict[str, float | None]:
         """Return the p-value of the paired t-test against the best, by ranker; its own is None."""

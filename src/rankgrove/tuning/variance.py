@@ -18,6 +18,7 @@ from rankgrove.evaluation.evaluate import evaluate, prepared_on
 from rankgrove.measures.base import Measure, exact_mean
 from rankgrove.measures.parse import measure as parse_measure
 from rankgrove.rankers.base import Ranker
+from rankgrove.showing import html_text
 from rankgrove.tuning.tables import markdown
 from rankgrove.validation import check_integer, check_real, refuse
 
@@ -65,6 +66,9 @@ class Variance:
             rows.append(row)
         header = ["", *(h for m in measures for h in (m, "variance x 10^6", "change"))]
         return markdown(header, rows)
+
+    def _repr_html_(self) -> str:
+        return html_text("Variance over training data", self.table())
 
     def __repr__(self) -> str:
         return self.table()

@@ -1,0 +1,1 @@
+"""Other programs: tables, runs, MLflow, PyTerrier, pickles."""
