@@ -12,6 +12,7 @@ import numpy as np
 from rankgrove.data.categories import Categories, categorical_columns
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
+from rankgrove.parallel import piece_bounds, run_pieces, thread_count
 from rankgrove.validation import check_choice, counted
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 
 MOST_WEIGHT = 1e30
+_NUMBERS_AT_ONCE = 1 << 15
+_WORTH_THREADS = 1 << 19  # numbers to convert
 # The advice about a column of a table of features that holds no numbers.
 TABLE_REMEDY = (
     "drop it from the table, or convert it to numbers (codes or one column per category); for a "
@@ -40,7 +43,9 @@ def has_missing(features: Matrix) -> bool:
     return bool(values.size) and bool(np.isnan(values.min()))  # min of anything with NaN is NaN
 
 
-def check_features(X: object, n_rows: int, *, double: bool = False) -> Matrix:
+def check_features(
+    X: object, n_rows: int, *, double: bool = False, n_threads: int | None = 1
+) -> Matrix:
     """Return features as a float32 array or CSR matrix, without copying if they already are one.
 
     With `double`, features of any other type than float32 become float64.
@@ -69,10 +74,32 @@ def check_features(X: object, n_rows: int, *, double: bool = False) -> Matrix:
             "data: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
         )
     _check_rows("X", array.shape[0], n_rows)
-    with np.errstate(over="ignore"):
-        dense = np.ascontiguousarray(array, dtype=_kept_type(array, double))
-    if array.dtype != np.float32:
-        _check_overflow(array, dense)
+    kind = _kept_type(array, double)
+    if array.dtype == kind:
+        return np.ascontiguousarray(array)
+    return _converted(array, kind, n_threads)
+
+
+def _converted(
+    array: np.ndarray, kind: type[np.floating[Any]], n_threads: int | None
+) -> np.ndarray:
+    """Return an array in C order with numbers of another type; refuse those that do not fit."""
+    dense = np.empty(array.shape, kind)
+    step = max(1, _NUMBERS_AT_ONCE // max(array.shape[1], 1))
+
+    def convert(first: int, last: int) -> None:
+        for start in range(first, last, step):  # checked while it is in the cache
+            part = slice(start, min(start + step, last))
+            with np.errstate(over="ignore"):
+                dense[part] = array[part]
+            if np.isinf(dense[part]).any():
+                _check_overflow(array[part], dense[part])
+
+    rows = array.shape[0]
+    if array.size <= _WORTH_THREADS or thread_count(n_threads) == 1:
+        convert(0, rows)
+    else:
+        run_pieces(convert, piece_bounds(np.arange(rows + 1), n_threads, 2), n_threads)
     return dense
 
 

@@ -281,7 +281,8 @@ class Ranker(_Base):  # type: ignore[misc]
         self._check_is_fitted()
         owner = f"{type(self).__name__}.{method}"
         X = X if is_aligned else self._aligned(X, owner)
-        features, rows = self._features(X, owner)
+        threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
+        features, rows = self._features(X, owner, threads)
         if features.shape[1] != self.n_features_in_:
             raise DataError(
                 f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
@@ -294,7 +295,6 @@ class Ranker(_Base):  # type: ignore[misc]
         if isinstance(X, QueryDataset) and X.has_feature_names:
             names = list(X.feature_names)
         check_names(getattr(self, "feature_names_", None), names, owner)
-        threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
         return features, rows, threads
 
     def _aligned(self, X: Documents, owner: str) -> Any:
@@ -341,9 +341,9 @@ class Ranker(_Base):  # type: ignore[misc]
         )
         return X.with_n_features(known)
 
-    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str, n_threads: int | None) -> tuple[Matrix, Rows]:
         """Return the feature matrix, and which of its rows to score."""
-        return features_of(X, owner)
+        return features_of(X, owner, n_threads=n_threads)
 
     def score(
         self,

@@ -172,9 +172,9 @@ class TreeRanker(TreeModel):
             self.check_numbered(X.n_features, owner)
         return super()._aligned(X, owner)
 
-    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
+    def _features(self, X: Documents, owner: str, n_threads: int | None) -> tuple[Matrix, Rows]:
         double = self.ensemble_.threshold.dtype == np.float64
-        features, rows = features_of(X, owner, double=double)
+        features, rows = features_of(X, owner, double=double, n_threads=n_threads)
         return _without_unknown(features, self), rows
 
     def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:
@@ -328,8 +328,8 @@ class WeightRanker(LinearPredictor):
         wider._take_terms(*self.terms_, self.linear_.intercept)
         return wider
 
-    def _features(self, X: Documents, owner: str) -> tuple[Matrix, Rows]:
-        features, rows = features_of(X, owner)
+    def _features(self, X: Documents, owner: str, n_threads: int | None) -> tuple[Matrix, Rows]:
+        features, rows = features_of(X, owner, n_threads=n_threads)
         return _without_unknown(features, self), rows
 
     def _scores(self, features: Matrix, rows: Rows, n_threads: int | None) -> np.ndarray:

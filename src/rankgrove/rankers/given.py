@@ -206,7 +206,9 @@ def refuse_file(data: object, owner: str) -> None:
         )
 
 
-def features_of(X: Documents, owner: str, *, double: bool = False) -> tuple[Matrix, Rows]:
+def features_of(
+    X: Documents, owner: str, *, double: bool = False, n_threads: int | None = 1
+) -> tuple[Matrix, Rows]:
     """Return the feature matrix (float32, dense or CSR) and which of its rows to use.
 
     With `double`, features become float64 unless they are float32 or in a data set.
@@ -218,7 +220,7 @@ def features_of(X: Documents, owner: str, *, double: bool = False) -> tuple[Matr
         n_rows = row_count(X)
     except TypeError:
         raise DataError(f"{owner} needs a data set or features. Got {type(X).__name__}.") from None
-    return check_features(X, n_rows, double=double), None
+    return check_features(X, n_rows, double=double, n_threads=n_threads), None
 
 
 def row_count(X: Any) -> int:

@@ -31,6 +31,7 @@ SCORERS = ("walk", "lanes")
 EVERY_ROW = np.empty(0, np.int64)  # instead of row numbers: all rows
 _SPARSE_ROWS_AT_ONCE = 8192
 _SERIAL = 100_000.0  # nanoseconds of work that are not worth a second thread
+_PIECE = 100_000.0  # nanoseconds of a piece of work, of which a call by Python takes 10,000
 
 # Nanoseconds, measured on the machine of benchmarks/README.md. Only ratios matter.
 _WALK = (5.0, 5.0)  # per tree, and per doubling of its leaves
@@ -230,15 +231,18 @@ def _add(
 ) -> None:
     n_rows = scores.shape[1]
     costs = known(ensemble).costs
+    work = n_rows * min(costs.walk, costs.lanes)
     n_used = parallel.thread_count(n_threads)
-    if n_used == 1 or n_rows * min(costs.walk, costs.lanes) < _SERIAL:
+    if n_used == 1 or work < _SERIAL:
         by.add(features, rows, 0, n_rows, by.room(features.dtype), scores)
         return
     n_blocks = -(-n_rows // 128)  # whole blocks: only the last one has empty lanes
-    bounds = np.minimum(128 * parallel.piece_bounds(np.arange(n_blocks + 1), n_used), n_rows)
+    per_thread = int(min(max(work / n_used / _PIECE, 1.0), 8.0))
+    bounds = 128 * parallel.piece_bounds(np.arange(n_blocks + 1), n_used, per_thread)
+    bounds = np.minimum(bounds, n_rows)
     rooms: list[Any] = []  # one per thread; pop and append are atomic
 
-    def work(first: int, last: int) -> None:
+    def add(first: int, last: int) -> None:
         try:
             room = rooms.pop()
         except IndexError:
@@ -246,4 +250,4 @@ def _add(
         by.add(features, rows, first, last, room, scores)
         rooms.append(room)
 
-    parallel.run_pieces(work, bounds, n_used)
+    parallel.run_pieces(add, bounds, n_used)
