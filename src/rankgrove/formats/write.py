@@ -104,7 +104,7 @@ FORMATS = {  # their endings are in endings.py
         lambda m, of: solr.write_trees(m, of.features, of.name),
         lambda m, of: solr.write_linear(m, of.features, of.name),
         lambda m, of: solr.write_net(m, of.features, of.name),
-        zero=True,
+        definitions=lambda m, of: solr.features_json(m, of.features),
     ),
     "elasticsearch": Format(
         "Elasticsearch LTR",
@@ -262,6 +262,8 @@ def _scores(model: Model, form: Format, to: str, shift: bool | None) -> tuple[Mo
         intercept = model.raw_weights()[1]
         if form.positive and elasticsearch.normalised_features(model).any():
             intercept = model.intercept  # the rest is in the normalisers
+        if to == "solr" and solr.has_norms(model):
+            intercept = model.intercept
         if intercept:
             side = "lower" if intercept > 0 else "higher"
             notes.append(
