@@ -194,16 +194,14 @@ def write_trees(ensemble: Ensemble, names: Sequence[str], name: str) -> tuple[st
     if nulls:
         notes.append(
             'Missing values are told from 0, which takes the "defaultValue" "NaN" in the feature '
-            f"store for {_some(used, names)}, as in the file of feature_set= (--feature-set). Where "
-            "0 is meant, pass missing='zero' (--missing zero)."
+            f"store for {_some(used, names)}, as in the file of feature_set= (--feature-set). "
+            "Where 0 is meant, pass missing='zero' (--missing zero)."
         )
     params: dict[str, Any] = {"isNullSameAsZero": False} if nulls else {}
     params["trees"] = [{"weight": "1", "root": _root(t, names, scale, nulls)} for t in trees]
     listed = used.tolist() or [0]  # a model without features is refused
-    norms = {
-        names[j]: _standard(np.float32(0.0), scale[j]) for j in used.tolist() if scale[j] != 1.0
-    }
-    return _document(TREES, name, [names[j] for j in listed], params, norms), notes
+    norms = {j: (np.float32(0.0), scale[j]) for j in used.tolist() if scale[j] != 1.0}
+    return _document(TREES, name, names, listed, params, norms), notes
 
 
 def tells_missing(ensemble: Ensemble) -> bool:
@@ -213,41 +211,44 @@ def tells_missing(ensemble: Ensemble) -> bool:
 
 def write_linear(model: Linear, names: Sequence[str], name: str) -> tuple[str, list[str]]:
     """Return a LinearModel; it has no intercept, which does not change the ranking."""
-    used = np.flatnonzero((model.weights != 0) & (model.scale > 0))
-    norms = {
-        names[j]: _standard(*pair)
-        for j, pair in _normalised(model.shift, model.scale, used).items()
-    }
-    weight = model.weights if norms else model.raw_weights()[0]
+    used = _used(model)
+    norms = _normalised(model.shift, model.scale, used)
+    weight = model.raw_weights()[0]
+    if norms:
+        weight = np.zeros(model.n_features)
+        for j, (_, deviation) in norms.items():  # weights make up for the rounding of deviations
+            weight[j] = model.weights[j] / model.scale[j] * float(deviation)
     listed = used.tolist() or [0]
     params = {"weights": {names[j]: single_number(weight[j]) for j in listed}}
     notes = _defaults_note(model.shift, used, names)
-    return _document("LinearModel", name, [names[j] for j in listed], params, norms), notes
+    return _document("LinearModel", name, names, listed, params, norms), notes
 
 
 def has_norms(model: Linear) -> bool:
     """Return whether a linear model's features are normalised in Solr, which needs no intercept."""
-    used = np.flatnonzero((model.weights != 0) & (model.scale > 0))
-    return bool(_normalised(model.shift, model.scale, used))
+    return bool(_normalised(model.shift, model.scale, _used(model)))
 
 
 def write_net(net: Network, names: Sequence[str], name: str) -> tuple[str, list[str]]:
     """Return a NeuralNetworkModel with normalised inputs.
 
-    Where float32 cannot hold a mean or deviation, the weights of the first layer include them.
+    The first layer makes up for the rounding of means and deviations to float32. Where float32
+    cannot hold one, there are no normalisers, and the layer does all of the scaling.
     """
     used = np.flatnonzero(net.scale > 0)
     deviation = np.divide(1.0, net.scale, out=np.zeros(net.n_features), where=net.scale > 0)
-    norms = {
-        names[j]: _standard(*pair) for j, pair in _normalised(net.mean, deviation, used).items()
-    }
+    norms = _normalised(net.mean, deviation, used)
+    factor, rest = (
+        net.scale.copy(),
+        net.mean.copy(),
+    )  # what the first layer multiplies by, takes off
+    for j, (mean, divisor) in norms.items():
+        factor[j], rest[j] = net.scale[j] * float(divisor), net.mean[j] - float(mean)
     layers: list[Node] = []
     weights = [*net.layers, (net.output[:, None], np.zeros(1))]
     for number, (matrix, bias) in enumerate(weights):
         if number == 0:
-            scale = (net.scale > 0).astype(np.float64) if norms else net.scale
-            mean = np.zeros(net.n_features) if norms else net.mean
-            matrix, bias = scale[:, None] * matrix, bias - (mean * scale) @ matrix
+            matrix, bias = factor[:, None] * matrix, bias - (rest * net.scale) @ matrix
         last = number == len(weights) - 1
         layers.append(
             {
@@ -257,7 +258,9 @@ def write_net(net: Network, names: Sequence[str], name: str) -> tuple[str, list[
             }
         )
     notes = _defaults_note(net.mean, used, names)
-    return _document("NeuralNetworkModel", name, names, {"layers": layers}, norms), notes
+    params = {"layers": layers}
+    columns = list(range(net.n_features))
+    return _document("NeuralNetworkModel", name, names, columns, params, norms), notes
 
 
 def features_json(model: Ensemble | Linear | Network, names: Sequence[str]) -> str:
@@ -265,28 +268,26 @@ def features_json(model: Ensemble | Linear | Network, names: Sequence[str]) -> s
 
     Every feature reads the field of its name; other kinds of features are to be put in by hand.
     """
+    defaults: dict[int, str] = {}
     if isinstance(model, Ensemble):
         used = np.unique(model.feature)
-        defaults = {int(j): "NaN" for j in used} if tells_missing(model) else {}
+        if tells_missing(model):
+            defaults = dict.fromkeys(used.tolist(), "NaN")
     else:
         mean = model.shift if isinstance(model, Linear) else model.mean
-        weighted = model.weights != 0 if isinstance(model, Linear) else True
-        used = np.flatnonzero((model.scale > 0) & weighted)
-        defaults = {int(j): single_text(mean[j]) for j in used if mean[j]}
-        if not isinstance(model, Linear):
-            used = np.arange(model.n_features)
-    features = [
-        {
-            "name": names[j],
-            "class": FIELD,
-            "params": {
-                "field": names[j],
-                **({"defaultValue": defaults[j]} if j in defaults else {}),
-            },
-        }
-        for j in used.tolist() or [0]
-    ]
+        used = _used(model) if isinstance(model, Linear) else np.arange(model.n_features)
+        defaults = {j: single_text(mean[j]) for j in used.tolist() if mean[j] and model.scale[j]}
+    features = []
+    for j in used.tolist() or [0]:
+        params = {"field": names[j]}
+        if j in defaults:
+            params["defaultValue"] = defaults[j]
+        features.append({"name": names[j], "class": FIELD, "params": params})
     return json.dumps(features, indent=2) + "\n"
+
+
+def _used(model: Linear) -> np.ndarray:
+    return np.flatnonzero((model.weights != 0) & (model.scale > 0))
 
 
 def _some(columns: np.ndarray, names: Sequence[str]) -> str:
@@ -338,10 +339,6 @@ def _scales(feature: np.ndarray, threshold: np.ndarray, n_features: int) -> np.n
     return scale
 
 
-def _standard(mean: np.float32, deviation: np.float32) -> Node:
-    return {"class": STANDARD, "params": {"avg": single_text(mean), "std": single_text(deviation)}}
-
-
 def written(threshold: np.ndarray) -> np.ndarray:
     """Return the float32 numbers whose sums with 1e-6 are nearest to some thresholds."""
     first = np.asarray(threshold, np.float32) - SLACK
@@ -383,12 +380,16 @@ def _java(value: Any) -> str:
 def _document(
     kind: str,
     name: str,
-    used: Sequence[str],
+    names: Sequence[str],
+    columns: Sequence[int],
     params: dict[str, Any],
-    norms: Mapping[str, Node],
+    norms: Mapping[int, tuple[np.float32, np.float32]],
 ) -> str:
-    features = [
-        {"name": feature, **({"norm": norms[feature]} if feature in norms else {})}
-        for feature in used
-    ]
+    """Return a model; `columns`: its features; `norms`: mean and deviation of some of them."""
+    features: list[Node] = []
+    for j in columns:
+        features.append({"name": names[j]})
+        if j in norms:
+            mean, deviation = map(single_text, norms[j])
+            features[-1]["norm"] = {"class": STANDARD, "params": {"avg": mean, "std": deviation}}
     return dumped({"class": PACKAGE + kind, "name": name, "features": features, "params": params})
