@@ -320,22 +320,28 @@ def _normalised(
     return {int(j): (means[j], deviations[j]) for j in used}
 
 
+def compared(ensemble: Ensemble) -> np.ndarray:
+    """Return the thresholds that Solr compares with: the model's, where it can hold them."""
+    threshold = ensemble.for_float32().threshold
+    scale = _scales(ensemble.feature, threshold, ensemble.n_features)[ensemble.feature]
+    return reached(written(threshold / scale)).astype(np.float64) * scale
+
+
 def _scales(feature: np.ndarray, threshold: np.ndarray, n_features: int) -> np.ndarray:
     """Return the powers of two to divide features by, so that thresholds can be written exactly."""
     scale = np.ones(n_features, np.float32)
     inexact = gap(written(threshold), threshold) > 0
     for column in np.unique(feature[inexact]).tolist():
         own = threshold[feature == column].astype(np.float32)
+        if np.any(own == -np.inf):  # large negative values would reach it
+            continue
         size = np.abs(own[(own != 0) & np.isfinite(own)].astype(np.float64))
         least, most = math.frexp(size.min())[1], math.frexp(size.max())[1]
-        for exponent in _LEAST_EXPONENTS:
-            shift = min(exponent - least, _MOST_SHIFT)
-            if shift <= 0 or most + shift > _MOST_EXPONENT or np.any(own == -np.inf):
-                continue
-            factor = np.float32(math.ldexp(1.0, -shift))
-            if not np.any(gap(written(own / factor), own / factor)):
-                scale[column] = factor
-                break
+        largest = min(_MOST_EXPONENT - most, _MOST_SHIFT)
+        shifts = [0, *(min(exponent - least, largest) for exponent in _LEAST_EXPONENTS), largest]
+        factors = [np.float32(math.ldexp(1.0, -shift)) for shift in shifts if shift >= 0]
+        left = [np.count_nonzero(gap(written(own / f), own / f)) for f in factors]
+        scale[column] = factors[int(np.argmin(left))]
     return scale
 
 
