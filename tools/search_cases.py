@@ -459,7 +459,8 @@ def compare(engine: str, folder: Path, documents: int) -> int:
         if case.model is not None:
             unpredicted += int(np.count_nonzero(np.abs(real - case.predicted) > step))
             far = np.abs(real - case.own)
-            largest = max(largest, float(np.max(far / case.bound, where=far > 0, initial=0.0)))
+            share = np.divide(far, case.bound, out=np.zeros_like(far), where=far > 0)
+            largest = max(largest, float(share.max()))
     print(
         f"{engine}: {models} models, {seen} scores, {unlike} unlike the emulator's, {unpredicted} "
         f"unlike the predicted; largest difference from the model's own {largest:.3g} of the bound"

@@ -92,6 +92,8 @@ def read(data: bytes) -> RankLibModel:
             tuple(_tree(node, columns) for node in ensemble.findall("tree"))
             for ensemble in ensembles
         )
+    except ModelFileError:
+        raise
     except (ElementTree.ParseError, ValueError, IndexError, TypeError) as error:
         raise ModelFileError(f"RankLib cannot read the model: {error!r}.") from None
     forest = kind == "Random Forests"

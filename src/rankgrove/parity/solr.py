@@ -92,6 +92,8 @@ def _read(data: bytes, nulls: bool) -> SolrModel:
             return SolrModel(features, norms, False, _linear(params, features))
         if kind == "NeuralNetworkModel":
             return SolrModel(features, norms, False, _net(params, len(features)))
+    except ModelFileError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelFileError(f"Solr cannot read the model: {error!r}.") from None
     raise ModelFileError(f"Solr's class {kind!r} is not emulated.")
@@ -279,9 +281,7 @@ def _only(entry: Mapping[str, Any], known: set[str]) -> None:
     """Refuse a field without a setter, as Solr does."""
     for name in entry:
         if name not in known:
-            raise ModelFileError(
-                f"Solr has no setter for the field {name!r}: it refuses the model."
-            )
+            raise ModelFileError(f"Solr refuses the field {name!r}: it has no setter for it.")
 
 
 def _float(value: object) -> np.float32:

@@ -244,6 +244,8 @@ def read(data: bytes, fast: bool = False) -> EngineModel:
                 "XGBoost's save_model is not imported."
             )
         return _lightgbm(document, fast)
+    except ModelFileError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelFileError(f"Vespa cannot import the model: {error!r}.") from None
 
