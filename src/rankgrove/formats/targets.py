@@ -97,8 +97,8 @@ def target_of(name: str, form: str | None = None) -> Target:
     target = TARGETS.get(name) or TARGETS.get(_engine_of_version(name))
     if target is None:
         raise ParameterError(
-            f"convert: engine (--engine) is one of {', '.join(TARGETS)}; or opensearch-X.Y or "
-            f"elasticsearch-X.Y (from 8.12 on) with another version. Got {name!r}."
+            f"convert: engine (--engine) is one of {', '.join(TARGETS)}; or opensearch-X.Y, "
+            f"solr-X.Y or elasticsearch-X.Y (from 8.12 on) with another version. Got {name!r}."
         )
     if form is not None and target.format != form:
         able = ", ".join(other.name for other in targets_of(form)) or "none"
