@@ -12,6 +12,7 @@ import rankgrove as rg
 from rankgrove.errors import ModelFileError
 from rankgrove.formats import solr, vespa_profile
 from rankgrove.formats.write import Labels, encode
+from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network, n_weights
 from rankgrove.parity.engines import ENGINES
 from tests.formats.made import random_ensemble, rows_for
@@ -158,6 +159,17 @@ def test_vespas_ubj_differs_from_xgboost_where_it_is_known_to(tmp_path):
         columns = [["a", "b"].index(name) for name in model.features]
         apart = np.abs(model.scores(X[:, columns]) - booster.predict(data, output_margin=True))
         assert apart.max() < 1e-5 if is_like else apart.min() > 1e-3
+    booster = xgboost.train({"max_depth": 1, "base_score": 0.0}, data, 1)
+    booster.save_model(tmp_path / "m.ubj")
+    (stump,) = booster.get_dump(dump_format="json")
+    at = np.float32(json.loads(stump)["split_condition"])
+    steps = [np.nextafter(at, np.float32(-9)), at]
+    steps = [np.nextafter(steps[0], np.float32(-9)), *steps]
+    found = (
+        ENGINES["vespa"].read((tmp_path / "m.ubj").read_bytes()).scores(np.array(steps)[:, None])
+    )
+    assert found[0] != found[1]  # for XGBoost, only the third value is at its threshold
+    assert found[1] == found[2]
 
 
 def test_vespa_adds_a_sigmoid_by_the_objective():
@@ -208,6 +220,20 @@ def test_a_profile_of_a_net_keeps_its_functions_apart_from_features():
     assert 'to="onnx"' in notes[0]
 
 
+def test_a_linear_model_keeps_its_intercept_in_vespa():
+    none = np.empty(0)
+    mean, scale = np.array([1.0, 2.0, 3.0]), np.array([0.5, 2.0, 0.0])
+    model = Linear(3, np.array([1.0, -2.0, 3.0]), "standard", mean, scale, none, none, 0.25)
+    text = vespa_profile.write_linear(model, ["bm25(title)", "age", "unused"], "m")
+    engine = ENGINES["vespa"].read(text.encode())
+    assert engine.features == ("bm25(title)", "age")
+    rows = np.array([[1.5, 3.0], [np.nan, 1.0], [np.nan, np.nan]])
+    assert engine.scores(rows).tolist() == [0.25 + 1.0 - 1.0, 0.25 + 1.0, 0.25]
+    nothing = Linear(3, np.zeros(3), "standard", mean, scale, none, none)
+    engine = ENGINES["vespa"].read(vespa_profile.write_linear(nothing, list("abc"), "m").encode())
+    assert engine.scores(np.empty((2, 0))).tolist() == [0.0, 0.0]
+
+
 def test_feature_sets_of_solr_and_vespa(train_set, tmp_path):
     model = rg.LambdaMART(n_trees=2, n_leaves=4, min_leaf=2).fit(train_set)
     names = ["bm25(title)", "title_score", "attribute(price)"]
@@ -230,6 +256,22 @@ def _train_set():
 
 
 # -- RankLib --------------------------------------------------------------------------------------
+
+
+def test_ranklib_does_not_round_a_leaf_times_a_weight():
+    rng = np.random.default_rng(1)
+    trees = "".join(
+        f'<tree id="{t}" weight="{weight}"><split><output>{leaf}</output></split></tree>'
+        for t, (weight, leaf) in enumerate(rng.random((40, 2)).tolist(), 1)
+    )
+    text = f"## LambdaMART\n<ensemble>{trees}</ensemble>\n"
+    found = ENGINES["ranklib"].read(text.encode()).scores(np.empty((1, 0)))
+    np.testing.assert_array_equal(found, mirrored.ranklib(text, np.zeros((1, 1))))
+    total = np.float32(0)
+    for tree in text.split("weight=")[1:]:
+        weight, leaf = tree.split('"')[1], tree.split("output>")[1].rstrip("</")
+        total += np.float32(weight) * np.float32(leaf)
+    assert found[0] != total
 
 
 def test_ranklib_divides_the_sums_of_a_random_forest():
