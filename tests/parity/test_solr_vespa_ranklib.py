@@ -201,6 +201,24 @@ def test_an_expression_that_vespa_cannot_parse(text):
         ENGINES["vespa"].read((text.replace(" } }", "\n } }")).encode())
 
 
+@pytest.mark.parametrize(
+    "text", ["rank-profile m { first-phase { expression: 1", "rank-profile m {\n  function f() {\n"]
+)
+def test_a_profile_that_ends_too_early(text):
+    with pytest.raises(ModelFileError, match="rank profile"):
+        ENGINES["vespa"].read(text.encode())
+
+
+def test_nesting_too_deep_for_us_is_refused():
+    deep = "(" * 20000 + "1" + ")" * 20000
+    text = f"rank-profile m {{\n first-phase {{\n expression: {deep}\n }}\n}}\n"
+    with pytest.raises(ModelFileError, match="nested too deeply"):
+        ENGINES["vespa"].read(text.encode())
+    for engine in ("vespa", "solr-9.2"):
+        with pytest.raises(ModelFileError, match="RecursionError"):
+            ENGINES[engine].read(b'{"class": ' + b"[" * 100_000)
+
+
 def test_a_profile_of_a_net_keeps_its_functions_apart_from_features():
     sizes = (3, 2)
     flat = np.random.default_rng(0).normal(size=n_weights(sizes))

@@ -98,7 +98,8 @@ def target_of(name: str, form: str | None = None) -> Target:
     if target is None:
         raise ParameterError(
             f"convert: engine (--engine) is one of {', '.join(TARGETS)}; or opensearch-X.Y, "
-            f"solr-X.Y or elasticsearch-X.Y (from 8.12 on) with another version. Got {name!r}."
+            f"solr-X.Y or elasticsearch-X.Y (from 8.12 on) with another version; leave it "
+            f"out for other programs. Got {name!r}."
         )
     if form is not None and target.format != form:
         able = ", ".join(other.name for other in targets_of(form)) or "none"

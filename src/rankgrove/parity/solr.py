@@ -94,7 +94,7 @@ def _read(data: bytes, nulls: bool) -> SolrModel:
             return SolrModel(features, norms, False, _net(params, len(features)))
     except ModelFileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"Solr cannot read the model: {error!r}.") from None
     raise ModelFileError(f"Solr's class {kind!r} is not emulated.")
 

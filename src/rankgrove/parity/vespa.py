@@ -246,7 +246,7 @@ def read(data: bytes, fast: bool = False) -> EngineModel:
         return _lightgbm(document, fast)
     except ModelFileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"Vespa cannot import the model: {error!r}.") from None
 
 

@@ -76,8 +76,14 @@ def read_profile(text: str) -> VespaProfile:
         if start is None:
             raise ModelFileError("a function of the rank profile has no expression.")
         end = text.find("}" if start[1] == "{" else "\n", start.end())
-        parser = _Parser(text[start.end() : end], functions, features)
-        node = parser.whole()
+        if end < 0:
+            raise ModelFileError("the rank profile ends within an expression.")
+        try:
+            node = _Parser(text[start.end() : end], functions, features).whole()
+        except RecursionError:
+            raise ModelFileError(
+                "an expression of the rank profile is nested too deeply."
+            ) from None
         if match[2]:
             first_phase = node
         else:
