@@ -43,6 +43,7 @@ from rankgrove.model.tree import Tree
 from rankgrove.parity.engines import ENGINES
 from rankgrove.scoring.linear_scores import score_linear
 from rankgrove.scoring.score import score
+from tools.search_scores import as_single, bound_of, vespa_sum, weighted
 
 NAMES = ("bm25(title)", "attribute(brand)", "age", "fieldMatch(title).completeness", "clicks")
 BRAND = 1  # the categorical column
@@ -123,12 +124,12 @@ def _tree_case(rng: np.random.Generator, engine: str, documents: int, large: boo
     rows = without_unknown(rows, categories)
     own = score(model, rows, scorer="walk")
     if form == "vespa":
-        predicted = _vespa_sum(model, rows, large, fast=engine == "vespa-fast-forest")
+        predicted = vespa_sum(model, rows, large, fast=engine == "vespa-fast-forest")
     else:
         single = replace(
             model.for_float32(),
-            value=_single(model.value),
-            base=float(_single(np.array([base]))[0]),
+            value=as_single(model.value),
+            base=float(as_single(np.array([base]))[0]),
             single=True,
         )
         if form == "solr":
@@ -138,9 +139,9 @@ def _tree_case(rng: np.random.Generator, engine: str, documents: int, large: boo
         predicted = score(single, rows, scorer="walk")
     defined = FORMATS[form].definitions
     store = defined(held, labels) if form == "solr" and defined else ""
-    bound = np.full(documents, _bound(model, form == "vespa" and not large))
+    bound = np.full(documents, bound_of(model, form == "vespa" and not large))
     if engine == "vespa-fast-forest":
-        bound[:] = _bound(model, False)
+        bound[:] = bound_of(model, False)
     if form == "solr" and np.any(single.threshold != exact):  # it says so
         bound[:] = np.inf
     return Case(content, values, model, predicted, own, bound, _defaults(store), bool(words), store)
@@ -192,49 +193,6 @@ def _values(rng: np.random.Generator, model: Ensemble, n: int, sets: bool) -> np
         codes[rng.random(n) < 0.2] = np.nan
         values[:, BRAND] = codes
     return values
-
-
-def _vespa_sum(model: Ensemble, rows: np.ndarray, large: bool, fast: bool) -> np.ndarray:
-    """Return the sum of leaves as Vespa adds them up: neighbouring constants first."""
-    trees = [model.tree(t) for t in range(model.n_trees)]
-    if not trees:
-        return np.full(len(rows), model.base)
-    values = [tree.value.copy() for tree in trees]
-    values[0] = values[0] + model.base
-    fast = fast and len(trees) > 1 and all(tree.n_nodes for tree in trees)
-    if large or fast:
-        values = [_single(value) for value in values]
-        order = [*range(len(trees) - 1, 1, -1), 0, 1]
-        leaves = [values[t][trees[t].apply(rows)] for t in order]
-        lanes = [np.zeros(len(rows)), np.zeros(len(rows))]
-        for number, leaf in enumerate(leaves):
-            lane = number % 2 if fast and number < len(leaves) // 4 * 4 else 0
-            lanes[lane] = lanes[lane] + leaf
-        return lanes[0] + lanes[1]
-    parts: list[np.ndarray] = []
-    constant = False
-    for tree, value in zip(trees, values, strict=True):
-        leaf = value[tree.apply(rows)]
-        if constant and tree.n_nodes == 0:
-            parts[-1] = parts[-1] + leaf
-        else:
-            parts.append(leaf)
-        constant = tree.n_nodes == 0
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def _bound(model: Ensemble, double: bool) -> float:
-    """Return how far a score can be from the model's: a rounding per leaf and per sum."""
-    size = abs(model.base)
-    if model.n_trees:
-        size += float(np.maximum.reduceat(np.abs(model.value), model.leaf_ptr[:-1]).sum())
-    steps = 2 * (model.n_trees + 1)
-    if double:
-        return size * steps * 2.0**-53 * (1.0 + 1e-6)
-    return size * steps * 2.0**-24 * (1.0 + 1e-6) + steps * 2.0**-149
 
 
 # -- XGBoost's form, which Vespa imports ----------------------------------------------------------
@@ -295,7 +253,7 @@ def _weights_case(rng: np.random.Generator, engine: str, documents: int, net: bo
     own = model.scores(rows) if isinstance(model, Network) else score_linear(model, rows)
     if form == "solr" and isinstance(model, Linear):
         own = own - model.intercept  # Solr has none; that of the means is in the normalisers
-    predicted, size = _weighted(model, values, np.float32 if form == "solr" else np.float64)
+    predicted, size = weighted(model, values, np.float32 if form == "solr" else np.float64)
     defined = FORMATS[form].definitions
     store = defined(held, labels) if form == "solr" and defined else ""
     # ours fills a missing value of a linear model with the mean as float32
@@ -305,55 +263,6 @@ def _weights_case(rng: np.random.Generator, engine: str, documents: int, net: bo
     return Case(content, values, model, predicted, own, bound, _defaults(store), False, store)
 
 
-def _weighted(
-    model: Linear | Network, values: np.ndarray, kind: type
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores in some float width, and the largest sums of sizes on the way to them."""
-    if isinstance(model, Linear):
-        used = np.flatnonzero(model.weights != 0)
-        layers: list[tuple[np.ndarray, np.ndarray | None]] = [(model.weights[:, None], None)]
-        mean, deviation, last = model.shift, model.scale, 0
-    else:
-        used = np.arange(model.n_features)
-        mean, deviation = model.mean, 1.0 / model.scale
-        layers = [*model.layers, (model.output[:, None], None)]
-        last = len(layers) - 1
-    single = kind is np.float32
-    units = np.zeros(values.shape, kind)
-    first = layers[0][0].copy()
-    shift = np.zeros(len(mean))
-    for j in used.tolist():
-        if single:
-            x = np.where(np.isnan(values[:, j]), np.float32(mean[j]), values[:, j].astype(kind))
-            units[:, j] = (x - np.float32(mean[j])) / np.float32(deviation[j])
-            first[j] = first[j] / deviation[j] * float(np.float32(deviation[j]))
-            shift[j] = (mean[j] - float(np.float32(mean[j]))) / deviation[j]
-        else:
-            scaled = (values[:, j] - mean[j]) / deviation[j]
-            if isinstance(model, Network):
-                scaled = (values[:, j] - mean[j]) * model.scale[j]
-            units[:, j] = np.where(np.isnan(values[:, j]), 0.0, scaled)
-    size = np.ones(len(values))
-    for number, (matrix, bias) in enumerate(layers):
-        weights = first if number == 0 else matrix
-        begin = np.zeros(weights.shape[1]) if bias is None else bias
-        if number == 0 and single and isinstance(model, Network):
-            begin = begin - (shift @ matrix)
-        total = np.repeat(begin.astype(kind)[None, :], len(values), axis=0)
-        for j in range(weights.shape[0]):
-            if number or j in used or single:
-                total = total + units[:, j, None] * weights[None, j].astype(kind)
-        size = size * (1.0 + np.abs(weights).sum(axis=0).max()) * (1 + np.abs(units).max(axis=1))
-        if number < last:
-            assert isinstance(model, Network)
-            wide = total.astype(np.float64)
-            total = (np.tanh(wide) if model.activation == "tanh" else np.maximum(wide, 0)).astype(
-                kind
-            )
-        units = total
-    return units[:, 0].astype(np.float64), size
-
-
 def _defaults(store: str) -> dict[str, float]:
     if not store:
         return {}
@@ -361,11 +270,6 @@ def _defaults(store: str) -> dict[str, float]:
         entry["name"]: float(np.float32(entry["params"].get("defaultValue", "0")))
         for entry in json.loads(store)
     }
-
-
-def _single(values: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", under="ignore"):
-        return values.astype(np.float32).astype(np.float64)
 
 
 # -- commands -------------------------------------------------------------------------------------
@@ -452,7 +356,7 @@ def compare(engine: str, folder: Path, documents: int) -> int:
             continue
         real = np.array([float(line) for line in text.split()])
         if engine != "vespa":
-            real = _single(real)
+            real = as_single(real)
         models, seen = models + 1, seen + real.size
         step = 0.0  # functions such as tanh are not the same to the last bit everywhere
         if engine == "vespa" and isinstance(case.model, Network):
