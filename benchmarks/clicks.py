@@ -272,19 +272,23 @@ def table(name: str, seeds: list[int], methods: tuple[str, ...], values: dict[st
         return np.array([values[key] for key in keys], np.float64)
 
     print(f"\n{name}: mean NDCG@10 of {len(seeds)} seeds\n")
-    print("| users | logging ranker | " + " | ".join(methods) + " | best | gap closed |")
+    print(
+        "| users | logging ranker | "
+        + " | ".join(methods)
+        + " | judgements less the best other | gap closed |"
+    )
     print("|" + "---|" * (len(methods) + 4))
     for logger in LOGGERS:
         for model in MODELS:
             means = {m: float(of(model, logger, m).mean()) for m in methods}
-            others = {m: v for m, v in means.items() if m not in ("full", "logging")}
+            others = {m: v for m, v in means.items() if m not in ("full", "logging", "judgements")}
             best = max(others, key=lambda m: others[m])
             gap = means["full"] - means["naive"]
-            closed = (means["judgements"] - means["naive"]) / gap
+            closed = f"{(means['judgements'] - means['naive']) / gap:.0%} of" if gap > 0.01 else ""
             cells = " | ".join(f"{v:.4f}" for v in means.values())
             behind = of(model, logger, "judgements") - of(model, logger, best)
-            print(f"| {model} | {logger} | {cells} | {best} ({_paired(behind)}) "
-                  f"| {closed:.0%} of {gap:+.4f} |")  # fmt: skip
+            print(f"| {model} | {logger} | {cells} | {_paired(behind)} ({best}) "
+                  f"| {closed} {gap:+.4f} |")  # fmt: skip
     print(_summary(name, seeds, methods, of))
     print(
         "\nDifferences to naive (mean and standard error over seeds; * the check says safe in all)"
