@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import rankgrove as rg
 from rankgrove.errors import MissingExtraError, ParameterError
 from rankgrove.formats import source
-from rankgrove.formats.write import Labels, encode
+from rankgrove.formats.write import FORMATS, Labels, encode
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
 from tests.formats.made import random_ensemble, rows_for, walked
@@ -157,16 +158,38 @@ def test_linear_models_and_nets_as_onnx(model):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_linear_models_and_nets_for_solr(model):
-    filled = np.nan_to_num(ROWS)
-    written, notes = encode(model, "solr", LABELS, zero=True)
+    written, notes = encode(model, "solr", LABELS)
     found = mirrored.solr(written.decode(), NAMES, ROWS)
-    intercept = model.raw_weights()[1] if isinstance(model, Linear) else 0.0
-    expected = scores_of(model, filled) - intercept
+    intercept = model.intercept if isinstance(model, Linear) else 0.0
+    expected = scores_of(model, np.nan_to_num(ROWS)) - intercept
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     assert any("no intercept" in note for note in notes) == bool(intercept)
-    if model is not MODELS[1]:
-        with pytest.raises(ParameterError, match="uses the mean of"):
-            encode(model, "solr", LABELS)
+    # with the feature store that is written, a missing value is the mean
+    store = json.loads(FORMATS["solr"].definitions(model, LABELS))
+    defaults = {
+        one["name"]: np.float32(one["params"]["defaultValue"])
+        for one in store
+        if "defaultValue" in one["params"]
+    }
+    found = mirrored.solr(written.decode(), NAMES, ROWS, defaults)
+    np.testing.assert_allclose(found, scores_of(model, ROWS) - intercept, rtol=1e-5, atol=1e-5)
+    assert any("uses the mean of the feature" in note for note in notes) == bool(defaults)
+    assert bool(defaults) == (model is not MODELS[1])
+    assert encode(model, "solr", LABELS, zero=True)[0] == written
+
+
+def test_a_large_mean_does_not_cost_digits_in_solr():
+    """Raw weights would: 1e4 times a weight is added up and taken off again in float32."""
+    rows = (1e4 + np.random.default_rng(0).normal(size=(50, 4))).astype(np.float32)
+    empty = np.empty(0)
+    mean, scale = np.full(4, 1e4), np.full(4, 0.9)
+    model = Linear(4, np.array([1.0, -2.0, 0.5, 3.0]), "standard", mean, scale, empty, empty)
+    text = encode(model, "solr", LABELS)[0].decode()
+    np.testing.assert_allclose(mirrored.solr(text, NAMES, rows), scores_of(model, rows), atol=1e-5)
+    weights = model.raw_weights()[0]
+    plain = Linear(4, weights, "none", np.zeros(4), np.ones(4), empty, empty)
+    found = mirrored.solr(encode(plain, "solr", LABELS)[0].decode(), NAMES, rows)
+    assert np.abs(found + model.raw_weights()[1] - scores_of(model, rows)).max() > 1e-4
 
 
 def test_linear_models_for_elasticsearch():
@@ -183,7 +206,9 @@ def test_linear_models_for_elasticsearch():
 def test_what_holds_trees_alone(to):
     with pytest.raises(ParameterError, match=r"cannot hold linear models.*to='solr', to='elastic"):
         encode(linear(), to, LABELS)
-    with pytest.raises(ParameterError, match=r"cannot hold nets.*to='solr' or to='onnx'"):
+    with pytest.raises(
+        ParameterError, match=r"cannot hold nets.*to='solr', to='vespa' or to='onnx'"
+    ):
         encode(net(), to, LABELS)
 
 

@@ -131,7 +131,7 @@ def test_versions_in_between(name, rules):
     assert target_of(name).name == rules
 
 
-@pytest.mark.parametrize("name", ["elasticsearch-8.11", "opensearch", "solr-9", "solr-99.0", ""])
+@pytest.mark.parametrize("name", ["elasticsearch-8.11", "opensearch", "solr-9", "lucene-99.0", ""])
 def test_unknown_engines(name):
     with pytest.raises(ParameterError, match=r"engine \(--engine\) is one of elasticsearch-ltr, "):
         target_of(name)
@@ -401,7 +401,7 @@ def test_definitions_of_features(data, tmp_path):
     read = ENGINES["elasticsearch-8.12"].read((tmp_path / "m.json").read_bytes()).features
     assert sorted(one["query_extractor"]["feature_name"] for one in extractors) == sorted(read)
     _, said = run(*words, "--to", "lightgbm", cwd=tmp_path, status=2)
-    assert "--feature-set) is for search engines (elasticsearch, opensearch" in said
+    assert "--feature-set) is for search engines (solr, elasticsearch, opensearch" in said
     _, said = run(*words, "--to", "solr", "--engine", "opensearch-3.1", cwd=tmp_path, status=2)
     assert "reads the format 'opensearch', not 'solr'" in said
     _, said = run("convert", "m.rg", "m.json", "--to", "opensearch", "--feature-set", "m.json",

@@ -64,21 +64,41 @@ def ranklib_stumps(line: str, rows: np.ndarray) -> np.ndarray:
     return np.array(scores)
 
 
-def solr(text: str, names: list[str], rows: np.ndarray) -> np.ndarray:
-    """Solr: a feature is found by its name, one that a document lacks is 0."""
+def solr(text: str, names: list[str], rows: np.ndarray, defaults: dict | None = None) -> np.ndarray:
+    """Solr: a feature is found by its name, one that a document lacks has its default, or 0.
+
+    With "isNullSameAsZero" false, the feature store is taken to have the default "NaN".
+    """
     model = json.loads(text)
     columns = [names.index(one["name"]) for one in model["features"]]
     place = {one["name"]: at for at, one in enumerate(model["features"])}
     kind = model["class"].rpartition(".")[2]
+    nulls = model["params"].get("isNullSameAsZero", True) is False
 
     def tree_score(node, x):
         while "feature" in node:
             threshold = f32(f32(node["threshold"]) + f32(1e-6))
-            node = node["left"] if x[place[node["feature"]]] <= threshold else node["right"]
+            value = x[place[node["feature"]]]
+            left = node["missing"] == "left" if np.isnan(value) else value <= threshold
+            node = node["left"] if left else node["right"]
         return f32(node["value"])
 
+    def read(row):
+        made = np.array(row, f32)
+        for at, one in enumerate(model["features"]):
+            if np.isnan(made[at]):
+                if nulls:
+                    continue
+                made[at] = f32((defaults or {}).get(one["name"], 0))
+            if "norm" in one:
+                assert one["norm"]["class"].endswith(".StandardNormalizer")
+                params = one["norm"]["params"]
+                with np.errstate(over="ignore"):
+                    made[at] = (made[at] - f32(params["avg"])) / f32(params["std"])
+        return made
+
     scores = []
-    for row in np.nan_to_num(rows[:, columns].astype(f32), nan=0.0, posinf=np.inf, neginf=-np.inf):
+    for row in map(read, rows[:, columns]):
         if kind == "MultipleAdditiveTreesModel":
             total = f32(0)
             for tree in model["params"]["trees"]:

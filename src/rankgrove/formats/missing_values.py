@@ -28,7 +28,11 @@ from rankgrove.model.tree import Tree
 from rankgrove.validation import counted
 
 LEAST_ROOM, MOST_TIMES = 1 << 17, 64  # limits of the number of leaves, and of its growth
-_NEWER = {"opensearch": "from OpenSearch 3.8 on", "elasticsearch": "from version 1.5.9 on"}
+_NEWER = {
+    "opensearch": "from OpenSearch 3.8 on",
+    "elasticsearch": "from version 1.5.9 on",
+    "solr": "from Solr 9.2 on",
+}
 
 
 def as_held(
@@ -48,6 +52,8 @@ def as_held(
     learned : whether the model may have learned where missing values go
     """
     if not isinstance(model, Ensemble):
+        if target is not None and target.fills:
+            return model, []
         return model, _filled_with_zero(model, program, missing, learned)
     rule = "zero" if target is None else target.missing
     as_zero = model.threshold >= 0.0

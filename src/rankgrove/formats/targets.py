@@ -26,6 +26,7 @@ class Target:
     missing : what it does with a missing value at a split: ``"zero"``: treats it as 0;
         ``"right"``: sends it right; ``"learned"``: sends it to the side that the model says
     zero_flag : whether a model may say that all missing values are 0
+    fills : whether the features of linear models and nets may have a value for missing ones
     """
 
     name: str
@@ -33,6 +34,7 @@ class Target:
     format: str
     missing: str
     zero_flag: bool = False
+    fills: bool = False
 
 
 _ALL = (  # the first of a format is the default
@@ -64,6 +66,8 @@ _ALL = (  # the first of a format is the default
         "elasticsearch-native",
         "learned",
     ),
+    Target("solr-9.2", "Solr 9.2 and later", "solr", "learned", fills=True),
+    Target("solr-9.1", "Solr up to 9.1", "solr", "zero", fills=True),
 )
 TARGETS = {target.name: target for target in _ALL}
 
@@ -76,6 +80,7 @@ _SINCE: dict[str, list[tuple[tuple[int, int], str]]] = {
         ((3, 9), "opensearch-main"),
     ],
     "elasticsearch": [((8, 12), "elasticsearch-8.12")],
+    "solr": [((6, 4), "solr-9.1"), ((9, 2), "solr-9.2")],
 }
 
 
@@ -92,8 +97,9 @@ def target_of(name: str, form: str | None = None) -> Target:
     target = TARGETS.get(name) or TARGETS.get(_engine_of_version(name))
     if target is None:
         raise ParameterError(
-            f"convert: engine (--engine) is one of {', '.join(TARGETS)}; or opensearch-X.Y or "
-            f"elasticsearch-X.Y (from 8.12 on) with another version. Got {name!r}."
+            f"convert: engine (--engine) is one of {', '.join(TARGETS)}; or opensearch-X.Y, "
+            f"solr-X.Y or elasticsearch-X.Y (from 8.12 on) with another version; leave it "
+            f"out for other programs. Got {name!r}."
         )
     if form is not None and target.format != form:
         able = ", ".join(other.name for other in targets_of(form)) or "none"

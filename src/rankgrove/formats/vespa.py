@@ -62,7 +62,7 @@ def write_json(
 
     `expanded`: whether some features were made of categories, whose names Vespa cannot take.
     """
-    _check_features([names[j] for j in np.unique(ensemble.feature).tolist()], expanded)
+    check_features([names[j] for j in np.unique(ensemble.feature).tolist()], expanded)
     columns, codes = categorical_columns(ensemble, categories)
     unspeakable = {
         column: np.array([_CATEGORY.fullmatch(text) is None for text in of_codes])
@@ -164,7 +164,7 @@ def _root(
     return nested_tree(tree, leaf, split)
 
 
-def _check_features(names: Sequence[str], expanded: bool) -> None:
+def check_features(names: Sequence[str], expanded: bool = False) -> None:
     """Refuse features whose names mean something else, or nothing, in an expression."""
     for name in names:
         if _FEATURE.fullmatch(name) is None or name in _RESERVED:

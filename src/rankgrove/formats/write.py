@@ -17,6 +17,7 @@ from rankgrove.formats import (
     solr,
     source,
     vespa,
+    vespa_profile,
     xgboost,
 )
 from rankgrove.formats.category_chains import listed, one_hot
@@ -104,7 +105,7 @@ FORMATS = {  # their endings are in endings.py
         lambda m, of: solr.write_trees(m, of.features, of.name),
         lambda m, of: solr.write_linear(m, of.features, of.name),
         lambda m, of: solr.write_net(m, of.features, of.name),
-        zero=True,
+        definitions=lambda m, of: solr.features_json(m, of.features),
     ),
     "elasticsearch": Format(
         "Elasticsearch LTR",
@@ -130,7 +131,10 @@ FORMATS = {  # their endings are in endings.py
         lambda m, of: vespa.write_json(
             m, of.features, of.absent, of.categories, expanded=of.expanded
         ),
+        lambda m, of: vespa_profile.write_linear(m, of.features, of.name),
+        lambda m, of: vespa_profile.write_net(m, of.features, of.name),
         sets=True,
+        definitions=lambda m, of: vespa_profile.profile(m, of.features, of.name, of.categories),
     ),
     "onnx": Format(
         "ONNX",
@@ -258,10 +262,12 @@ def _scores(model: Model, form: Format, to: str, shift: bool | None) -> tuple[Mo
             f"{form.program} refuses scores below 0, and this model may give some: make sure that "
             "its features and weights do not, or use trees, whose scores are shifted."
         )
-    if isinstance(model, Linear) and to != "onnx":
+    if isinstance(model, Linear) and to not in ("onnx", "vespa"):
         intercept = model.raw_weights()[1]
         if form.positive and elasticsearch.normalised_features(model).any():
             intercept = model.intercept  # the rest is in the normalisers
+        if to == "solr" and solr.has_norms(model):
+            intercept = model.intercept
         if intercept:
             side = "lower" if intercept > 0 else "higher"
             notes.append(

@@ -86,8 +86,8 @@ def convert(
     engine : the search engine and version that reads the file, as engines differ in what they do
         with missing values: ``"elasticsearch-ltr"``, ``"elasticsearch-ltr-2023"``,
         ``"opensearch-3.8"``, ``"opensearch-3.2"``, ``"opensearch-3.1"``, ``"opensearch-main"``,
-        ``"elasticsearch-8.12"``; other versions in between may be named, as
-        ``"opensearch-2.19"``. None: the first of the format
+        ``"elasticsearch-8.12"``, ``"solr-9.2"``, ``"solr-9.1"``; other versions in between may be
+        named, as ``"opensearch-2.19"``. None: the first of the format
     feature_set : for a search engine, a second file to write: a skeleton of the definitions of the
         features, whose queries are to be filled in
 

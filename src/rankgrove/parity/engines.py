@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankgrove.parity import elasticsearch_ltr as ltr
-from rankgrove.parity import elasticsearch_native
+from rankgrove.parity import elasticsearch_native, ranklib, solr, vespa
 from rankgrove.parity.engine import Engine
 
 _PLUGIN = "o19s/elasticsearch-learning-to-rank"
@@ -35,5 +35,10 @@ _ALL = (
     _plugin("opensearch-3.8", "OpenSearch 3.8", ltr.Rules("learned", checks_missing=True), "3.8.0.0"),  # noqa: E501
     _plugin("opensearch-main", "OpenSearch after 3.8", ltr.Rules("learned", checks_missing=True, zero_flag=True), "af2d983f16d8 (August 2026)"),  # noqa: E501
     Engine("elasticsearch-8.12", "Elasticsearch's own learning to rank, from 8.12 on", "elasticsearch-native", _NATIVE, elasticsearch_native.read),  # noqa: E501
+    Engine("solr-9.2", "Solr from 9.2 on", "solr", solr.SOURCES, solr.read),
+    Engine("solr-9.1", "Solr up to 9.1", "solr", solr.OLD_SOURCES, solr.read_9_1),
+    Engine("vespa", "Vespa from 8.656 on", "vespa", vespa.SOURCES, vespa.read),
+    Engine("vespa-fast-forest", "Vespa with vespa.eval.use_fast_forest", "vespa", vespa.SOURCES, vespa.read_fast),  # noqa: E501
+    Engine("ranklib", "RankLib 2.10 and later", "ranklib", ranklib.SOURCES, ranklib.read),
 )  # fmt: skip
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
