@@ -57,7 +57,7 @@ NAVIGATION = {
         "scale",
         "robustness",
     ],
-    "After training": ["report", "explaining", "formats", "scoring", "serving"],
+    "After training": ["report", "explaining", "formats", "engines", "scoring", "serving"],
     "Proof": ["results", "papers", "benchmarks"],
     "Inside": ["design", "contributing", "changelog"],
     "API reference": ["api/index"],

@@ -10,6 +10,7 @@ import typer
 
 from rankgrove.errors import ParameterError
 from rankgrove.formats.endings import FORMAT_OF
+from rankgrove.formats.targets import TARGETS
 
 _BY_ENDING = [
     ending if name == ending[1:] else f"{ending} {name}" for ending, name in FORMAT_OF.items()
@@ -24,6 +25,8 @@ class To(StrEnum):
     ranklib = "ranklib"
     solr = "solr"
     elasticsearch = "elasticsearch"
+    opensearch = "opensearch"
+    elasticsearch_native = "elasticsearch-native"
     vespa = "vespa"
     onnx = "onnx"
     python = "python"
@@ -32,10 +35,11 @@ class To(StrEnum):
 
 
 class Missing(StrEnum):
-    """Whether to convert for a program that treats missing values as 0."""
+    """What becomes of missing values in another program."""
 
     refuse = "refuse"
     zero = "zero"
+    keep = "keep"
 
 
 class Combine(StrEnum):
@@ -77,7 +81,7 @@ def convert(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Name of the model in Solr or Elasticsearch.", show_default="the name of OUT"
+            help="Name of the model in the search engine.", show_default="the name of OUT"
         ),
     ] = None,
     shift: Annotated[
@@ -85,14 +89,14 @@ def convert(
         typer.Option(
             "--shift/--no-shift",
             help="Add a constant so that no score is negative.",
-            show_default="shift for elasticsearch",
+            show_default="shift for elasticsearch and opensearch",
         ),
     ] = None,
     missing: Annotated[
         Missing,
         typer.Option(
-            help="ranklib, solr and elasticsearch treat a missing value as 0. If the model learned "
-            "something else for missing values: refuse to convert, or accept it (zero)."
+            help="Where the model sends missing values is kept. If the program cannot do that: "
+            "refuse to convert, let missing values count as 0 (zero), or add splits (keep)."
         ),
     ] = Missing.refuse,
     combine: Annotated[
@@ -115,9 +119,26 @@ def convert(
         typer.Option(
             "--expand-categories",
             help="Replace every categorical feature by one feature per category (1 or 0), for "
-            "programs that cannot hold sets of categories: ranklib, solr, elasticsearch.",
+            "programs that cannot hold sets of categories: ranklib, solr, elasticsearch, "
+            "opensearch, elasticsearch-native.",
         ),
     ] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Search engine and version that reads the file, as missing values are not the "
+            f"same to all: {', '.join(TARGETS)}, or another version, as opensearch-2.19.",
+            show_default="the newest of the format",
+        ),
+    ] = None,
+    feature_set: Annotated[
+        Path | None,
+        typer.Option(
+            help="For a search engine: also write a skeleton of the definitions of the features.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write a model in the format of another program.
 
@@ -128,6 +149,8 @@ def convert(
     rankgrove convert web.rg web.onnx
 
     rankgrove convert web.rg web.json --to elasticsearch --features names.txt --missing zero
+
+    rankgrove convert web.rg web.json --engine opensearch-3.1 --feature-set features.json
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_exists, read_names
@@ -138,7 +161,7 @@ def convert(
     out = out or out_option
     assert out is not None
     check_exists(model)
-    check_outputs({"OUT": out}, [model, features])
+    check_outputs({"OUT": out, "--feature-set": feature_set}, [model, features])
     rg.convert(
         model,
         out,
@@ -150,5 +173,9 @@ def convert(
         combine=None if combine is None else combine.value,
         base_score=base_score,
         expand_categories=expand_categories,
+        engine=engine,
+        feature_set=feature_set,
     )
     say_written(out)
+    if feature_set is not None:
+        say_written(feature_set)

@@ -12,6 +12,8 @@ ENDING_OF = {
     "ranklib": ".xml",
     "solr": "",
     "elasticsearch": "",
+    "opensearch": "",
+    "elasticsearch-native": "",
     "vespa": "",
     "onnx": ".onnx",
     "python": ".py",

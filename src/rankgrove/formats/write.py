@@ -8,9 +8,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rankgrove.errors import ParameterError
-from rankgrove.formats import elasticsearch, lightgbm, onnx, ranklib, solr, source, vespa, xgboost
+from rankgrove.formats import (
+    elasticsearch,
+    elasticsearch_native,
+    lightgbm,
+    onnx,
+    ranklib,
+    solr,
+    source,
+    vespa,
+    xgboost,
+)
 from rankgrove.formats.category_chains import listed, one_hot
 from rankgrove.formats.foreign import Categories
+from rankgrove.formats.missing_values import as_held, depends_on_version
+from rankgrove.formats.targets import Target, targets_of
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import Linear
 from rankgrove.model.mlp import Network
@@ -34,6 +46,7 @@ class Labels:
     absent: str | None = None
     categories: Categories = field(default_factory=dict)
     expanded: bool = False  # whether some features are categories of what was one feature
+    missing_as_zero: bool = False  # whether the file is to say that missing values are 0
 
 
 @dataclass(frozen=True)
@@ -46,8 +59,11 @@ class Format:
     trees, linear, net : the functions that write such models; None: they cannot be written
     columns : whether trees may give several scores per row
     sets : whether splits may be on sets of categories
-    zero : whether the program treats a missing value as 0
+    zero : whether the program treats a missing value as 0; for formats with engines, the engine
+        says it (:mod:`rankgrove.formats.targets`)
     positive : whether the program refuses scores below 0
+    definitions : returns a skeleton of what defines the features in the program; None: there is
+        no such file
     """
 
     program: str
@@ -58,6 +74,7 @@ class Format:
     sets: bool = False
     zero: bool = False
     positive: bool = False
+    definitions: Callable[[Model, Labels], str] | None = None
 
 
 FORMATS = {  # their endings are in endings.py
@@ -93,8 +110,20 @@ FORMATS = {  # their endings are in endings.py
         "Elasticsearch LTR",
         lambda m, of: elasticsearch.write_trees(m, of.features, of.name),
         lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
-        zero=True,
         positive=True,
+        definitions=lambda m, of: elasticsearch.feature_set(of.features),
+    ),
+    "opensearch": Format(
+        "OpenSearch LTR",
+        lambda m, of: elasticsearch.write_trees(m, of.features, of.name, of.missing_as_zero),
+        lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
+        positive=True,
+        definitions=lambda m, of: elasticsearch.feature_set(of.features),
+    ),
+    "elasticsearch-native": Format(
+        "Elasticsearch",
+        lambda m, of: elasticsearch_native.write_trees(m, of.features, of.name),
+        definitions=lambda m, of: elasticsearch_native.inference_config(m, of.features),
     ),
     "vespa": Format(
         "Vespa",
@@ -122,26 +151,56 @@ def encode(
     labels: Labels,
     *,
     zero: bool = False,
+    keep: bool = False,
+    engine: Target | None = None,
     shift: bool | None = None,
     learned_missing: bool = True,
     expand_categories: bool = False,
 ) -> tuple[bytes, list[str]]:
-    """Return a model in a format, and notes on inexact conversions.
+    """Return a model in a format, and notes on inexact conversions; see :func:`fitted`."""
+    model, labels, notes = fitted(
+        model,
+        to,
+        labels,
+        missing="zero" if zero else "keep" if keep else "refuse",
+        engine=engine,
+        shift=shift,
+        learned_missing=learned_missing,
+        expand_categories=expand_categories,
+    )
+    written, more = write(model, to, labels)
+    return written, [*notes, *more]
+
+
+def fitted(
+    model: Model,
+    to: str,
+    labels: Labels,
+    *,
+    missing: str = "refuse",
+    engine: Target | None = None,
+    shift: bool | None = None,
+    learned_missing: bool = True,
+    expand_categories: bool = False,
+) -> tuple[Model, Labels, list[str]]:
+    """Return a model as a format can hold it, its labels, and notes on inexact conversions.
 
     Parameters
     ----------
     model : the model to write
     to : one of FORMATS
     labels : names of the model and its features
-    zero : let missing values count as 0, if the format requires it
+    missing : what to do with missing values, as in :func:`rankgrove.convert`
+    engine : the engine that reads the file; None: the default of the format
     shift : add a constant so that no score of trees is negative; None: if the format needs it
     learned_missing : whether the model's treatment of missing values was, or may have been,
         learned; otherwise it is dropped where the format requires it, with a note
     expand_categories : replace categorical features by one feature per category
     """
     form = FORMATS[to]
-    writer = _writer(form, model)
+    _writer(form, model)
     notes: list[str] = []
+    zero = missing == "zero"
     if isinstance(model, Ensemble) and model.n_columns > 1 and not form.columns:
         raise ParameterError(
             f"The trees give {model.n_columns} scores per row, one per class, but {form.program} "
@@ -158,9 +217,34 @@ def encode(
             "expand_categories=True (--expand-categories), which replaces every such feature by "
             "one feature per category; or train without categorical features."
         )
-    if form.zero:
-        model, zero_notes = _with_zero_for_missing(model, form, zero, learned_missing)
-        notes += zero_notes
+    target = engine or next(iter(targets_of(to)), None)
+    if form.zero or target is not None:
+        model, more = as_held(model, form.program, target, missing=missing, learned=learned_missing)
+        notes += more
+    if isinstance(model, Ensemble) and target is not None:
+        labels = replace(labels, missing_as_zero=zero and target.zero_flag)
+        if engine is None and depends_on_version(model, target):
+            others = ", ".join(other.name for other in targets_of(to) if other is not target)
+            notes.append(
+                f"Written for {target.title}: other versions treat missing values in another way. "
+                f"If yours is another one, name it: engine= (--engine), one of {others}."
+            )
+    model, more = _scores(model, form, to, shift)
+    return model, labels, [*notes, *more]
+
+
+def write(model: Model, to: str, labels: Labels) -> tuple[bytes, list[str]]:
+    """Return a file of a model that fits a format, and more notes."""
+    written = _writer(FORMATS[to], model)(model, labels)
+    notes: list[str] = []
+    if isinstance(written, tuple):
+        written, notes = written
+    return (written.encode() if isinstance(written, str) else written), notes
+
+
+def _scores(model: Model, form: Format, to: str, shift: bool | None) -> tuple[Model, list[str]]:
+    """Return a model whose scores a program takes, and notes on how they differ."""
+    notes: list[str] = []
     if isinstance(model, Ensemble):
         if form.positive if shift is None else shift:
             model, note = _shifted(model)
@@ -172,18 +256,17 @@ def encode(
             f"{form.program} refuses scores below 0, and this model may give some: make sure that "
             "its features and weights do not, or use trees, whose scores are shifted."
         )
-    if isinstance(model, Linear) and to != "onnx" and model.raw_weights()[1]:
+    if isinstance(model, Linear) and to != "onnx":
         intercept = model.raw_weights()[1]
-        side = "lower" if intercept > 0 else "higher"
-        notes.append(
-            f"{form.program} has no intercept: all scores are {side} by {abs(intercept):.9g}; the "
-            "ranking is the same."
-        )
-    written = writer(model, labels)
-    if isinstance(written, tuple):
-        written, more = written
-        notes += more
-    return (written.encode() if isinstance(written, str) else written), notes
+        if form.positive and elasticsearch.normalised_features(model).any():
+            intercept = model.intercept  # the rest is in the normalisers
+        if intercept:
+            side = "lower" if intercept > 0 else "higher"
+            notes.append(
+                f"{form.program} has no intercept: all scores are {side} by "
+                f"{abs(intercept):.9g}; the ranking is the same."
+            )
+    return model, notes
 
 
 def _expanded(ensemble: Ensemble, labels: Labels, zero: bool) -> tuple[Ensemble, Labels, list[str]]:
@@ -229,35 +312,6 @@ def _writer(form: Format, model: Model) -> Callable[..., Written]:
 def _others(able: Callable[[Format], bool]) -> str:
     names = [f"to={name!r}" for name, form in FORMATS.items() if able(form)]
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _with_zero_for_missing(
-    model: Model, form: Format, zero: bool, learned: bool
-) -> tuple[Model, list[str]]:
-    """Return a model that treats missing values as 0; learned treatment needs `zero`."""
-    if isinstance(model, Ensemble):
-        as_zero = model.threshold >= 0.0
-        n = int(np.count_nonzero(model.missing_left != as_zero))
-        effect = (
-            f"{counted(n, 'split')} of {model.feature.size:,} "
-            f"{'sends' if n == 1 else 'send'} it elsewhere than 0"
-        )
-        changed: Model = replace(model, missing_left=as_zero)
-    else:
-        fill = model.shift if isinstance(model, Linear) else model.mean
-        n = int(np.count_nonzero(fill[model.scale > 0]))
-        effect, changed = f"this model uses the mean of {counted(n, 'feature')} for it", model
-    if n and not zero and not learned:
-        return changed, [
-            f"No value was missing in training, so nothing was learned for missing values: "
-            f"{form.program} treats them as 0."
-        ]
-    if n and not zero:
-        raise ParameterError(
-            f"{form.program} treats a missing value as 0, but {effect}. If no value is missing, "
-            "or the index has 0 for missing values, pass missing='zero' (--missing zero)."
-        )
-    return changed, []
 
 
 def _shifted(ensemble: Ensemble) -> tuple[Ensemble, str]:

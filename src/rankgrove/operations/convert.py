@@ -13,10 +13,11 @@ import numpy as np
 
 from rankgrove.data.categories import Categories
 from rankgrove.errors import ParameterError
-from rankgrove.files import atomic_output
+from rankgrove.files import atomic_output, write_atomically
 from rankgrove.formats.endings import FORMAT_OF
 from rankgrove.formats.read import DUMP, kind_of
-from rankgrove.formats.write import FORMATS, Labels, Model, encode
+from rankgrove.formats.targets import target_of
+from rankgrove.formats.write import FORMATS, Labels, Model, fitted, write
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY, Linear
 from rankgrove.model.tree import Tree
@@ -33,7 +34,7 @@ from rankgrove.rankers.trees.mcrank import McRank
 from rankgrove.validation import check_choice, check_output_file, counted, refuse
 
 OURS = "rankgrove"
-MISSING = ("refuse", "zero")
+MISSING = ("refuse", "zero", "keep")
 _log = logging.getLogger("rankgrove")
 
 
@@ -49,6 +50,8 @@ def convert(
     combine: str | None = None,
     base_score: float | None = None,
     expand_categories: bool = False,
+    engine: str | None = None,
+    feature_set: str | Path | None = None,
 ) -> None:
     """Write a trained ranker in the format of another program.
 
@@ -60,22 +63,32 @@ def convert(
     model : a trained ranker, a model of LightGBM or XGBoost (a Booster, LGBMRanker, XGBRanker), or
         the path of a model file, ours or another library's
     path : the file to write
-    to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``,
-        ``"vespa"``, ``"onnx"``, ``"python"``, ``"c"`` or ``"rankgrove"``; None: by the file's
-        ending (.txt, .xml, .onnx, .py, .c, .rg)
+    to : ``"lightgbm"``, ``"xgboost"``, ``"ranklib"``, ``"solr"``, ``"elasticsearch"``
+        (the plugin), ``"opensearch"``, ``"elasticsearch-native"`` (its own learning to rank),
+        ``"vespa"``, ``"onnx"``, ``"python"``, ``"c"`` or ``"rankgrove"``; None: that of the
+        engine, or by the file's ending (.txt, .xml, .onnx, .py, .c, .rg)
     features : names of all features, for programs that find them by name; None: the model's own,
         or f1, f2, ... For a dump of XGBoost, in the order of the columns, as in :func:`load`
     name : the model's name in the file; None: the file's name
-    shift : add a constant so that no score is negative; None: only for Elasticsearch, which refuses
-        negative scores
-    missing : if the program treats a missing value as 0 and the model learned something else:
-        ``"refuse"``, or ``"zero"``: accept it
+    shift : add a constant so that no score is negative; None: only for the plugins of Elasticsearch
+        and OpenSearch, which refuse negative scores
+    missing : what becomes of missing values: ``"refuse"``: where the model learned to send them is
+        kept, and refused if the program cannot do it; ``"zero"``: they count as 0, whatever the
+        model learned; ``"keep"``: as ``"refuse"``, but with more splits where a program can be
+        brought to it by them, and with the model's directions even if none were learned
     combine : ``"mean"``: for a bag that scales its models' scores within every query, which no
         format can express, write the plain mean of its models, which is a different ranking
     base_score : for a dump of XGBoost, the start of its scores, as in :func:`load`
     expand_categories : write trees without sets of categories: a categorical feature ``brand``
         becomes one feature per category that splits test, ``brand=acme`` (``f3=7`` without names),
         which is 1 where a document has the category, else 0
+    engine : the search engine and version that reads the file, as engines differ in what they do
+        with missing values: ``"elasticsearch-ltr"``, ``"elasticsearch-ltr-2023"``,
+        ``"opensearch-3.8"``, ``"opensearch-3.2"``, ``"opensearch-3.1"``, ``"opensearch-main"``,
+        ``"elasticsearch-8.12"``; other versions in between may be named, as
+        ``"opensearch-2.19"``. None: the first of the format
+    feature_set : for a search engine, a second file to write: a skeleton of the definitions of the
+        features, whose queries are to be filled in
 
     Examples
     --------
@@ -100,7 +113,9 @@ def convert(
         ranker = inside
     ranker._check_is_fitted()
     target = check_output_file("path", owner, path)
-    form = _format(target, to)
+    read_by = None if engine is None else target_of(engine, to)
+    form = _format(target, to if read_by is None else read_by.format)
+    definitions = _definitions_file(feature_set, form, target)
     check_choice("missing", owner, missing, MISSING)
     notes: list[str] = []
     if combine is not None:
@@ -117,23 +132,45 @@ def convert(
         return
     labels = _labels(ranker, target, features, name)
     flat = flat_model(ranker)
-    content, more = encode(
+    held, labels, more = fitted(
         flat,
         form,
         labels,
-        zero=missing == "zero",
+        missing=missing,
+        engine=read_by,
         shift=shift,
         learned_missing=_may_have_learned_missing(ranker),
         expand_categories=expand_categories,
     )
+    content, last = write(held, form, labels)
     with atomic_output(target, pack=False) as out:
         out.write(content)
-    _log_notes(target, [*notes, *more])
+    _log_notes(target, [*notes, *more, *last])
+    defined = FORMATS[form].definitions
+    if definitions is not None and defined is not None:
+        write_atomically(definitions, defined(held, labels))
 
 
 def _log_notes(path: Path, notes: Sequence[str]) -> None:
     for note in notes:
         _log.warning("%s: %s", path, note)
+
+
+def _definitions_file(path: str | Path | None, form: str, model: Path) -> Path | None:
+    if path is None:
+        return None
+    able = [name for name, other in FORMATS.items() if other.definitions is not None]
+    if form not in able:
+        raise ParameterError(
+            f"convert: feature_set= (--feature-set) is for search engines ({', '.join(able)}), "
+            f"and the format is {form!r}. Leave it out."
+        )
+    target = check_output_file("feature_set", "convert", path)
+    if target.resolve() == model.resolve():
+        raise ParameterError(
+            f"convert: feature_set= (--feature-set) and the model are the same file, {target}."
+        )
+    return target
 
 
 def _format(path: Path, to: str | None) -> str:

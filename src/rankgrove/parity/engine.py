@@ -15,14 +15,12 @@ import numpy as np
 
 
 class EngineModel(Protocol):
-    """A model as an engine holds it after parsing.
+    """A model as an engine holds it after parsing."""
 
-    Attributes
-    ----------
-    features : names of the features that the model reads
-    """
-
-    features: tuple[str, ...]
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that the model reads."""
+        ...
 
     def scores(self, values: np.ndarray) -> np.ndarray:
         """Return the engine's scores.
