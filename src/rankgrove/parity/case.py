@@ -26,6 +26,8 @@ class Hypothesis:
     scores : the scores that some rows would have
     rank : of two that explain the same, the one of lower rank is named
     least : number of documents that it must explain; more where numbers were fitted
+    noise : by how much scores may differ besides the tolerance, where numbers were fitted to scores
+        that are rounded
     """
 
     cause: str
@@ -33,6 +35,7 @@ class Hypothesis:
     scores: Callable[[np.ndarray], np.ndarray]
     rank: int
     least: int = 1
+    noise: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Case:
     production : the model as the engine should compute it
     values : (documents, columns) the logged features in the model's columns
     tolerance : scores agree where they differ by at most this times max(1, |score|)
-    others : other engines with the same model, by name
+    engines : returns other engines with the same model, by name
     also : other models in the same engine, by name
     reference : expected values in the model's columns, NaN where they are not known
     known : (documents, columns) which values of the reference are known
@@ -55,10 +58,13 @@ class Case:
     production: Production
     values: np.ndarray
     tolerance: float
-    others: Mapping[str, Production] = field(default_factory=dict)
+    engines: Callable[[], Mapping[str, Production]] = dict
     also: Mapping[str, Production] = field(default_factory=dict)
     reference: np.ndarray | None = None
     known: np.ndarray | None = None
+    statistics: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]] = field(
+        default_factory=dict, init=False, repr=False
+    )  # of columns, by column and kind
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,6 +76,11 @@ class Case:
         """The columns that the model reads."""
         place = {name: j for j, name in enumerate(self.names)}
         return np.array([place[name] for name in self.production.read if name in place], np.int64)
+
+    @cached_property
+    def others(self) -> Mapping[str, Production]:
+        """Other engines with the same model, by name."""
+        return self.engines()
 
     @cached_property
     def base(self) -> np.ndarray:
@@ -106,10 +117,16 @@ class Case:
         """Return the difference up to which scores agree."""
         return self.tolerance * np.maximum(1.0, np.abs(self.log.score[rows]))
 
-    def agree(self, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def agree(self, scores: np.ndarray, rows: np.ndarray, noise: float = 0.0) -> np.ndarray:
         """Return for which rows scores agree with the logged ones."""
         with np.errstate(invalid="ignore"):
-            return np.abs(scores - self.log.score[rows]) <= self.allowed(rows)
+            return np.abs(scores - self.log.score[rows]) <= self.allowed(rows) + noise
+
+    @cached_property
+    def noise(self) -> float:
+        """By how much sums in float32 of the size of the scores may be off."""
+        finite = self.base[np.isfinite(self.base)]
+        return 8 * float(np.finfo(np.float32).eps) * float(np.abs(finite).max(initial=0.0))
 
 
 def sample_of(rows: np.ndarray, most: int) -> np.ndarray:

@@ -40,7 +40,10 @@ def _scaled(title: str, by_query: bool, how: str) -> ColumnChange:
     def apply(case: Case, column: int, rows: np.ndarray) -> np.ndarray:
         values = case.values[:, column]
         with np.errstate(all="ignore"):
-            centre, size = (_by_query if by_query else _overall)(case, values, how)
+            key = (column, title)
+            if key not in case.statistics:
+                case.statistics[key] = (_by_query if by_query else _overall)(case, values, how)
+            centre, size = case.statistics[key]
             size = np.where(size > 0, size, 1.0)
             where = case.query_order[2][rows] if by_query else np.zeros(rows.size, np.int64)
             return (values[rows] - centre[where]) / size[where]

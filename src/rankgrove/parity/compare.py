@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankgrove.errors import DataError, ModelFileError, ParameterError, RankgroveError
+from rankgrove.formats.targets import target_of
 from rankgrove.parity.case import Case, listed
 from rankgrove.parity.causes import CAUSES
 from rankgrove.parity.diagnosis import Explained, diagnosed
@@ -19,9 +21,10 @@ from rankgrove.parity.production import (
     OURS,
     Production,
     columns_in,
-    other_engines,
+    in_engines,
+    of_file,
     ours,
-    uploaded,
+    readers,
     written,
 )
 from rankgrove.parity.reading import read_feature_log
@@ -99,25 +102,40 @@ def parity(
     engines = all_engines()
     ranker, file = _model(model, engine, engines)
     name, production, values = _production(ranker, file, scored, engine, engines, features)
-    others: Mapping[str, Production] = {}
-    if ranker is not None:
-        names, given = names_of(ranker, features)
-        others = other_engines(ranker, engines, name, names, given)
     given_models = {
         title: _other(one, title, name, engine, engines, production, features, scored)
         for title, one in _also(also).items()
     }
     expected = _reference(reference, scored, production.names)
-    case = Case(scored, production, values, tolerance, others, given_models, *expected)
+    case = Case(
+        scored, production, values, tolerance,
+        lambda: _others(name, production, ranker, engines, features), given_models, *expected,
+    )  # fmt: skip
     return _compared(case, name)
+
+
+def _others(
+    name: str,
+    production: Production,
+    ranker: Ranker | None,
+    engines: Mapping[str, Engine],
+    features: Sequence[str] | None,
+) -> dict[str, Production]:
+    """Return the model in other engines: the same file, and the file written for each."""
+    rest = {other: engine for other, engine in engines.items() if other != name}
+    found = {f"{other}, with the file for {name}": p for other, p in readers(production, rest).items()}
+    if ranker is not None:
+        own = in_engines(ranker, rest, *names_of(ranker, features))
+        for other, made in own.items():
+            if made.content != production.content:
+                found[f"{other}, with a file for it"] = made
+    return found
 
 
 def all_engines() -> Mapping[str, Engine]:
     """Return the emulated engines by name."""
-    try:
-        from rankgrove.parity.engines import ENGINES
-    except ImportError:
-        return {}
+    from rankgrove.parity.engines import ENGINES
+
     return ENGINES
 
 
@@ -181,6 +199,9 @@ def _asked(engine: str | Engine | None, engines: Mapping[str, Engine]) -> Mappin
         return {engine.name: engine}
     if engine is None or engine == OURS:
         return engines
+    if engine not in engines:
+        with contextlib.suppress(ParameterError):  # a version in between
+            engine = target_of(engine).name
     check_choice("engine", _OWNER, engine, [*engines, OURS])
     return {engine: engines[engine]}
 
@@ -202,7 +223,8 @@ def _production(
         begins = _FAMILIES[log.kind]
         asked = {name: one for name, one in engines.items() if name.startswith(begins or " ")}
     if file is not None:
-        able = {n: uploaded(file, e) for n, e in (asked or engines).items() if _reads(e, file)}
+        content = file.read_bytes()
+        able = {n: of_file(content, e) for n, e in (asked or engines).items() if _reads(e, file)}
         if not able:
             raise ModelFileError(f"{file} is no file that {listed(list(asked))} reads.")
         named = True
@@ -212,7 +234,7 @@ def _production(
         if engine == OURS or not asked:
             able = {OURS: ours(ranker, names, log.query)}
         elif engine is None:
-            able = other_engines(ranker, asked, "", names, named)
+            able = in_engines(ranker, asked, names, named)
             able = able or {OURS: ours(ranker, names, log.query)}
         else:
             able = {name: written(ranker, one, names, named) for name, one in asked.items()}
@@ -254,7 +276,7 @@ def _other(
     of = engine if isinstance(engine, Engine) else engines.get(name)
     if file is not None:
         assert of is not None
-        other = uploaded(file, of)
+        other = of_file(file.read_bytes(), of)
     else:
         assert ranker is not None
         own = getattr(ranker, "feature_names_", None)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rankgrove.parity.case import Case, Hypothesis, sample_of
 from rankgrove.parity.causes import ROUNDING, UNEXPLAINED
 from rankgrove.parity.edits import edit_hypotheses
-from rankgrove.parity.fitted import fitted_hypotheses
-from rankgrove.parity.hypotheses import plain_hypotheses
+from rankgrove.parity.fitted import RANK, fitted_hypotheses
+from rankgrove.parity.hypotheses import LAST, plain_hypotheses
 
 _SAMPLE = 240  # documents on which hypotheses are tried
 _MOST_CAUSES = 12
+_FEW = 0.03  # of the documents whose scores differ: fewer are no proof of a cause that was fitted
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Explained:
     also : other hypotheses that explain all of them, as texts
     n_tried, n_against : of documents whose scores are right, how many were tried, and how many of
         them would be wrong by the hypothesis
+    is_fitted : whether the cause was found by a search, so that a few documents may fit by chance
     """
 
     cause: str
@@ -37,6 +39,7 @@ class Explained:
     also: list[str] = field(default_factory=list)
     n_tried: int = 0
     n_against: int = 0
+    is_fitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,10 @@ def diagnosed(case: Case, wrong: np.ndarray, right: np.ndarray) -> list[Explaine
     found: list[Explained] = []
     simple = plain_hypotheses(case)
     left, control = wrong, sample_of(right, _SAMPLE)
+    few = _FEW * wrong.size
     while left.size and len(found) < _MOST_CAUSES:
         part = _next_cause(case, simple, left, control, first=not found)
-        if part is None:
+        if part is None or (part.is_fitted and part.rows.size < few):
             break
         found.append(part)
         left = np.setdiff1d(left, part.rows, assume_unique=True)
@@ -72,23 +76,31 @@ def diagnosed(case: Case, wrong: np.ndarray, right: np.ndarray) -> list[Explaine
 def _next_cause(
     case: Case, simple: list[Hypothesis], left: np.ndarray, control: np.ndarray, first: bool
 ) -> Explained | None:
-    """Return the documents that the best hypothesis explains; None if there is none."""
+    """Return the documents that the best hypothesis explains; None if there is none.
+
+    `first`: no cause has been found yet; later ones need more documents, as they may fit by chance.
+    """
     sample = sample_of(left, _SAMPLE)
     trials = [_tried(case, hypothesis, sample, control) for hypothesis in simple]
     best = max(trials, key=lambda trial: trial.quality)
-    if not (best.explains.all() and best.n_against == 0):
+    sure = best.explains.all() and best.n_against == 0 and best.hypothesis.rank < LAST
+    if not sure:
         more = [
             *fitted_hypotheses(case, sample, _promising(trials)),
             *edit_hypotheses(case, sample),
         ]
         trials += [_tried(case, hypothesis, sample, control) for hypothesis in more]
         best = max(trials, key=lambda trial: trial.quality)
+        if not best.explains.all():
+            both = _with_missing_rules(case, sample)
+            trials += [_tried(case, hypothesis, sample, control) for hypothesis in both]
+            best = max(trials, key=lambda trial: trial.quality)
     n = int(best.explains.sum())
     enough = n >= best.hypothesis.least and (first or n >= 3 or best.n_against == 0)
     if n == 0 or not enough:
         return None
     scores = best.hypothesis.scores(left)
-    agree = case.agree(scores, left)
+    agree = case.agree(scores, left, best.hypothesis.noise)
     others = [
         trial.hypothesis.detail
         for trial in sorted(trials, key=lambda trial: trial.hypothesis.rank)
@@ -104,17 +116,35 @@ def _next_cause(
         list(dict.fromkeys(others)),
         control.size,
         best.n_against,
+        best.hypothesis.rank >= RANK and best.hypothesis.cause != "engine-rules",
     )
 
 
 def _tried(
     case: Case, hypothesis: Hypothesis, sample: np.ndarray, control: np.ndarray
 ) -> _Trial:
-    explains = case.agree(hypothesis.scores(sample), sample)
+    noise = hypothesis.noise
+    explains = case.agree(hypothesis.scores(sample), sample, noise)
     against = 0
     if explains.any() and control.size:
-        against = int((~case.agree(hypothesis.scores(control), control)).sum())
+        against = int((~case.agree(hypothesis.scores(control), control, noise)).sum())
     return _Trial(hypothesis, explains, against)
+
+
+def _with_missing_rules(case: Case, sample: np.ndarray) -> list[Hypothesis]:
+    """Return other causes on top of rules for missing values, the most frequent cause by far."""
+    found = []
+    if case.missing[sample].any():
+        for detail, value in (("a missing value is taken as 0", 0.0),
+                              ("a missing value goes to the right at every split", np.inf)):  # fmt: skip
+            nested = replace(case, values=np.where(np.isnan(case.values), value, case.values))
+            within = [*plain_hypotheses(nested), *edit_hypotheses(nested, sample)]
+            found += [
+                replace(h, detail=f"{detail}; and {h.detail}", rank=h.rank + 2 * LAST, least=3)
+                for h in within
+                if h.cause != "engine-rules"
+            ]
+    return found
 
 
 def _promising(trials: list[_Trial]) -> list[Hypothesis]:

@@ -18,8 +18,10 @@ from rankgrove.parity.hypotheses import changing
 RANK = 2000
 _ROWS = 40  # documents on which changes are tried
 _MOST_VALUES = 1 << 24  # values that are scored at once
-_MOST_SCORED = 1 << 22  # documents that are scored in one search
+_MOST_WORK = 1.5e8  # documents times trees that are scored in one search
+_STEPS = 6  # that the work must suffice for, with fewer documents if need be
 _MOST_STEPS = 40
+_GAIN = 0.02  # share by which a step must bring scores nearer
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def edit_hypotheses(case: Case, rows: np.ndarray) -> list[Hypothesis]:
         return []
     found = []
     for rank, (cause, edits, tell) in enumerate(_families(case, rows)):
-        chosen = _Search(case, sample_of(rows, _ROWS)).run(edits)
+        chosen = _search(case, rows, len(edits)).run(edits) if edits else []
         if chosen:
             found.append(_hypothesis(case, cause, chosen, tell, RANK + rank))
     return found
@@ -71,10 +73,21 @@ def _column_edits(case: Case, changes: Sequence[ColumnChange]) -> Iterator[Edit]
     for column in case.used.tolist():
         for change in changes:
 
-            def apply(x: np.ndarray, rows: np.ndarray, column=column, change=change) -> None:  # type: ignore[no-untyped-def]
-                x[:, column] = change.apply(case, column, rows)
+            yield Edit((case.names[column],), change.title, _Changed(case, column, change))
 
-            yield Edit((case.names[column],), change.title, apply)
+
+class _Changed:
+    """Changes a column; the values of the last rows are kept, as a search asks for them often."""
+
+    def __init__(self, case: Case, column: int, change: ColumnChange) -> None:
+        self._of = (case, column, change)
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, x: np.ndarray, rows: np.ndarray) -> None:
+        case, column, change = self._of
+        if self._last is None or self._last[0] is not rows:
+            self._last = (rows, change.apply(case, column, rows))
+        x[:, column] = self._last[1]
 
 
 def _swaps(case: Case, rows: np.ndarray) -> Iterator[Edit]:
@@ -101,20 +114,36 @@ def _changed_text(chosen: Sequence[Edit]) -> str:
 
 
 def _order_text(chosen: Sequence[Edit]) -> str:
-    return listed([f"{edit.names[0]} and {edit.names[1]} are exchanged" for edit in chosen])
+    if len(chosen) == 1:
+        return f"{chosen[0].names[0]} and {chosen[0].names[1]} are exchanged"
+    value_of = {name: name for edit in chosen for name in edit.names}
+    for first, second in (edit.names for edit in chosen):
+        value_of[first], value_of[second] = value_of[second], value_of[first]
+    return listed([f"{name} has the value of {of}" for name, of in value_of.items()], 12)
 
 
 # -- the search -----------------------------------------------------------------------------------
 
 
-class _Search:
-    """A search for the changes that make the scores of some rows right."""
+def _search(case: Case, rows: np.ndarray, n_edits: int) -> _Search:
+    """Return a search on as many rows as the work allows."""
+    trees = case.production.ensemble
+    most = _MOST_WORK / (100 if trees is None else max(1, trees.n_trees))
+    n = min(_ROWS, max(8, int(most / (_STEPS * n_edits))))
+    return _Search(case, sample_of(rows, n), most)
 
-    def __init__(self, case: Case, rows: np.ndarray) -> None:
+
+class _Search:
+    """A search for the changes that make the scores of some rows right.
+
+    `most` : number of documents that may be scored
+    """
+
+    def __init__(self, case: Case, rows: np.ndarray, most: float) -> None:
         self.case, self.rows = case, rows
         self.logged, self.allowed = case.log.score[rows], case.allowed(rows)
         self.scores, self.constant = self._scorer()
-        self.left = _MOST_SCORED
+        self.left = most
 
     def _scorer(self) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
         """Return the fast scores where they are the engine's, and the constant between them."""
@@ -188,4 +217,6 @@ def _quality(off: np.ndarray) -> tuple[int, float]:
 
 
 def _better(off: np.ndarray, before: np.ndarray) -> bool:
-    return _quality(off) > _quality(before)
+    """Return whether more scores are right, or as many and the others clearly nearer."""
+    (n, near), (n_before, near_before) = _quality(off), _quality(before)
+    return n > n_before or (n == n_before and near > near_before * (1.0 - _GAIN))

@@ -18,9 +18,8 @@ RANK = 1000  # of the simplest of these hypotheses
 def fitted_hypotheses(case: Case, rows: np.ndarray, simple: list[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses whose numbers fit most of `rows`; `simple` are tried with them."""
     found = [*_of_scores(case, rows, None), *_with_columns(case, rows), *_fewer_trees(case, rows)]
-    if not any(hypothesis.least > 1 for hypothesis in found):
-        for hypothesis in simple:
-            found += _of_scores(case, rows, hypothesis)
+    for hypothesis in simple:
+        found += _of_scores(case, rows, hypothesis)
     return found
 
 
@@ -30,7 +29,7 @@ def fitted_hypotheses(case: Case, rows: np.ndarray, simple: list[Hypothesis]) ->
 def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[Hypothesis]:
     """Yield a constant, a factor, and both, on top of another hypothesis or of none."""
     scores = case.base[rows] if on is None else on.scores(rows)
-    logged, allowed = case.log.score[rows], case.allowed(rows)
+    logged, allowed = case.log.score[rows], case.allowed(rows) + case.noise
     good = np.isfinite(scores)
     scores, logged, allowed = scores[good], logged[good], allowed[good]
     if np.unique(scores).size < 3:
@@ -38,7 +37,7 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
     begin = "" if on is None else f"{on.detail}; and "
     rank = RANK + (0 if on is None else 100 + on.rank)
     c = _common(logged - scores, allowed)
-    if c is not None:
+    if c is not None and abs(c) > 2 * allowed.max():
         detail = f"{begin}scores are {'higher' if c > 0 else 'lower'} by {abs(c):.9g}"
         if on is None:
             detail += _meaning(case, c)
@@ -46,7 +45,7 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
     with np.errstate(all="ignore"):
         big = np.abs(scores) > np.abs(scores).max() / 100
         a = _common(logged[big] / scores[big], allowed[big] / np.abs(scores[big]))
-    if a is not None:
+    if a is not None and abs(a - 1.0) > 1e-6:
         yield _linear(case, on, "scale", f"{begin}scores are {a:.9g} times as high", a, 0.0, rank + 1)
     if c is None and a is None:
         line = _line(scores, logged, allowed)
@@ -62,7 +61,8 @@ def _linear(
         return a * (case.base[rows] if on is None else on.scores(rows)) + c
 
     named = cause if on is None else on.cause
-    return Hypothesis(named, detail, scores, rank, least=3 if cause == "constant" else 4)
+    least = 3 if cause == "constant" else 4
+    return Hypothesis(named, detail, scores, rank, least, case.noise * max(1.0, abs(a)))
 
 
 def _meaning(case: Case, constant: float) -> str:
@@ -159,7 +159,7 @@ def _with_columns(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         return a * case.base[at] + b * np.where(np.isnan(x), 0.0, x)
 
     detail = f"scores are {a:.9g} x score {_signed(b)} x {name}"
-    yield Hypothesis("rescore", detail, combined, RANK + 5, least=5)
+    yield Hypothesis("rescore", detail, combined, RANK + 5, 5, case.noise * max(1.0, abs(a)))
 
 
 def _signed(number: float) -> str:
@@ -176,7 +176,7 @@ def _fewer_trees(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         return
     rows = rows[:: max(1, rows.size // _MOST_ROWS)]
     sums = _sums(trees, case.values[rows])
-    logged, allowed = case.log.score[rows], 4 * case.allowed(rows)
+    logged, allowed = case.log.score[rows], 4 * case.allowed(rows) + case.noise
     best: tuple[int, int] | None = None
     for k in range(trees.n_trees):
         if np.unique(sums[k]).size < 3 and k:
@@ -193,18 +193,18 @@ def _fewer_trees(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
     k = best[1]
     by = replace(case.production, scores=with_trees(trees.truncated(k)), fast=None)
     fewer = case.scored(None, rows, by)
-    agree = case.agree(fewer, rows)
+    agree = case.agree(fewer, rows, case.noise)
     detail = f"only the first {k:,} of {trees.n_trees:,} trees are added"
     if agree.sum() * 2 > best[0]:
         yield Hypothesis(
-            "truncated", detail, lambda at: case.scored(None, at, by), RANK + 10, least=3
+            "truncated", detail, lambda at: case.scored(None, at, by), RANK + 10, 3, case.noise
         )
         return
     c = _common(logged - fewer, allowed)
     if c is not None:
         detail += f", and scores are {'higher' if c > 0 else 'lower'} by {abs(c):.9g}"
         yield Hypothesis(
-            "truncated", detail, lambda at: case.scored(None, at, by) + c, RANK + 11, least=4
+            "truncated", detail, lambda at: case.scored(None, at, by) + c, RANK + 11, 4, case.noise
         )
 
 

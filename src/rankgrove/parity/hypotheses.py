@@ -13,16 +13,15 @@ from rankgrove.parity.column_changes import CHANGES
 
 _DIGITS = re.compile(r"(\d+)")
 _MOST_DECIMALS = 6
+LAST = 10_000  # rank of other engines: a rule of theirs by its own name says more
 
 
 def plain_hypotheses(case: Case) -> list[Hypothesis]:
     """Return all hypotheses that can be tried at once, the simpler ones first."""
     makers = (_missing_rules, _widths, _comparisons, _stale, _orders, _models, _whole_columns)
-    more = (_engines, _of_the_score)
-    return [
-        replace(hypothesis, rank=rank)
-        for rank, hypothesis in enumerate(h for maker in (*makers, *more) for h in maker(case))
-    ]
+    found = [hypothesis for maker in (*makers, _of_the_score) for hypothesis in maker(case)]
+    ranked = [replace(hypothesis, rank=rank) for rank, hypothesis in enumerate(found)]
+    return [*ranked, *_engines(case)]
 
 
 def changing(case: Case, cause: str, detail: str, change: Change, least: int = 1) -> Hypothesis:
@@ -115,8 +114,9 @@ def _is_double(case: Case) -> bool:
 def _engines(case: Case) -> Iterator[Hypothesis]:
     for name, other in case.others.items():
         yield Hypothesis(
-            "engine-rules", f"scored by the rules of {name} ({other.title})",
-            lambda rows, other=other: case.scored(None, rows, other), 0,
+            "engine-rules", f"scored by {name}",
+            lambda rows, other=other: case.scored(None, rows, other),
+            LAST,
         )  # fmt: skip
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ModelFileError, ParameterError, RankgroveError
+from rankgrove.formats.targets import TARGETS
 from rankgrove.formats.write import Labels, encode
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.operations.convert import flat_model
@@ -44,6 +44,7 @@ class Production:
     ensemble : the model's trees; None for other models, or where only the uploaded file is known
     with_trees : the engine's scores with other trees
     fast : scores that equal `scores` except for a constant, for searches; None: not known
+    content : the uploaded file; None: it is not known
     whole : whether `scores` takes all documents of the log and no part of them
     """
 
@@ -54,6 +55,7 @@ class Production:
     ensemble: Ensemble | None = None
     with_trees: Callable[[Ensemble], Scores] | None = None
     fast: Scores | None = None
+    content: bytes | None = None
     whole: bool = False
 
 
@@ -86,42 +88,40 @@ def written(ranker: Ranker, engine: Engine, names: Sequence[str], given: bool) -
     """Return a ranker as an engine scores it, by way of the file that is uploaded."""
     flat = flat_model(ranker)
     labels = Labels("model", list(names), given, ranker.absent_, dict(ranker.categories_))
-
-    def of(model: Any) -> EngineModel:
-        return engine.read(file_for(model, engine, labels))
-
-    parsed = of(flat)
-    scores = _by_name(parsed, names, engine)
+    content = file_for(flat, engine, labels)
+    production = of_file(content, engine, names)
     trees = flat if isinstance(flat, Ensemble) and flat.n_columns == 1 else None
     if trees is None:
-        return Production(engine.title, tuple(names), tuple(parsed.features), scores)
-    return Production(
-        engine.title,
-        tuple(names),
-        tuple(parsed.features),
-        scores,
-        trees,
-        lambda ensemble: _by_name(of(ensemble), names, engine),
-        lambda values: score_ensemble(trees, _single(values)),
+        return production
+    return replace(
+        production,
+        ensemble=trees,
+        with_trees=lambda other: of_file(file_for(other, engine, labels), engine, names).scores,
+        fast=lambda values: score_ensemble(trees, _single(values)),
     )
 
 
-def uploaded(path: Path, engine: Engine) -> Production:
-    """Return the file that was uploaded to an engine, as the engine scores it."""
-    parsed = engine.read(path.read_bytes())
-    names = tuple(parsed.features)
-    return Production(engine.title, names, names, _by_name(parsed, names, engine))
+def of_file(content: bytes, engine: Engine, names: Sequence[str] | None = None) -> Production:
+    """Return an uploaded file as an engine scores it; `names` None: the columns are its features."""
+    parsed = engine.read(content)
+    columns = tuple(parsed.features) if names is None else tuple(names)
+    scores = _by_name(parsed, columns, engine)
+    return Production(engine.title, columns, tuple(parsed.features), scores, content=content)
 
 
 def file_for(model: Any, engine: Engine, labels: Labels) -> bytes:
-    """Return the file of a model for an engine, with missing values as the model has them.
+    """Return the file of a model for an engine.
 
-    Where the format cannot hold what the model does with missing values, they are 0.
+    Missing values are as in the model where the engine can do that, by more splits if need be;
+    else they are 0.
     """
-    try:
-        return encode(model, engine.format, labels)[0]
-    except ParameterError:
-        return encode(model, engine.format, labels, zero=True)[0]
+    target = TARGETS.get(engine.name)
+    for how in ({}, {"keep": True}):
+        try:
+            return encode(model, engine.format, labels, engine=target, **how)[0]
+        except ParameterError:
+            continue
+    return encode(model, engine.format, labels, engine=target, zero=True)[0]
 
 
 def columns_in(log: FeatureLog, names: Sequence[str], read: Sequence[str], named: bool) -> np.ndarray:
@@ -213,16 +213,27 @@ def _used(trees: Ensemble | None, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names[j] for j in np.unique(trees.feature).tolist())
 
 
-def other_engines(
-    ranker: Ranker, engines: Mapping[str, Engine], but: str, names: Sequence[str], given: bool
+def in_engines(
+    ranker: Ranker, engines: Mapping[str, Engine], names: Sequence[str], given: bool
 ) -> dict[str, Production]:
-    """Return a ranker in all engines that can hold it, except one."""
+    """Return a ranker in all engines that can hold it."""
     able = {}
     for name, engine in engines.items():
-        if name == but:
-            continue
         try:
-            able[name] = replace(written(ranker, engine, names, given), fast=None)
+            able[name] = written(ranker, engine, names, given)
+        except RankgroveError:
+            continue
+    return able
+
+
+def readers(production: Production, engines: Mapping[str, Engine]) -> dict[str, Production]:
+    """Return the same file in all engines that read it."""
+    able = {}
+    for name, engine in engines.items():
+        if production.content is None:
+            break
+        try:
+            able[name] = of_file(production.content, engine, production.names)
         except RankgroveError:
             continue
     return able
