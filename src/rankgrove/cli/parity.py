@@ -13,8 +13,9 @@ LogFiles = Annotated[
     typer.Argument(
         metavar="LOG...",
         help="Scored documents with their features: responses of Elasticsearch or OpenSearch "
-        "(_ltrlog), Solr (its features transformer) or Vespa (summary-features, match-features) as JSON, one "
-        "after the other or in a list, also .gz; or a CSV, TSV, parquet or arrow file.",
+        "(_ltrlog), Solr (its features transformer) or Vespa (summary-features, match-features) "
+        "as JSON, one after the other or in a list, also .gz; or a CSV, TSV, parquet or arrow "
+        "file.",
         show_default=False,
     ),
 ]
@@ -128,9 +129,7 @@ def parity(
             check_exists(path)
     check_writable("parity", {"--out": out, "--training": training}, read)
     names = None if features is None else read_names(features)
-    scored = rg.read_feature_log(
-        log, entry=entry, query=query, document=document, score=score
-    )
+    scored = rg.read_feature_log(log, entry=entry, query=query, document=document, score=score)
     found = rg.parity(
         model,
         scored,

@@ -20,7 +20,7 @@ CAUSES = {
     "missing-as-zero": CauseKind(
         "missing values are taken as 0",
         "Use a version of the engine that keeps missing values, or convert and evaluate the model "
-        "with missing=\"zero\" (--missing zero), after training on data with 0 in their place.",
+        'with missing="zero" (--missing zero), after training on data with 0 in their place.',
     ),
     "missing-as-number": CauseKind(
         "missing values are taken as another number",
@@ -28,7 +28,7 @@ CAUSES = {
     ),
     "zero-as-missing": CauseKind(
         "zeros are taken as missing values",
-        "Have the features sent with their zeros, or train with absent=\"missing\" so that zeros "
+        'Have the features sent with their zeros, or train with absent="missing" so that zeros '
         "and missing values are the same to the model.",
     ),
     "missing-right": CauseKind(

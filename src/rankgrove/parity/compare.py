@@ -58,8 +58,8 @@ def parity(
     """Compare the scores that a search engine gave with the model's, and name why they differ.
 
     The score of every document is recomputed from its logged features, by the rules of the engine.
-    Where it is not the logged one, causes are tried until one gives exactly the logged scores: rules
-    for missing values and comparisons, widths of numbers, features in another order, lost or
+    Where it is not the logged one, causes are tried until one gives exactly the logged scores:
+    rules for missing values and comparisons, widths of numbers, features in another order, lost or
     changed, another model, fewer trees, stale values, constants, factors, roundings, the rules of
     other engines. Different documents may have different causes.
 
@@ -98,7 +98,9 @@ def parity(
     tolerance = check_real("tolerance", _OWNER, tolerance, low=0.0)
     scored = log if isinstance(log, FeatureLog) else read_feature_log(log, **reading)
     if isinstance(log, FeatureLog) and reading:
-        raise ParameterError(f"parity: {next(iter(reading))}= is for logs that are read from files.")
+        raise ParameterError(
+            f"parity: {next(iter(reading))}= is for logs that are read from files."
+        )
     engines = all_engines()
     ranker, file = _model(model, engine, engines)
     name, production, values = _production(ranker, file, scored, engine, engines, features)
@@ -123,7 +125,9 @@ def _others(
 ) -> dict[str, Production]:
     """Return the model in other engines: the same file, and the file written for each."""
     rest = {other: engine for other, engine in engines.items() if other != name}
-    found = {f"{other}, with the file for {name}": p for other, p in readers(production, rest).items()}
+    found = {
+        f"{other}, with the file for {name}": p for other, p in readers(production, rest).items()
+    }
     if ranker is not None:
         own = in_engines(ranker, rest, *names_of(ranker, features))
         for other, made in own.items():

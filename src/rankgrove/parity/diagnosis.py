@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rankgrove.parity.case import Case, Hypothesis, sample_of
+from rankgrove.parity.case import FEW, Case, Hypothesis, sample_of
 from rankgrove.parity.causes import ROUNDING, UNEXPLAINED
 from rankgrove.parity.edits import edit_hypotheses
 from rankgrove.parity.fitted import RANK, fitted_hypotheses
 from rankgrove.parity.hypotheses import LAST, plain_hypotheses
 
-_SAMPLE = 240  # documents on which hypotheses are tried
 _MOST_CAUSES = 12
 _FEW = 0.03  # of the documents whose scores differ: fewer are no proof of a cause that was fitted
 
@@ -62,7 +61,7 @@ def diagnosed(case: Case, wrong: np.ndarray, right: np.ndarray) -> list[Explaine
     """
     found: list[Explained] = []
     simple = plain_hypotheses(case)
-    left, control = wrong, sample_of(right, _SAMPLE)
+    left, control = wrong, sample_of(right, FEW)
     few = _FEW * wrong.size
     while left.size and len(found) < _MOST_CAUSES:
         part = _next_cause(case, simple, left, control, first=not found)
@@ -80,7 +79,7 @@ def _next_cause(
 
     `first`: no cause has been found yet; later ones need more documents, as they may fit by chance.
     """
-    sample = sample_of(left, _SAMPLE)
+    sample = sample_of(left, FEW)
     trials = [_tried(case, hypothesis, sample, control) for hypothesis in simple]
     best = max(trials, key=lambda trial: trial.quality)
     sure = best.explains.all() and best.n_against == 0 and best.hypothesis.rank < LAST
@@ -100,7 +99,10 @@ def _next_cause(
     if n == 0 or not enough:
         return None
     scores = best.hypothesis.scores(left)
-    agree = case.agree(scores, left, best.hypothesis.noise)
+    noise = max(best.hypothesis.noise, case.noise if left.size <= FEW else 0.0)
+    agree = case.agree(scores, left, noise)
+    if not agree.any():
+        return None
     others = [
         trial.hypothesis.detail
         for trial in sorted(trials, key=lambda trial: trial.hypothesis.rank)
@@ -120,10 +122,8 @@ def _next_cause(
     )
 
 
-def _tried(
-    case: Case, hypothesis: Hypothesis, sample: np.ndarray, control: np.ndarray
-) -> _Trial:
-    noise = hypothesis.noise
+def _tried(case: Case, hypothesis: Hypothesis, sample: np.ndarray, control: np.ndarray) -> _Trial:
+    noise = max(hypothesis.noise, case.noise)  # of quick scores; all documents are looked at later
     explains = case.agree(hypothesis.scores(sample), sample, noise)
     against = 0
     if explains.any() and control.size:
@@ -135,14 +135,16 @@ def _with_missing_rules(case: Case, sample: np.ndarray) -> list[Hypothesis]:
     """Return other causes on top of rules for missing values, the most frequent cause by far."""
     found = []
     if case.missing[sample].any():
-        for detail, value in (("a missing value is taken as 0", 0.0),
-                              ("a missing value goes to the right at every split", np.inf)):  # fmt: skip
-            nested = replace(case, values=np.where(np.isnan(case.values), value, case.values))
+        for detail, value in (
+            ("a missing value is taken as 0", 0.0),
+            ("a missing value goes to the right at every split", np.inf),
+        ):
+            values = np.where(np.isnan(case.values), value, case.values)
+            nested = replace(case, values=values, engines=dict)
             within = [*plain_hypotheses(nested), *edit_hypotheses(nested, sample)]
             found += [
                 replace(h, detail=f"{detail}; and {h.detail}", rank=h.rank + 2 * LAST, least=3)
                 for h in within
-                if h.cause != "engine-rules"
             ]
     return found
 

@@ -18,7 +18,7 @@ from rankgrove.parity.hypotheses import changing
 RANK = 2000
 _ROWS = 40  # documents on which changes are tried
 _MOST_VALUES = 1 << 24  # values that are scored at once
-_MOST_WORK = 1.5e8  # documents times trees that are scored in one search
+_MOST_WORK = 1e8  # documents times trees that are scored in one search
 _STEPS = 6  # that the work must suffice for, with fewer documents if need be
 _MOST_STEPS = 40
 _GAIN = 0.02  # share by which a step must bring scores nearer
@@ -42,6 +42,8 @@ def edit_hypotheses(case: Case, rows: np.ndarray) -> list[Hypothesis]:
         chosen = _search(case, rows, len(edits)).run(edits) if edits else []
         if chosen:
             found.append(_hypothesis(case, cause, chosen, tell, RANK + rank))
+            if case.agree(found[-1].scores(rows), rows, case.noise).all():
+                break
     return found
 
 
@@ -72,7 +74,6 @@ def _families(
 def _column_edits(case: Case, changes: Sequence[ColumnChange]) -> Iterator[Edit]:
     for column in case.used.tolist():
         for change in changes:
-
             yield Edit((case.names[column],), change.title, _Changed(case, column, change))
 
 
@@ -141,23 +142,12 @@ class _Search:
 
     def __init__(self, case: Case, rows: np.ndarray, most: float) -> None:
         self.case, self.rows = case, rows
-        self.logged, self.allowed = case.log.score[rows], case.allowed(rows)
-        self.scores, self.constant = self._scorer()
+        self.logged, self.allowed = case.log.score[rows], case.allowed(rows) + case.noise
         self.left = most
-
-    def _scorer(self) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
-        """Return the fast scores where they are the engine's, and the constant between them."""
-        case, fast = self.case, self.case.production.fast
-        if fast is not None:
-            apart = case.base[self.rows] - fast(case.values[self.rows])
-            constant = float(np.median(apart))
-            if np.all(np.abs(apart - constant) <= self.allowed):
-                return fast, constant
-        return case.production.scores, 0.0
 
     def _off(self, values: np.ndarray) -> np.ndarray:
         """Return by how much scores are off, in allowed differences: (changes, rows)."""
-        scores = self.scores(values).reshape(-1, self.rows.size) + self.constant
+        scores = self.case.quick(values).reshape(-1, self.rows.size)
         off = np.abs(scores - self.logged) / self.allowed
         return np.where(np.isnan(off), np.inf, off)
 

@@ -10,6 +10,7 @@ import numpy as np
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.parity.case import Case, Hypothesis
 
+_EXACT = 3e-7  # relative error of factors that are found in float32 scores
 _PAIRS = 60  # pairs of documents from which factors are computed
 _MOST_ROWS = 60  # documents whose trees are added one by one
 RANK = 1000  # of the simplest of these hypotheses
@@ -37,6 +38,7 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
     begin = "" if on is None else f"{on.detail}; and "
     rank = RANK + (0 if on is None else 100 + on.rank)
     c = _common(logged - scores, allowed)
+    c = None if c is None else neat(c, float(allowed.min()))
     if c is not None and abs(c) > 2 * allowed.max():
         detail = f"{begin}scores are {'higher' if c > 0 else 'lower'} by {abs(c):.9g}"
         if on is None:
@@ -45,8 +47,11 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
     with np.errstate(all="ignore"):
         big = np.abs(scores) > np.abs(scores).max() / 100
         a = _common(logged[big] / scores[big], allowed[big] / np.abs(scores[big]))
+    a = None if a is None else neat(a, _EXACT * abs(a))
     if a is not None and abs(a - 1.0) > 1e-6:
-        yield _linear(case, on, "scale", f"{begin}scores are {a:.9g} times as high", a, 0.0, rank + 1)
+        yield _linear(
+            case, on, "scale", f"{begin}scores are {a:.9g} times as high", a, 0.0, rank + 1
+        )
     if c is None and a is None:
         line = _line(scores, logged, allowed)
         if line is not None:
@@ -99,6 +104,15 @@ def _common(numbers: np.ndarray, allowed: np.ndarray) -> float | None:
     return float(np.median(ordered[best : stop[best]]))
 
 
+def neat(value: float, width: float) -> float:
+    """Return the number with the fewest digits that is as near as `width`."""
+    for digits in range(1, 16):
+        short = float(f"{value:.{digits}g}")
+        if abs(short - value) <= width:
+            return short
+    return value
+
+
 def _pairs_of(n: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of numbers below n, far apart and near."""
     step = max(1, n // 7)
@@ -121,10 +135,10 @@ def _line(
         c = logged[i] - a * scores[i]
         fits = np.abs(a * scores + c - logged) <= 4 * allowed
         n = int(fits.sum())
-        if abs(a) > 1e-9 and n >= 4 and np.unique(scores[fits]).size >= 4:
-            if best is None or n > best[0]:
-                slope, constant = np.polyfit(scores[fits], logged[fits], 1)
-                best = (n, float(slope), float(constant))
+        enough = abs(a) > 1e-9 and n >= 4 and np.unique(scores[fits]).size >= 4
+        if enough and (best is None or n > best[0]):
+            slope, constant = np.polyfit(scores[fits], logged[fits], 1).tolist()
+            best = (n, neat(slope, _EXACT * abs(slope)), neat(constant, float(allowed.min())))
     return None if best is None else best[1:]
 
 
@@ -148,7 +162,7 @@ def _with_columns(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
             if n >= 5 and abs(b) > 1e-9 and abs(a) > 1e-9 and (best is None or n > best[0]):
                 design = np.column_stack([scores, x])[fits]
                 a, b = np.linalg.lstsq(design, logged[fits], rcond=None)[0].tolist()
-                best = (n, column, a, b)
+                best = (n, column, neat(a, _EXACT * abs(a)), neat(b, _EXACT * abs(b)))
     if best is None:
         return
     _, column, a, b = best

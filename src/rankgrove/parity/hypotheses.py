@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from rankgrove.parity.case import Case, Change, Hypothesis, listed
 from rankgrove.parity.column_changes import CHANGES
+from rankgrove.parity.production import Production
 
 _DIGITS = re.compile(r"(\d+)")
 _MOST_DECIMALS = 6
@@ -68,9 +70,7 @@ def _widths(case: Case) -> Iterator[Hypothesis]:
     if trees is None or with_trees is None or trees.threshold.dtype == np.float32:
         return
     with np.errstate(over="ignore"):
-        rounded = replace(
-            trees, threshold=trees.threshold.astype(np.float32).astype(np.float64)
-        )
+        rounded = replace(trees, threshold=trees.threshold.astype(np.float32).astype(np.float64))
     by = replace(case.production, scores=with_trees(rounded))
     yield Hypothesis(
         "float32", "features and thresholds are rounded to float32",
@@ -98,7 +98,7 @@ def _comparisons(case: Case) -> Iterator[Hypothesis]:
             yield changing(case, cause, f"{detail} ({name})", _nudged(width, towards))
 
 
-def _nudged(width: type[np.floating], towards: float) -> Change:  # type: ignore[type-arg]
+def _nudged(width: type[np.float32] | type[np.float64], towards: float) -> Change:
     def change(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.nextafter(x.astype(width), width(towards)).astype(np.float64)
@@ -113,11 +113,12 @@ def _is_double(case: Case) -> bool:
 
 def _engines(case: Case) -> Iterator[Hypothesis]:
     for name, other in case.others.items():
-        yield Hypothesis(
-            "engine-rules", f"scored by {name}",
-            lambda rows, other=other: case.scored(None, rows, other),
-            LAST,
-        )  # fmt: skip
+        yield Hypothesis("engine-rules", f"scored by {name}", _by(case, other), LAST)
+
+
+def _by(case: Case, production: Production) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the scores of rows by another model or engine."""
+    return lambda rows: case.scored(None, rows, production)
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -222,10 +223,15 @@ def _whole_columns(case: Case) -> Iterator[Hypothesis]:
 
 def _models(case: Case) -> Iterator[Hypothesis]:
     for name, other in case.also.items():
-        yield Hypothesis(
-            "model-version", f"scored by the model {name}",
-            lambda rows, other=other: case.scored(None, rows, other), 0,
-        )  # fmt: skip
+        yield Hypothesis("model-version", f"scored by the model {name}", _by(case, other), 0)
+
+
+def _rounded(scores: np.ndarray, decimals: int) -> np.ndarray:
+    return np.round(scores, decimals)
+
+
+def _cut_off(scores: np.ndarray, decimals: int) -> np.ndarray:
+    return np.trunc(scores * 10.0**decimals) / 10.0**decimals
 
 
 # -- the score ------------------------------------------------------------------------------------
@@ -241,11 +247,9 @@ def _of_the_score(case: Case) -> Iterator[Hypothesis]:
 
     for d in range(_MOST_DECIMALS, -1, -1):
         unit = f"{d} decimal{'s' * (d != 1)}"
-        yield after("score-rounded", f"scores are rounded to {unit}", lambda s, d=d: np.round(s, d))
-        yield after(
-            "score-rounded", f"scores are cut off after {unit}",
-            lambda s, d=d: np.trunc(s * 10.0**d) / 10.0**d,
-        )  # fmt: skip
+        rounded, cut = partial(_rounded, decimals=d), partial(_cut_off, decimals=d)
+        yield after("score-rounded", f"scores are rounded to {unit}", rounded)
+        yield after("score-rounded", f"scores are cut off after {unit}", cut)
     yield after("score-rounded", "scores are float16", lambda s: s.astype(np.float16).astype(float))
     yield after("score-clipped", "negative scores are 0", lambda s: np.maximum(s, 0.0))
     yield after("score-clipped", "scores above 1 are 1", lambda s: np.clip(s, 0.0, 1.0))
@@ -255,4 +259,3 @@ def _of_the_score(case: Case) -> Iterator[Hypothesis]:
     yield after("score-transformed", "scores are exp(score)", np.exp)
     yield after("score-transformed", "scores are log(1 + score)", np.log1p)
     yield after("score-transformed", "scores have the opposite sign", np.negative)
-

@@ -37,7 +37,7 @@ class JoinedLog:
     dataset : a :class:`QueryDataset` with names of features and documents, in the log's order
     n_logged : number of documents in the log
     n_unjudged : number of those without a grade, which were left out or got `unjudged`
-    n_repeated : number of documents that the log has more than once for a query; the last one counts
+    n_repeated : number of documents that the log has more than once for a query; the last counts
     n_judged : number of judgements
     n_unlogged : number of those whose document is not in the log for that query
     n_queries_unlogged : number of judged queries of which the log has no document

@@ -87,7 +87,9 @@ class LogBuilder:
             np.array(self._document, dtype=object),
             self._scores(),
             self.files,
-            *(np.ascontiguousarray(column) for column in place.T),
+            np.ascontiguousarray(place[:, 0]),
+            np.ascontiguousarray(place[:, 1]),
+            np.ascontiguousarray(place[:, 2]),
             tuple(self.notes),
         )
 

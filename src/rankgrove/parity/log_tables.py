@@ -170,14 +170,14 @@ def _features(table: Any, names: Sequence[str]) -> tuple[dict[str, np.ndarray], 
     """Return columns of numbers, and the names of the others."""
     import pyarrow
 
+    types = pyarrow.types
+    other_kinds = (types.is_string, types.is_large_string, types.is_temporal, types.is_nested)
     features, skipped = {}, []
     for name in names:
         kind = table.column(name).type
         if pyarrow.types.is_null(kind):
             features[name] = np.full(table.num_rows, np.nan)
-        elif pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-            skipped.append(name)
-        elif pyarrow.types.is_temporal(kind) or pyarrow.types.is_nested(kind):
+        elif any(is_kind(kind) for is_kind in other_kinds):
             skipped.append(name)
         else:
             features[name] = numbers_of(table, name, "Features").astype(np.float64)

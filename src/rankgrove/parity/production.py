@@ -102,7 +102,7 @@ def written(ranker: Ranker, engine: Engine, names: Sequence[str], given: bool) -
 
 
 def of_file(content: bytes, engine: Engine, names: Sequence[str] | None = None) -> Production:
-    """Return an uploaded file as an engine scores it; `names` None: the columns are its features."""
+    """Return an uploaded file as an engine scores it; `names` None: its features are columns."""
     parsed = engine.read(content)
     columns = tuple(parsed.features) if names is None else tuple(names)
     scores = _by_name(parsed, columns, engine)
@@ -124,7 +124,9 @@ def file_for(model: Any, engine: Engine, labels: Labels) -> bytes:
     return encode(model, engine.format, labels, engine=target, zero=True)[0]
 
 
-def columns_in(log: FeatureLog, names: Sequence[str], read: Sequence[str], named: bool) -> np.ndarray:
+def columns_in(
+    log: FeatureLog, names: Sequence[str], read: Sequence[str], named: bool
+) -> np.ndarray:
     """Return the log's values in the model's columns; a column that is not read may be lacking.
 
     `named`: the model's features have names; otherwise features are found by number, ``f3`` or

@@ -82,11 +82,11 @@ def read_feature_log(
     refuse_packed_tables(files)
     if is_table(files):
         return read_tables(files, options, absent)
-    builder: LogBuilder | None = None
-    n_responses = 0
+    collected = _Collected(files, options)
     for number, file in enumerate(files):
         for line, value in _values(file):
-            n_responses, builder = _add(value, file, number, line, options, n_responses, builder, files)
+            collected.add(value, number, line)
+    builder = collected.builder
     if builder is None or len(builder) == 0:
         kind = "elasticsearch" if builder is None else builder.kind
         said = "has no hits" if builder is None or not builder.n_without else "logs no features"
@@ -95,44 +95,46 @@ def read_feature_log(
     return builder.log(0.0 if zero else np.nan)
 
 
-def _add(
-    value: Any,
-    file: Path,
-    number: int,
-    line: int,
-    options: Options,
-    n_responses: int,
-    builder: LogBuilder | None,
-    files: Sequence[Path],
-) -> tuple[int, LogBuilder | None]:
-    """Add the hits of a JSON value; return the number of responses so far, and the builder."""
-    at = 0
-    try:
-        for response in responses_in(value, options):
-            n_responses += 1
-            if builder is None:
-                builder = LogBuilder(response.kind, files)
-            if response.kind != builder.kind:
-                raise DataError(
-                    f"a response of {response.kind} among those of {builder.kind}: give logs of "
-                    "one engine."
-                )
-            told = response.query or str(n_responses)
-            for at, one in enumerate(response.hits, 1):
-                hit = hit_of(response.kind, one, options)
-                if hit.names is None:
-                    builder.n_without += 1
-                    continue
-                builder.n_tensors = max(builder.n_tensors, hit.n_tensors)
-                place = (number, line, at)
-                query = hit.query or told
-                builder.add(hit.names, hit.values, query, hit.document, hit.score, place)
-            at = 0
-    except ParseError:
-        raise
-    except DataError as error:
-        raise ParseError(file, line, (f"hit {at}: " if at else "") + str(error)) from None
-    return n_responses, builder
+class _Collected:
+    """The hits of all responses of some files; all of one engine."""
+
+    def __init__(self, files: Sequence[Path], options: Options) -> None:
+        self.files, self.options = files, options
+        self.builder: LogBuilder | None = None
+        self.n_responses = 0
+
+    def add(self, value: Any, number: int, line: int) -> None:
+        """Add the hits of a JSON value, which begins in a line of the file of a number."""
+        at = 0
+        try:
+            for response in responses_in(value, self.options):
+                builder = self._builder_of(response.kind)
+                self.n_responses += 1
+                told = response.query or str(self.n_responses)
+                for at, one in enumerate(response.hits, 1):
+                    hit = hit_of(response.kind, one, self.options)
+                    if hit.names is None:
+                        builder.n_without += 1
+                        continue
+                    builder.n_tensors = max(builder.n_tensors, hit.n_tensors)
+                    place = (number, line, at)
+                    query = hit.query or told
+                    builder.add(hit.names, hit.values, query, hit.document, hit.score, place)
+                at = 0
+        except ParseError:
+            raise
+        except DataError as error:
+            message = (f"hit {at}: " if at else "") + str(error)
+            raise ParseError(self.files[number], line, message) from None
+
+    def _builder_of(self, kind: str) -> LogBuilder:
+        if self.builder is None:
+            self.builder = LogBuilder(kind, self.files)
+        if kind != self.builder.kind:
+            raise DataError(
+                f"a response of {kind} among those of {self.builder.kind}: give logs of one engine."
+            )
+        return self.builder
 
 
 def _values(file: Path) -> Iterator[tuple[int, Any]]:

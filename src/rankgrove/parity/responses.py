@@ -45,7 +45,6 @@ class Response:
     kind: str
     hits: list[Any]
     query: str | None
-    whole: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,14 @@ def responses_in(value: Any, options: Options, query: str | None = None) -> Iter
     if isinstance(value.get("responses"), list):  # of _msearch
         yield from responses_in(value["responses"], options, told)
     elif isinstance(value.get("hits"), Mapping):
-        yield Response("elasticsearch", _listed(value["hits"].get("hits"), "hits.hits"), told, value)
+        yield Response("elasticsearch", _listed(value["hits"].get("hits"), "hits.hits"), told)
     elif isinstance(value.get("response"), Mapping) and "docs" in value["response"]:
         docs = _listed(value["response"]["docs"], "response.docs")
-        yield Response("solr", docs, told or _query_of_solr(value), value)
+        yield Response("solr", docs, told or _query_of_solr(value))
     elif isinstance(value.get("root"), Mapping):
-        yield Response("vespa", list(_leaves(value["root"])), told, value)
+        yield Response("vespa", list(_leaves(value["root"])), told)
     elif (kind := _kind_of_hit(value)) is not None:
-        yield Response(kind, [value], told, {})
+        yield Response(kind, [value], told)
     else:
         wrapped = [name for name in _WRAPPED if isinstance(value.get(name), Mapping | list)]
         if not wrapped:
@@ -140,9 +139,7 @@ def _of_elasticsearch(
         ) from None
 
 
-def _of_solr(
-    hit: Mapping[str, Any], entry: str | None
-) -> tuple[tuple[str, ...] | None, list[Any]]:
+def _of_solr(hit: Mapping[str, Any], entry: str | None) -> tuple[tuple[str, ...] | None, list[Any]]:
     keys = [entry] if entry is not None else [key for key in _OF_SOLR if key in hit]
     logged = _first(hit.get(keys[0])) if keys else None
     if logged is None:
