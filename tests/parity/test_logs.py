@@ -91,6 +91,7 @@ ERRORS = {
     '{"took": 1': ":1: this is not JSON",
     "1 qid:1 1:2": "a log is JSON",
     '{"error": {"reason": "no such index"}}': "it is an error of the engine and no result: no such",
+    '{"hits": {"hits": [{"_id": "a", "_score": 1, "fields": 7}]}}': "the log logs no features",
     '{"took": 3}': "it is no response of Elasticsearch",
     '{"hits": {"hits": []}}': "the log has no hits: name the sltr query",
     '{"hits": {"hits": [{"_id": "a", "_score": 1}]}}': "the log logs no features",

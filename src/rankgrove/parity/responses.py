@@ -100,7 +100,7 @@ def hit_of(kind: str, value: Any, options: Options) -> Hit:
         document, score = value.get("id"), value.get("score")
     else:
         names, values, n_tensors = _of_vespa(value, options.entry)
-        fields = value.get("fields", {})
+        fields = _fields(value)
         document, score = fields.get("documentid", value.get("id")), value.get("relevance")
     if options.document is not None:
         document = _at(value, options.document)
@@ -122,7 +122,7 @@ def hit_of(kind: str, value: Any, options: Options) -> Hit:
 def _of_elasticsearch(
     hit: Mapping[str, Any], entry: str | None
 ) -> tuple[tuple[str, ...] | None, list[Any]]:
-    fields = hit.get("fields") or {}
+    fields = _fields(hit)
     logged = _first(fields.get("_ltrlog", fields.get("ltr_log")))
     if not logged:
         return None, []
@@ -132,7 +132,7 @@ def _of_elasticsearch(
     if isinstance(features, Mapping):
         return tuple(features), list(features.values())
     try:
-        return tuple([f["name"] for f in features]), [f.get("value") for f in features]
+        return tuple([str(f["name"]) for f in features]), [f.get("value") for f in features]
     except (TypeError, KeyError, AttributeError):
         raise DataError(
             'a log entry in fields._ltrlog must be a list of {"name": ..., "value": ...}.'
@@ -162,7 +162,7 @@ def _of_solr(hit: Mapping[str, Any], entry: str | None) -> tuple[tuple[str, ...]
 def _of_vespa(
     hit: Mapping[str, Any], entry: str | None
 ) -> tuple[tuple[str, ...] | None, list[Any], int]:
-    fields = hit.get("fields") or {}
+    fields = _fields(hit)
     keys = [entry] if entry is not None else [key for key in _OF_VESPA if key in fields]
     logged: dict[str, Any] = {}
     for key in reversed(keys):
@@ -194,6 +194,11 @@ def _leaves(group: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 # -- parts of JSON --------------------------------------------------------------------------------
 
 
+def _fields(hit: Mapping[str, Any]) -> Mapping[str, Any]:
+    fields = hit.get("fields")
+    return fields if isinstance(fields, Mapping) else {}
+
+
 def _entry_name(logged: Mapping[str, Any], entry: str | None) -> str:
     names = list(logged)
     if entry is None and len(names) == 1:
@@ -209,8 +214,7 @@ def _entry_name(logged: Mapping[str, Any], entry: str | None) -> str:
 
 
 def _kind_of_hit(value: Mapping[str, Any]) -> str | None:
-    fields = value.get("fields")
-    fields = fields if isinstance(fields, Mapping) else {}
+    fields = _fields(value)
     if "_id" in value and ("_score" in value or "_ltrlog" in fields or "ltr_log" in fields):
         return "elasticsearch"
     if "relevance" in value and fields:
