@@ -1,12 +1,13 @@
 """Learning from clicks: NDCG@10 on true labels of rankers that learn from simulated click logs.
 
     python -m benchmarks.clicks [--data web,mq2008,lightgbm] [--seeds 1,2,3,4,5] [--cache FOLDER]
-                                [--protocol 20]
+                                [--protocol 20 [--first 1] [--bounds]]
 
 Four models of users and two logging rankers, a weak and a strong one; every method learns from the
 same log. MQ2008 and LightGBM's example are read from the folder RANKGROVE_DATA, and skipped without
 it. The cache keeps every figure, so that an interrupted run continues. `--protocol` repeats the
-test of LightGBM's own `position` that many times. The rules are in benchmarks/README.md.
+test of LightGBM's own `position` that many times, `--bounds` adds what could be learned
+from true propensities, from what was seen, and without bias. The rules are in benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -310,14 +311,21 @@ def _paired(difference: np.ndarray) -> str:
 PROTOCOL: dict[str, dict[str, Any]] = {
     "naive": {},
     "additive": {"position_bias": "additive"},
-    "additive, l2 0.01": {"position_bias": "additive", "position_l2": 0.01},
+    "additive, l2 1": {"position_bias": "additive", "position_l2": 1.0},
     "ratios": {"position_bias": "ratios"},
 }
+# measure of the differences: LambdaMART or LightGBM on the clicks as they are
+BASE = {"LightGBM position": "LightGBM naive"}
+BOUNDS = ("true propensities, ips", "seen rows", "seen rows, MART", "no bias", "true labels")
 CLICKED, STOP = np.array([0.4, 0.6, 0.7, 0.8, 0.9]), 0.2
 
 
-def protocol_log(data: rg.QueryDataset, seed: int) -> rg.ClickLog:
-    """One session per query, documents ordered by feature 34; users stop with probability .2."""
+def protocol_users(data: rg.QueryDataset, seed: int) -> tuple[np.ndarray, ...]:
+    """Return rows in the order shown, positions, which were seen, and clicks if all were seen.
+
+    There is one session per query, with its documents ordered by feature 34; users stop with
+    probability .2.
+    """
     random = np.random.default_rng(seed)
     scores, parts = _column(data), []
     for q in range(data.n_queries):
@@ -325,50 +333,108 @@ def protocol_log(data: rg.QueryDataset, seed: int) -> rg.ClickLog:
         shown = rows[np.argsort(-scores[rows], kind="stable")]
         stops = random.random(shown.size) < STOP
         seen = np.concatenate([[True], ~np.logical_or.accumulate(stops)[:-1]])
-        click = seen & (random.random(shown.size) < CLICKED[data.y[shown].astype(int)])
-        parts.append(
-            (np.full(shown.size, q), shown - rows[0] + 1, np.arange(shown.size) + 1, click)
-        )
-    session, document, position, click = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return rg.ClickLog(session, session + 1, document, position, click)
+        attracted = random.random(shown.size) < CLICKED[data.y[shown].astype(int)]
+        parts.append((shown, np.arange(shown.size) + 1, seen, attracted))
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
-def protocol(repeats: int) -> None:
-    """Print NDCG@3 of naive learning and of corrections, over repetitions of the users' draws."""
+def protocol_log(data: rg.QueryDataset, seed: int) -> rg.ClickLog:
+    """Return the clicks of these users as a log."""
+    rows, position, seen, attracted = protocol_users(data, seed)
+    session = data.query_of_row[rows]
+    document = rows - data.query_ptr[session] + 1
+    return rg.ClickLog(session, session + 1, document, position, seen & attracted)
+
+
+def protocol(draws: list[int], with_bounds: bool) -> None:
+    """Print NDCG@3 of naive learning and of corrections, over draws of the users' clicks.
+
+    Two figures: after 50 rounds, and as LightGBM's test takes it, at the best round on the test
+    part, which is too high for every method.
+    """
     parts = _example()
     if parts is None:
         return
     train, test = parts
-    settings = {"n_trees": 50, "n_leaves": 31, "min_leaf": 50, "n_threads": 1}
-    figures: dict[str, list[float]] = {}
-    for seed in range(1, repeats + 1):
-        log = protocol_log(train, seed)
-        rows = rg.click_data(log, train)
-        for name, changed in PROTOCOL.items():
-            trained = rg.LambdaMART("ndcg@3", **settings, **changed).fit(rows)
-            figures.setdefault(name, []).append(ndcg(test, trained.predict(test.X), 3))
-        figures.setdefault("LightGBM naive", []).append(_lightgbm_protocol(log, train, test, False))
-        figures.setdefault("LightGBM position", []).append(
-            _lightgbm_protocol(log, train, test, True)
-        )
-    print(f"\nLightGBM's test: NDCG@3, {repeats} draws; difference to naive, share of at least .03")
-    for name, values in figures.items():
-        base = figures["LightGBM naive" if "LightGBM" in name else "naive"]
-        difference = np.array(values) - np.array(base)
-        share = (difference >= 0.03).mean()
-        print(f"{name:<18} {np.mean(values):.4f}  {_paired(difference)}  {share:.0%}")
+    figures: dict[str, list[tuple[float, float]]] = {}
+    for seed in draws:
+        for name, values in _of_draw(train, test, seed, with_bounds).items():
+            figures.setdefault(name, []).append(values)
+    found = {name: np.array(values) for name, values in figures.items()}
+    print(f"\nLightGBM's test: NDCG@3, draws {draws[0]} to {draws[-1]}; "
+          "difference to naive, share of draws with at least .03")  # fmt: skip
+    for k, when in enumerate(("after 50 rounds", "best round on the test part")):
+        print(f"\n{when}")
+        for name, values in found.items():
+            difference = values[:, k] - found[BASE.get(name, "naive")][:, k]
+            share = (difference >= 0.03).mean()
+            mean = values[:, k].mean()
+            print(f"{name:<30} {mean:.4f}  {_paired(difference)}  {share:.0%}", flush=True)
+
+
+def _of_draw(
+    train: rg.QueryDataset, test: rg.QueryDataset, seed: int, with_bounds: bool
+) -> dict[str, tuple[float, float]]:
+    """Return NDCG@3 of all methods and bounds: after the last round, and in the best one."""
+    log = protocol_log(train, seed)
+    rows = rg.click_data(log, train)
+    settings: dict[str, Any] = {"n_trees": 50, "n_leaves": 31, "min_leaf": 50, "n_threads": 1}
+
+    def mart(data: rg.QueryDataset, **changed: Any) -> tuple[float, float]:
+        return _by_round(rg.MART("logistic", **settings, **changed), data, test)
+
+    def lambdas(data: rg.QueryDataset, **changed: Any) -> tuple[float, float]:
+        return _by_round(rg.LambdaMART("ndcg@3", **settings, **changed), data, test)
+
+    out = {name: lambdas(rows, **changed) for name, changed in PROTOCOL.items()}
+    model = rg.choose_click_model(log).model
+    weighed = rg.click_data(log, train, examined=model)
+    out["MART, naive"] = mart(rows)
+    out["MART, additive"] = mart(rows, position_bias="additive")
+    out["MART, examined"] = mart(weighed)
+    out["LambdaMART, examined"] = lambdas(weighed)
+    out["LightGBM naive"] = _lightgbm_protocol(log, train, test, False)
+    out["LightGBM position"] = _lightgbm_protocol(log, train, test, True)
+    if not with_bounds:
+        return out
+    shown, position, seen, attracted = protocol_users(train, seed)
+
+    def part(chosen: np.ndarray, labels: np.ndarray) -> rg.QueryDataset:
+        return rg.QueryDataset(train.X[shown[chosen]], labels[chosen], train.qid[shown[chosen]])
+
+    known = (1 - STOP) ** np.arange(position.max())
+    everything = np.ones(shown.size, np.bool_)
+    bounds = (
+        lambdas(rows, position_bias="ips", propensities=known),
+        lambdas(part(seen, attracted)),
+        mart(part(seen, attracted)),
+        lambdas(part(everything, attracted)),
+        lambdas(part(everything, train.y[shown])),
+    )
+    return out | dict(zip(BOUNDS, bounds, strict=True))
+
+
+def _by_round(model: Any, data: rg.QueryDataset, test: rg.QueryDataset) -> tuple[float, float]:
+    model.fit(data, valid=test, valid_measures="ndcg@3")
+    (measured,) = model.history_.values()
+    (values,) = measured.values()
+    return float(values[-1]), float(max(values))
 
 
 def _lightgbm_protocol(
     log: rg.ClickLog, train: rg.QueryDataset, test: rg.QueryDataset, positions: bool
-) -> float:
+) -> tuple[float, float]:
     import lightgbm as lgb
 
     X, clicks, sizes, place = peer_rows_of(log, train)
     settings = {"objective": "lambdarank", "verbose": -1, "min_data_in_leaf": 50, "num_threads": 1}
     settings |= {"min_sum_hessian_in_leaf": 5.0, "bagging_fraction": 0.9, "bagging_freq": 1}
     rows = lgb.Dataset(X, clicks, group=sizes, position=place if positions else None)
-    return ndcg(test, np.asarray(lgb.train(settings, rows, 50).predict(test.X)), 3)
+    trained = lgb.train(settings, rows, 50)
+    values = [
+        ndcg(test, np.asarray(trained.predict(test.X, num_iteration=n)), 3) for n in range(1, 51)
+    ]
+    return values[-1], max(values)
 
 
 def peer_rows_of(log: rg.ClickLog, data: rg.QueryDataset) -> tuple[np.ndarray, ...]:
@@ -384,6 +450,8 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--cache", help="a folder that keeps figures")
     parser.add_argument("--protocol", type=int, default=0, help="draws of LightGBM's test")
+    parser.add_argument("--first", type=int, default=1, help="the first of these draws")
+    parser.add_argument("--bounds", action="store_true", help="also learn from what was seen")
     args = parser.parse_args()
     warnings.simplefilter("ignore", rg.DataWarning)
     cache = Cache(args.cache)
@@ -395,7 +463,7 @@ def main() -> None:
         else:
             print(f"{name}: skipped, RANKGROVE_DATA does not name a folder that has it")
     if args.protocol:
-        protocol(args.protocol)
+        protocol(list(range(args.first, args.first + args.protocol)), args.bounds)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,26 @@ def test_fit(folder):
     assert set(json.loads((folder / "fit.json").read_text())) == {"ctr", "position-based"}
 
 
+def test_fit_shows_continuations(folder):
+    words = "clicks fit log.csv -m dbn -m dependent-click --out going.json"
+    out, _ = run(*words.split(), cwd=folder)
+    found = json.loads((folder / "going.json").read_text())
+    assert f"dbn: users go on with probability {found['dbn']['continuation'][0]:.3f}" in out
+    first, second = found["dependent-click"]["continuation"][:2]
+    assert f"after a click, by position {first:.3f} {second:.3f} " in out
+
+
+def test_smoothed_labels(folder):
+    words = "clicks judge log.csv --labels smoothed --out smoothed.txt"
+    out, _ = run(*words.split(), "--data", "data.txt", "-m", "position-based", cwd=folder)
+    assert "soft labels" in out
+    data = rg.read_letor(folder / "data.txt")
+    log = rg.read_clicks(folder / "log.csv")
+    judged = rg.smoothed_judgements(log, data, rg.PositionBased()).dataset(data)
+    written = rg.read_letor(folder / "smoothed.txt")
+    assert sorted(written.y.tolist()) == pytest.approx(sorted(judged.y.tolist()))
+
+
 def test_judge(folder):
     out, _ = run("clicks", "judge", "log.csv", "--out", "qrels.txt", "--samples", "0", cwd=folder)
     assert "grade 4" in out
@@ -86,6 +106,8 @@ def test_columns_bots_and_ubi(folder):
         ("summary data.txt --ubi data.txt --merge", "leave them out with --ubi"),
         ("summary data.txt --ubi data.txt", "data.txt:1: the line has no JSON"),
         ("judge log.csv --labels soft --out q.txt", "Soft labels are no grades"),
+        ("judge log.csv --labels smoothed --out q.txt", "give --data FILE"),
+        ("judge log.csv --labels smoothed --data data.txt --samples 9 --out q.txt", "no intervals"),
         ("judge log.csv --thresholds a --out q.txt", "as rising numbers"),
         ("data log.csv other.txt --out x.txt", "other.txt: there is no such file"),
         ("simulate data.txt -s feature:1 --out log.txt", "The name of a click log must end in"),

@@ -213,6 +213,67 @@ def test_click_probabilities(log, name):
         assert model.log_likelihood(some) == pytest.approx(expected_total, abs=1e-4)
 
 
+def enumerated_examination(session, attraction, stop, going, key):
+    ways = list(reference.histories(session))
+    p = [reference.chain_probability(session, way, attraction, stop, going, key) for way in ways]
+    return [
+        sum(q for (examined, _), q in zip(ways, p, strict=True) if examined > i) / sum(p)
+        for i in range(len(session))
+    ]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("name", ["dependent-click", "simplified-dbn", "dbn"])
+def test_examination_given_all_clicks_of_chains(log, name, n_threads):
+    model = pickle.loads(pickle.dumps(MODELS[name]))
+    model.n_threads = n_threads
+    model.fit(log)
+    by_position = name == "dependent-click"
+    if not by_position:
+        model.satisfaction_ = np.linspace(0.1, 0.6, log.n_pairs)
+    if name == "dbn":
+        model.continuation_ = 0.7
+    stop = 1 - model.continuation_ if by_position else model.satisfaction_
+    going = model.continuation_ if name == "dbn" else 1.0
+    if by_position:
+
+        def key(pair, position):
+            return position - 1
+    else:
+
+        def key(pair, position):
+            return pair
+
+    expected = [
+        value
+        for session in reference.sessions_of(log)
+        for value in enumerated_examination(session, model.attractiveness_, stop, going, key)
+    ]
+    np.testing.assert_allclose(model.examination_probabilities(log), expected, rtol=1e-10)
+    assert min(expected) < 0.9
+
+
+def test_examination_of_positions_follows_bayes(log):
+    model = rg.PositionBased().fit(log)
+    a = model.attractiveness_[log.pair]
+    e = model.examination_[log.position.astype(int) - 1]
+    expected = np.where(log.click, 1.0, e * (1 - a) / (1 - e * a))
+    np.testing.assert_allclose(model.examination_probabilities(log), expected, rtol=1e-12)
+    browsing = rg.UserBrowsing().fit(log)
+    a = browsing.attractiveness_[log.pair]
+    e = browsing.examination_.ravel()[browsing_cells(log, browsing.examination_.shape[0], 1)]
+    expected = np.where(log.click, 1.0, e * (1 - a) / (1 - e * a))
+    np.testing.assert_allclose(browsing.examination_probabilities(log), expected, rtol=1e-12)
+
+
+def test_examination_of_models_without_guesses(log):
+    assert (rg.ClickThroughRate().fit(log).examination_probabilities(log) == 1.0).all()
+    once = rg.ClickLog([1, 1, 1, 2, 2, 2], ["a"] * 6, list("xyzxyz"), [1, 2, 3] * 2,
+                       [0, 1, 0, 0, 0, 0])  # fmt: skip
+    seen = rg.Cascade().fit(once).examination_probabilities(once)
+    np.testing.assert_allclose(seen, [1, 1, 0, 1, 1, 1], atol=1e-9)
+
+
 def test_perplexity_by_hand():
     log = rg.ClickLog([1, 1, 2, 2], ["a"] * 4, ["x", "y", "x", "y"], [1, 2, 1, 2], [1, 0, 0, 0])
     model = rg.ClickThroughRate(prior_strength=2).fit(log, prior=0.25)

@@ -141,6 +141,26 @@ def test_training_data(data, has_docids, mixed):
     assert rg.LambdaMART(n_trees=2, min_leaf=2).fit(rows).predict(part).size == part.n_rows
 
 
+@pytest.mark.parametrize("fitted", [False, True])
+def test_training_data_weighed_by_examination(data, fitted):
+    log = rg.simulate_clicks(data, data.column(1), model="dbn", sessions=400, seed=2)
+    model = rg.DBN()
+    rows = rg.click_data(log, data, examined=model.fit(log) if fitted else model)
+    assert hasattr(model, "attractiveness_") == fitted
+    seen = rg.DBN().fit(log).examination_probabilities(log)
+    np.testing.assert_array_equal(rows.weight, seen)
+    assert (rows.weight[rows.y == 1] == 1).all()
+    assert (rows.weight < 0.5).any()
+    part = data.select(np.arange(data.n_queries // 2))
+    with pytest.warns(rg.DataWarning, match="left out"):
+        some = rg.click_data(log, part, missing="drop", examined=model.fit(log))
+    known = np.isin(log.query_ids[log.session_query[log.session_of]], part.query_ids)
+    np.testing.assert_array_equal(some.weight, seen[known])
+    assert rg.MART("logistic", n_trees=2).fit(rows).predict(data).size == data.n_rows
+    with pytest.raises(rg.ParameterError, match="must be a click model"):
+        rg.click_data(log, data, examined="dbn")
+
+
 def test_impressions_without_features():
     data = rg.QueryDataset([[1.0], [2.0]], [0, 0], qid=["a", "a"], docid=["x", "y"])
     log = rg.ClickLog([1, 1, 2, 3], ["a", "a", "a", "b"], ["x", "z", "y", "x"], [1, 2, 1, 1],

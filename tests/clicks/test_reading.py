@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 
+import numpy as np
 import pandas
 import polars
 import pyarrow
@@ -181,3 +182,54 @@ def test_any_text_is_read_or_refused(tmp_path_factory, rows):
     lines = ["session,query,document,position,click", *(",".join(row) for row in rows)]
     path.write_text("\n".join(lines) + "\n")
     assert str(path) in message_about(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(TEXT, encoding="utf-8-sig")
+    (tmp_path / "plain.csv").write_text(TEXT)
+    log, plain = rg.read_clicks(path), rg.read_clicks(tmp_path / "plain.csv")
+    np.testing.assert_array_equal(log.session_ids, plain.session_ids)
+
+
+def test_all_missing_columns_are_named_with_the_remedy():
+    table = {"session": [1, 2], "query": ["a", "b"], "doc": ["x", "y"], "rank": [1, 1]}
+    with pytest.raises(rg.DataError, match="no columns 'document', 'position', 'click'") as found:
+        rg.read_clicks(table)
+    assert "document=..., position=..., click=..." in str(found.value)
+    assert "--columns document=NAME,position=NAME,click=NAME" in str(found.value)
+
+
+def test_other_encodings_are_named(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(TEXT.replace("7,2,1", "é,2,1"), encoding="latin-1")
+    with pytest.raises(rg.ParseError, match=r"not UTF-8 text.*iconv"):
+        rg.read_clicks(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"position": ["1", "2", "1", "2"]}, "the text '1' in row 0: convert"),
+        ({"time": ["1 May", "x", "y", "z"]}, "time must have .* Got '1 May' in row 0"),
+        ({"document": ["x", "", "x", "y"]}, "document is empty in row 1"),
+    ],
+)
+def test_texts_in_frames(change, message):
+    table = {"session": [1, 1, 2, 2], "query": ["a"] * 4, "document": ["x", "y"] * 2}
+    table |= {"position": [1, 2, 1, 2], "click": [0, 1, 0, 0]} | change
+    with pytest.raises(rg.DataError, match=message):
+        rg.read_clicks({name: np.array(column) for name, column in table.items()})
+
+
+def test_positions_from_1_are_not_read_as_positions_from_0():
+    table = {"session": [1, 1, 2, 2], "query": ["a"] * 4, "document": ["x", "y"] * 2}
+    table |= {"position": [1, 2, 1, 2], "click": [0, 1, 0, 0]}
+    with pytest.raises(rg.DataError, match="No document is at position 0"):
+        rg.read_clicks(table, first_position=0)
+
+
+def test_positions_without_impressions_have_no_rate():
+    log = rg.ClickLog([1, 2], ["a", "a"], ["x", "y"], [2, 2], [1, 0])
+    assert "nan" not in str(log.summary())
+    assert "nan" not in log.summary()._repr_html_()

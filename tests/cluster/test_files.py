@@ -398,12 +398,16 @@ def clicked_data():
     X = rng.normal(size=(place.size, 4)).astype(np.float32)
     clicks = rng.random(place.size) < 1 / (1 + np.exp(-X[:, 0])) / place
     device = np.repeat(np.where(np.arange(sessions) % 7 == 2, "phone", "desktop"), 6)
+    page = np.repeat(np.where(np.arange(sessions) % 3 == 1, "home", "list"), 6)
     qid = np.repeat(np.arange(sessions), 6)
-    return rg.QueryDataset(X, clicks.astype(float), qid, position=place, position_context=device), {
+    contexts = [device, page]
+    data = rg.QueryDataset(X, clicks.astype(float), qid, position=place, position_context=contexts)
+    return data, {
         "label": clicks.astype(int),
         "qid": qid,
         "place": place,
         "device": device,
+        "page": page,
     }
 
 
@@ -425,7 +429,7 @@ def test_position_bias_has_the_same_bits(client, tmp_path, method, parts):
         n_trees=4, n_leaves=5, min_leaf=3, position_bias=method, propensities=given.get(method),
         query_fraction=0.8, checkpoint=tmp_path / "state", checkpoint_every=1,
     )  # fmt: skip
-    reading = {"position": "place", "position_context": "device"}
+    reading = {"position": "place", "position_context": ["device", "page"]}
     spread = clone(ranker).fit_files(files, cluster=client, **reading, callbacks=third_round)
     spread = clone(ranker).fit_files(files, cluster=client, **reading)
     here = clone(ranker).set_params(checkpoint=None).fit(data)

@@ -281,7 +281,7 @@ def test_document_ids_of_parquet_files(tmp_path, table):
         ("qid,label,x\n1,0,1\n ,1,2\n", 3, "column 'qid' has none in row 1"),
         ("qid,label,x\n1,0,1\n1,1,1e39\n", 3, "column 'x' has 1e.39 in row 1"),
         ("qid,label,x\n1,0,1\n1,1,1,1\n", 3, "read: .*Expected 3 columns, got 4: 1,1,1,1"),
-        ("qid;label;x\n1;0;0,5\n1;1;2,5\n", 1, "has semicolons and no commas.*from_frame"),
+        ("qid;label;x\n1;0;0,5\n1;1;2,5\n", 1, "has semicolons and no commas.*pass its table"),
         ("qid;label\n1;0\n1;1\n", 1, "'qid;label' has semicolons and no commas"),
         ("qid\tlabel\n1\t0\n1\t1\n", 1, "tabs and no commas.*rename it to .tsv"),
     ],

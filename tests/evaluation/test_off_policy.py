@@ -251,3 +251,25 @@ def test_bad_rankings_are_refused(drawn):
     ):
         with pytest.raises(rg.DataError, match=message):
             rg.estimate_from_log(log, ranking, examination=LOOK)
+
+
+def test_the_examination_of_a_check():
+    data = rg.make_web(30, seed=1)
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=3000, seed=1)
+    check = rg.check_clicks(log)
+    new = data.column(2)
+    by_check = rg.estimate_from_log(log, new, data=data, examination=check)
+    by_array = rg.estimate_from_log(log, new, data=data, examination=check.examination)
+    assert by_check == by_array
+    with pytest.raises(rg.ParameterError, match="one number per position, a fitted click model"):
+        rg.estimate_from_log(log, new, data=data, examination="steep")
+
+
+def test_the_model_alone_has_no_weights():
+    data = rg.make_web(30, seed=1)
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=3000, seed=1)
+    model = rg.PositionBased().fit(log)
+    of_model = rg.estimate_from_log(log, data.column(2), data=data, model=model, method="model")
+    assert "weight" not in str(of_model)
+    other = rg.estimate_from_log(log, data.column(2), data=data, examination=model)
+    assert "of equal weight" in str(other)

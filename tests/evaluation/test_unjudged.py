@@ -147,3 +147,45 @@ def test_bounds_are_written(tmp_path):
     assert text["per_query_bounds"]["mrr"]["best"] == result.per_query_bounds["mrr"][1].tolist()
     header = result.to_csv().splitlines()[0]
     assert header == "qid,map,mrr,map worst,map best,mrr worst,mrr best"
+
+
+@pytest.mark.parametrize("unjudged", ["irrelevant", "condensed", "bounds"])
+def test_compare_treats_unjudged_documents_as_evaluate_does(unjudged):
+    (run, qrels), (other, _) = drawn(3), drawn(3)
+    other = {q: {d: -s for d, s in documents.items()} for q, documents in other.items()}
+    found = rg.compare({"a": run, "b": other}, qrels, "ndcg@3", unjudged=unjudged)
+    for name, system in (("a", run), ("b", other)):
+        alone = rg.evaluate(system, qrels, "ndcg@3", unjudged=unjudged)
+        assert found.mean[name] == alone.mean["ndcg@3"]
+        if unjudged == "bounds":
+            assert found.bounds[name] == alone.bounds["ndcg@3"]
+    assert found.to_dict()["unjudged"] == unjudged
+    for text in (str(found), found._repr_html_()):
+        assert ("best" in text) == (unjudged == "bounds")
+    assert ("left out of the rankings" in str(found)) == (unjudged == "condensed")
+
+
+def test_bounds_of_a_comparison_are_over_the_common_queries():
+    run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 1.0}}
+    qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
+    with pytest.warns(UserWarning, match="lacks"):
+        found = rg.compare(
+            {"a": run, "b": {"q1": run["q1"]}},
+            qrels,
+            "p@2",
+            missing_queries="drop",
+            unjudged="bounds",
+        )
+    assert found.query_ids.tolist() == ["q1"]
+    assert found.bounds == {"a": (0.5, 1.0), "b": (0.5, 1.0)}
+
+
+def test_compare_refuses_treatments_as_evaluate_does():
+    run, qrels = drawn(1)
+    with pytest.raises(rg.ParameterError, match="'unjudged' parameter of compare"):
+        rg.compare({"a": run, "b": run}, qrels, "map", unjudged="none")
+    with pytest.raises(rg.ParameterError, match="bpref has no bounds"):
+        rg.compare({"a": run, "b": run}, qrels, "bpref", unjudged="bounds")
+    data = rg.make_web(5, seed=1)
+    with pytest.raises(rg.DataError, match="needs a run and qrels"):
+        rg.compare({"a": data.column(1), "b": data.column(2)}, data, "map", unjudged="condensed")

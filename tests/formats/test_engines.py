@@ -259,7 +259,7 @@ def test_the_shift_is_the_least_score_that_is_possible():
     assert (mirrored.solr(written.decode(), NAMES, rows_for(trees, 1)) >= 0).all()
 
 
-@pytest.mark.parametrize("to", ["ranklib", "solr", "elasticsearch"])
+@pytest.mark.parametrize("to", ["ranklib", "solr"])
 def test_missing_values_that_are_not_zero_are_not_lost_unasked(to):
     trees = random_ensemble(5, 4, 8)
     with pytest.raises(ParameterError, match=r"treats a missing value as 0, but \d+ splits of"):

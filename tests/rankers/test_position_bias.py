@@ -10,6 +10,8 @@ import pytest
 
 import rankgrove as rg
 from rankgrove.data.positions import check_positions
+from rankgrove.objectives.position_bias import PositionTable
+from rankgrove.rankers.positions import averaged
 from tests.reference.position_bias import position_based_clicks
 
 SHOWN = 8
@@ -270,6 +272,12 @@ def test_validation_of_weighed_clicks_is_weighed():
         (rg.MART("softmax", position_bias="affine"), CLICKS, "below 0"),
         (rg.LambdaRank(position_bias="additive"), CLICKS, "did you mean 'two_tower'"),
         (rg.RankNet(form="pairs", position_bias="two_tower"), CLICKS, "factorised"),
+        (
+            rg.LambdaRank(position_bias="ratios"),
+            CLICKS,
+            r"use LambdaMART\(position_bias='ratios'\)",
+        ),
+        (rg.ListNet(position_bias="lambdarank_unbiased"), CLICKS, "'two_tower'. Hu's ratios"),
     ],
 )
 def test_refusals(ranker, data, message):
@@ -332,3 +340,49 @@ def test_bins_on_disk_take_positions(tmp_path):
         np.testing.assert_array_equal(*(model.predict(JUDGED) for model in models))
         tables = [model.position_bias_.values["bias"] for model in models]
         np.testing.assert_array_equal(*tables)
+
+
+@pytest.mark.parametrize("method", ["additive", "ratios", "ips", "affine"])
+def test_a_bag_shows_the_mean_of_what_its_models_have_learned(method, tmp_path):
+    rows = click_data(rg.make_web(30, seed=1), 900, seed=2)
+    base = rg.LambdaMART(n_trees=3, position_bias=method)
+    bag = rg.BaggedRanker(base, n_models=2).fit(rows)
+    tables = [model.position_bias_ for model in bag.models_]
+    for name, values in bag.position_bias_.values.items():
+        np.testing.assert_allclose(values, np.mean([t.values[name] for t in tables], axis=0))
+    assert f"mean over models: {method} position bias" in bag.summary()
+    bag.save(tmp_path / "bag.rg")
+    again = rg.load(tmp_path / "bag.rg")
+    for name, values in bag.position_bias_.values.items():
+        np.testing.assert_array_equal(again.position_bias_.values[name], values)
+    assert rg.BaggedRanker(base).position_bias_ is None
+    assert rg.BaggedRanker(rg.MART(n_trees=2), n_models=2).fit(rows).position_bias_ is None
+
+
+def test_models_of_a_bag_count_for_the_positions_that_they_saw():
+    def table(contexts, shown, bias):
+        return PositionTable("additive", contexts, np.array(shown), {"bias": np.array(bias)})
+
+    mean = averaged(
+        [
+            table(("phone",), [[4, 2]], [[0.0, -1.0]]),
+            table(("desktop", "phone"), [[1, 1, 1], [3, 0, 5]], [[0.0, -4, -5], [0.0, 0, -3]]),
+        ]
+    )
+    assert mean.contexts == ("desktop", "phone")
+    np.testing.assert_array_equal(mean.shown, [[1, 1, 1], [7, 2, 5]])
+    np.testing.assert_array_equal(mean.values["bias"], [[0, -4, -5], [0, -1, -3]])
+
+
+def test_propensities_of_a_check_and_of_a_model_that_has_none():
+    data = rg.make_web(30, seed=1)
+    log = rg.simulate_clicks(data, data.column(1), noise=1.0, sessions=3000, seed=1)
+    rows, check = rg.click_data(log, data), rg.check_clicks(log)
+    rankers = [
+        rg.LambdaMART(n_trees=2, position_bias="ips", propensities=given).fit(rows)
+        for given in (check, check.examination)
+    ]
+    np.testing.assert_array_equal(*(ranker.predict(data) for ranker in rankers))
+    browsing = rg.UserBrowsing().fit(log)
+    with pytest.raises(rg.ParameterError, match="fit a PositionBased"):
+        rg.LambdaMART(position_bias="ips", propensities=browsing).fit(rows)

@@ -150,3 +150,59 @@ def click_probabilities(session, likelihood, conditional):
         clicked = sum(weight for pattern, weight in fits if pattern[i][2])
         probabilities.append(clicked / sum(weight for _, weight in fits))
     return probabilities
+
+
+def pattern_probability(session, attraction, stop, going, key):
+    """Return the probability of the clicks of a session, the sum over all histories."""
+    return sum(
+        chain_probability(session, way, attraction, stop, going, key) for way in histories(session)
+    )
+
+
+def chain_exposures(sessions, attraction, stop, going, key):
+    """Return what stops and attractiveness are estimated from, by enumerating clicks.
+
+    Of pairs: clicks, examinations given the clicks above, their squares. Of stops, for clicks that
+    are not at the end: those with another click below, the probability of another click where users
+    did not stop, its square.
+    """
+    a_sums, s_sums = defaultdict(lambda: [0.0] * 3), defaultdict(lambda: [0.0] * 3)
+    for session in sessions:
+        clicked = click_probabilities(
+            session, lambda one: pattern_probability(one, attraction, stop, going, key), True
+        )
+        for i, (pair, position, click) in enumerate(session):
+            examined = clicked[i] / attraction[pair]
+            for power, value in enumerate((float(click), examined, examined**2)):
+                a_sums[pair][power] += value
+            if not click or i == len(session) - 1:
+                continue
+            alone = [(*one[:2], one[2] and j <= i) for j, one in enumerate(session)]
+            s = stop[key(pair, position)]
+            until = pattern_probability(session[: i + 1], attraction, stop, going, key)
+            ends = pattern_probability(alone, attraction, stop, going, key) / until
+            again = (1 - ends) / (1 - s)  # users who do not stop click again
+            last = not any(click for *_, click in session[i + 1 :])
+            for power, value in enumerate((float(not last), again, again**2)):
+                s_sums[key(pair, position)][power] += value
+    return a_sums, s_sums
+
+
+def posterior_of_stop(n_others, missing, prior, n=20_001):
+    """Return the mean of a stop, and those without each last click, by a fine sum.
+
+    prior : function of a stop that returns its density
+    """
+
+    def mean(left_out=None):
+        above = below = 0.0
+        for k in range(n):
+            s = (k + 0.5) / n
+            p = prior(s) * (1 - s) ** n_others
+            for i, q in enumerate(missing):
+                p *= 1.0 if i == left_out else s + (1 - s) * q
+            above += p * s
+            below += p
+        return above / below
+
+    return mean(), [mean(i) for i in range(len(missing))]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankgrove.cli.click_logs import LogFile, LogReading, notes, reads_log
 from rankgrove.cli.grammar import Command, Group
 from rankgrove.cli.options import JsonFile, Reading, Threads, reads_data
-from rankgrove.errors import DataError, DataWarning, ParameterError
+from rankgrove.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
@@ -70,6 +69,7 @@ class Labels(StrEnum):
 
     grades = "grades"
     soft = "soft"
+    smoothed = "smoothed"
 
 
 class Few(StrEnum):
@@ -86,129 +86,10 @@ class Missing(StrEnum):
     drop = "drop"
 
 
-LogFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="LOG",
-        help="The click log: a CSV, TSV, parquet or arrow file with one row per document that was "
-        "shown; or with --ubi a file of OpenSearch's ubi_events.",
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="Names of the log's columns, as in session=visit,click=clicked. Roles: session, "
-        "query, document, position, click, dwell, time, client.",
-        show_default="the names of the roles",
-    ),
-]
-Contexts = Annotated[
-    str | None,
-    typer.Option("--context", help="Columns in which sessions differ, as in device,page."),
-]
-LearnedContexts = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        help="Columns of sessions, as in device,page: positions are looked at differently for "
-        "each of their values. For the model position-based.",
-    ),
-]
-DataContexts = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        help="Columns of sessions, as in device,page: rankers learn what positions do for each of "
-        "their values.",
-    ),
-]
-CheckedContexts = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        help="Columns of sessions, as in device,page: their values are checked one by one as well.",
-    ),
-]
-FirstPosition = Annotated[
-    int, typer.Option(min=0, max=1, help="0 if the log counts positions from 0.")
-]
-Merge = Annotated[
-    bool,
-    typer.Option("--merge", help="Merge a document that is shown twice in a session."),
-]
-Ubi = Annotated[
-    Path | None,
-    typer.Option("--ubi", help="OpenSearch's ubi_queries (NDJSON); LOG is ubi_events then."),
-]
-NoBots = Annotated[
-    bool,
-    typer.Option("--no-bots", help="Leave out suspected bots; the number is printed."),
-]
+BY_MODEL = (
+    "positions are looked at differently for each of their values. For the model position-based"
+)
 Out = Annotated[Path, typer.Option("--out", "-o", help="File to write to.")]
-
-
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Print warnings about data as notes on standard error."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", DataWarning)
-        yield
-    for warning in said:
-        typer.echo(f"note: {warning.message}", err=True)
-
-
-def _load(
-    path: Path,
-    columns: str | None,
-    context: str | None,
-    first_position: int,
-    merge: bool,
-    ubi: Path | None,
-    no_bots: bool,
-) -> ClickLog:
-    """Read a log, and say what was merged or left out."""
-    import rankgrove as rg
-
-    contexts = _names(context, "--context")
-    if ubi is not None:
-        if columns or merge:
-            raise ParameterError("--columns and --merge are for tables; leave them out with --ubi.")
-        with _notes():
-            log = rg.read_ubi(ubi, path, first_position=first_position, context=contexts)
-    else:
-        log = rg.read_clicks(
-            path,
-            **_roles(columns),
-            context=contexts,
-            first_position=first_position,
-            duplicates="merge" if merge else "error",
-        )
-    if no_bots:
-        log = log.without_bots()
-    if log.notes and (ubi is None or no_bots):
-        typer.echo(f"note: {'; '.join(log.notes)}.", err=True)
-    return log
-
-
-def _names(text: str | None, option: str) -> list[str]:
-    names = [] if text is None else [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise ParameterError(f"Write {option} as A,B, with a name between commas. Got {text!r}.")
-    return names
-
-
-def _roles(text: str | None) -> dict[str, Any]:
-    roles = ("session", "query", "document", "position", "click", "dwell", "time", "client")
-    found: dict[str, Any] = {}
-    for part in _names(text, "--columns"):
-        role, equals, name = part.partition("=")
-        if not equals or role not in roles or not name:
-            raise ParameterError(
-                f"Write --columns as ROLE=NAME,ROLE=NAME; roles are {', '.join(roles)}. "
-                f"Got {part!r}."
-            )
-        found[role] = name
-    return found
 
 
 def _write_json(path: Path | None, values: Any) -> None:
@@ -227,14 +108,11 @@ def _check_out(command: str, out: Path | None, *inputs: Path | None) -> None:
 
 
 @clicks.command(cls=Command)
+@reads_log()
 def summary(
     log: LogFile,
-    columns: Columns = None,
-    context: Contexts = None,
-    first_position: FirstPosition = 1,
-    merge: Merge = False,
-    ubi: Ubi = None,
-    no_bots: NoBots = False,
+    *,
+    impressions: LogReading,
     out: JsonFile = None,
 ) -> None:
     """Print sizes, click-through rates by position, and what may be wrong with a log.
@@ -245,21 +123,18 @@ def summary(
 
     rankgrove clicks summary ubi_events.ndjson --ubi ubi_queries.ndjson
     """
-    _check_out("summary", out, log, ubi)
-    found = _load(log, columns, context, first_position, merge, ubi, no_bots).summary()
+    _check_out("summary", out, log, impressions.ubi)
+    found = impressions.load(log).summary()
     typer.echo(str(found))
     _write_json(out, found.as_dict() if out else None)
 
 
 @clicks.command(cls=Command)
+@reads_log("their values are checked one by one as well")
 def check(
     log: LogFile,
-    columns: Columns = None,
-    context: CheckedContexts = None,
-    first_position: FirstPosition = 1,
-    merge: Merge = False,
-    ubi: Ubi = None,
-    no_bots: NoBots = False,
+    *,
+    impressions: LogReading,
     out: JsonFile = None,
 ) -> None:
     """Say whether relevance and position bias can be told apart, and which methods are safe.
@@ -273,8 +148,8 @@ def check(
     import rankgrove as rg
     from rankgrove.validation import counted
 
-    _check_out("check", out, log, ubi)
-    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
+    _check_out("check", out, log, impressions.ubi)
+    read = impressions.load(log)
     found = rg.check_clicks(read)
     typer.echo(str(found))
     values = found.as_dict()
@@ -306,6 +181,7 @@ def _by_context(log: ClickLog) -> Iterator[tuple[str, ClickLog]]:
 
 
 @clicks.command(cls=Command)
+@reads_log(BY_MODEL)
 def fit(
     log: LogFile,
     model: Annotated[list[Fitted] | None, typer.Option(
@@ -318,16 +194,12 @@ def fit(
         min=0, help="Number of bootstrap samples for intervals; 0: none."
     )] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and the samples.")] = 0,
-    columns: Columns = None,
-    context: LearnedContexts = None,
-    first_position: FirstPosition = 1,
-    merge: Merge = False,
-    ubi: Ubi = None,
-    no_bots: NoBots = False,
+    *,
+    impressions: LogReading,
     out: JsonFile = None,
     threads: Threads = None,
 ) -> None:  # fmt: skip
-    """Fit click models; print their perplexity on held-out sessions, and examination by position.
+    """Fit click models; print their perplexity on held-out sessions, and what they learned.
 
     Examples:
 
@@ -336,15 +208,20 @@ def fit(
     rankgrove clicks fit clicks.csv --context device --samples 200
     """
 
-    _check_out("fit", out, log, ubi)
+    import numpy as np
+
+    from rankgrove.clicks.summary import SHOWN_POSITIONS
+    from rankgrove.validation import counted
+
+    _check_out("fit", out, log, impressions.ubi)
     chosen = list(dict.fromkeys(model or [Fitted.position_based]))
     if Fitted.position_based not in chosen:
-        _refuse_context(context, chosen[0])
-    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
+        _refuse_context(impressions.context, chosen[0])
+    read = impressions.load(log)
     learn, test = read.split(held_out, seed)
     width = max(len(name.value) for name in chosen)
     results: dict[str, Any] = {}
-    title = f"on {test.n_sessions:,} held-out sessions"
+    title = f"on {counted(test.n_sessions, 'held-out session')}"
     typer.echo(f"{'model':<{width}}  perplexity  log-likelihood per session ({title})")
     for name in chosen:
         fitted = _click_model(name, read, threads).fit(learn)
@@ -354,6 +231,14 @@ def fit(
         results[name.value] = {"perplexity": value, "log_likelihood": likelihood}
         if name is Fitted.position_based:
             results[name.value] |= _examination(fitted, learn, samples, seed)
+        if name in (Fitted.dbn, Fitted.dependent_click):
+            going = np.atleast_1d(fitted.continuation_)
+            results[name.value]["continuation"] = going.tolist()
+    for kind, result in results.items():
+        if "continuation" in result:
+            after = " after a click, by position" if kind == "dependent-click" else ""
+            shown = " ".join(f"{value:.3f}" for value in result["continuation"][:SHOWN_POSITIONS])
+            typer.echo(f"\n{kind}: users go on with probability{after} {shown}")
     for result in results.values():
         if "examination" in result:
             typer.echo(_examination_text(result))
@@ -412,6 +297,7 @@ def _examination_table(result: dict[str, Any], context: str) -> str:
 
 
 @clicks.command(cls=Command)
+@reads_log(BY_MODEL)
 def judge(
     log: LogFile,
     out: Annotated[Path, typer.Option(
@@ -422,12 +308,14 @@ def judge(
         "--data", help="Features of the documents (LETOR, CSV or parquet), for LETOR text; repeat "
         "for several files."
     )] = None,
-    model: Annotated[Fitted, typer.Option("--model", "-m", help="Click model.")] = (
-        Fitted.position_based
-    ),
-    labels: Annotated[Labels, typer.Option(help="Grades, or the attractiveness itself.")] = (
-        Labels.grades
-    ),
+    model: Annotated[Fitted | None, typer.Option(
+        "--model", "-m", help="Click model.", show_default="position-based; of smoothed labels the "
+        "one that predicts held-out sessions best",
+    )] = None,
+    labels: Annotated[Labels, typer.Option(
+        help="Grades; soft: the attractiveness itself; smoothed: the same, from clicks and, where "
+        "documents have few impressions, from features (--data); for training."
+    )] = Labels.grades,
     grades: Annotated[int, typer.Option(min=2, max=32, help="Number of grades.")] = 5,
     thresholds: Annotated[str | None, typer.Option(
         help="Lowest attractiveness of the grades 1, 2, ..., as in 0.1,0.3,0.6.",
@@ -436,17 +324,16 @@ def judge(
     few: Annotated[Few, typer.Option(help="Documents of few impressions: left out, or pooled.")] = (
         Few.drop
     ),
-    min_impressions: Annotated[int, typer.Option(min=1, help="What is not few.")] = 10,
-    samples: Annotated[int, typer.Option(
-        min=0, help="Number of bootstrap samples for intervals; 0: none."
-    )] = 100,
+    min_impressions: Annotated[int | None, typer.Option(
+        min=1, help="What is not few.", show_default="10; of smoothed labels 1"
+    )] = None,
+    samples: Annotated[int | None, typer.Option(
+        min=0, help="Number of bootstrap samples for intervals; 0: none.",
+        show_default="100; smoothed labels have none",
+    )] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
-    columns: Columns = None,
-    context: LearnedContexts = None,
-    first_position: FirstPosition = 1,
-    merge: Merge = False,
-    ubi: Ubi = None,
-    no_bots: NoBots = False,
+    *,
+    impressions: LogReading,
     threads: Threads = None,
 ) -> None:  # fmt: skip
     """Make judgements from clicks: qrels, a table, or LETOR text with features.
@@ -456,34 +343,57 @@ def judge(
     rankgrove clicks judge clicks.csv --out qrels.txt
 
     rankgrove clicks judge clicks.csv --data features.txt --few pool --out train.txt
+
+    rankgrove clicks judge clicks.csv --data features.txt --labels smoothed --out train.txt
     """
     import rankgrove as rg
     from rankgrove.cli.outputs import say_written
 
-    _check_out("judge", out, log, ubi, *(data or []))
-    if labels is Labels.soft and not data and not out.name.lower().endswith((".csv", ".csv.gz")):
+    _check_out("judge", out, log, impressions.ubi, *(data or []))
+    _check_labels(labels, out, bool(data), samples)
+    _refuse_context(impressions.context, model or Fitted.position_based)
+    settings: dict[str, Any] = {
+        "n_grades": grades,
+        "thresholds": None if thresholds is None else _numbers(thresholds),
+        "few": few.value,
+    }
+    features = Reading().load(data) if data else None
+    read = impressions.load(log)
+    chosen = model or Fitted.position_based
+    if labels is Labels.smoothed:
+        assert features is not None
+        own = None if model is None and not read.contexts else _click_model(chosen, read, threads)
+        settings |= {"min_impressions": min_impressions or 1}
+        judged = rg.smoothed_judgements(read, features, own, seed=seed, **settings)
+    else:
+        judged = rg.judgements(
+            read,
+            _click_model(chosen, read, threads),
+            labels=labels.value,
+            min_impressions=min_impressions or 10,
+            samples=100 if samples is None else samples,
+            seed=seed,
+            **settings,
+        )
+    judged.write(out, features)
+    typer.echo(str(judged))
+    say_written(out)
+
+
+def _check_labels(labels: Labels, out: Path, has_data: bool, samples: int | None) -> None:
+    """Refuse labels that cannot be made or written."""
+    if labels is Labels.smoothed and not has_data:
+        raise ParameterError(
+            "Smoothed labels come from clicks and features: give --data FILE, or --labels soft."
+        )
+    if labels is Labels.smoothed and samples:
+        raise ParameterError("Smoothed labels have no intervals: leave --samples out.")
+    is_table = out.name.lower().endswith((".csv", ".csv.gz"))
+    if labels is not Labels.grades and not has_data and not is_table:
         raise ParameterError(
             f"Soft labels are no grades, and {out} would be qrels: name a .csv file, or give "
             "--data."
         )
-    _refuse_context(context, model)
-    bounds = None if thresholds is None else _numbers(thresholds)
-    features = Reading().load(data) if data else None
-    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
-    judged = rg.judgements(
-        read,
-        _click_model(model, read, threads),
-        labels=labels.value,
-        n_grades=grades,
-        thresholds=bounds,
-        few=few.value,
-        min_impressions=min_impressions,
-        samples=samples,
-        seed=seed,
-    )
-    judged.write(out, features)
-    typer.echo(str(judged))
-    say_written(out)
 
 
 def _numbers(text: str) -> Sequence[float]:
@@ -496,6 +406,7 @@ def _numbers(text: str) -> Sequence[float]:
 
 
 @clicks.command(cls=Command)
+@reads_log("rankers learn what positions do for each of their values")
 @reads_data(has_model=False)
 def data(
     log: LogFile,
@@ -506,13 +417,8 @@ def data(
     missing: Annotated[Missing, typer.Option(
         help="Impressions without features: an error, or left out with a note."
     )] = Missing.error,
-    columns: Columns = None,
-    context: DataContexts = None,
-    first_position: FirstPosition = 1,
-    merge: Merge = False,
-    ubi: Ubi = None,
-    no_bots: NoBots = False,
     *,
+    impressions: LogReading,
     reading: Reading,
 ) -> None:  # fmt: skip
     """Write one row per impression: query id = session, label = click, and features.
@@ -532,11 +438,13 @@ def data(
 
     places = out.with_name(out.name + ".positions")
     check_writable(
-        "clicks data", {"--out": out, "--out (positions)": places}, [log, ubi, *documents]
+        "clicks data",
+        {"--out": out, "--out (positions)": places},
+        [log, impressions.ubi, *documents],
     )
     judged = reading.load(documents)
-    read = _load(log, columns, context, first_position, merge, ubi, no_bots)
-    with _notes():
+    read = impressions.load(log)
+    with notes():
         rows = rg.click_data(read, judged, context=list(read.contexts), missing=missing.value)
     rg.write_letor(rows, out)
     assert rows.positions is not None

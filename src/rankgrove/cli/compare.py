@@ -16,6 +16,7 @@ from rankgrove.cli.options import (
     RunConvention,
     Systems,
     Threads,
+    Unjudged,
     default_convention,
     reads_data,
 )
@@ -38,6 +39,7 @@ def compare(
     ] = None,
     convention: RunConvention = "",
     missing_queries: MissingQueries = "zero",
+    unjudged: Unjudged = "irrelevant",
     all_pairs: Annotated[
         bool,
         typer.Option("--all-pairs", help="Compare all pairs of systems, not only with the first."),
@@ -58,6 +60,8 @@ def compare(
     rankgrove compare test.txt -s bm25=feature:25 -s new=web.rg -m ndcg@10
 
     rankgrove compare --qrels qrels.txt -s bm25=bm25.run -s lm=lm.run -m map -m ndcg@10
+
+    rankgrove compare --qrels qrels.txt -s bm25=bm25.run -s lm=lm.run --unjudged condensed
     """
     import rankgrove as rg
     from rankgrove.cli.inputs import check_measures, load_systems, parse_sources
@@ -84,6 +88,7 @@ def compare(
             measures[0] if len(measures) == 1 else measures,
             convention,
             missing_queries=missing_queries,
+            unjudged=unjudged,
             against="all" if all_pairs else "first",
             n_samples=samples,
             seed=seed,

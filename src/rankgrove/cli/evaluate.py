@@ -18,6 +18,7 @@ from rankgrove.cli.options import (
     RunConvention,
     Systems,
     Threads,
+    Unjudged,
     default_convention,
     reads_data,
 )
@@ -42,13 +43,7 @@ def evaluate(
     ] = None,
     convention: RunConvention = "",
     missing_queries: MissingQueries = "zero",
-    unjudged: Annotated[
-        str,
-        typer.Option(
-            help="Documents of a run without a judgement: irrelevant, condensed (left out of the "
-            "ranking) or bounds (also the worst and the best case over their grades)."
-        ),
-    ] = "irrelevant",
+    unjudged: Unjudged = "irrelevant",
     per_query: Annotated[
         Path | None, typer.Option(help="Also write the values of every query to this CSV file.")
     ] = None,

@@ -240,7 +240,12 @@ def cluster_fit(
 
 def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     """Return the arguments with which a cluster's workers read the files."""
-    from rankgrove.cli.inputs import categorical_list, feature_list, refuse_table_options
+    from rankgrove.cli.inputs import (
+        categorical_list,
+        feature_list,
+        listed_names,
+        refuse_table_options,
+    )
 
     columns = asdict(reading)
     chosen = categorical_list(reading.categorical)
@@ -254,10 +259,13 @@ def _workers_reading(data: list[Path], reading: Reading) -> dict[str, Any]:
     if reading.zero_based:
         raise ParameterError("--zero-based is for LETOR files. Leave it out.")
     names = ("label", "qid", "docid", "weight")
-    more = ("position", "position_context")
+    more = {
+        "position": reading.position,
+        "position_context": listed_names(reading.position_context),
+    }
     return {
         **{name: columns[name] for name in names},
-        **{name: columns[name] for name in more if columns[name] is not None},
+        **{name: value for name, value in more.items() if value is not None},
         "features": feature_list(reading.features),
         "categorical": chosen,
     }

@@ -104,7 +104,7 @@ def load_dataset(
                 base_score=base_score,
                 categorical=chosen,
                 position=position,
-                position_context=position_context,
+                position_context=listed_names(position_context),
             )
         for warning in said:
             _say(f"{paths[0]}: {str(warning.message).rstrip('.')}.")
@@ -153,6 +153,11 @@ def _load_bins(
             f"--{given[0].replace('_', '-')} out."
         )
     return open_binned(folder)
+
+
+def listed_names(text: str | None) -> list[str] | None:
+    """Return the columns of an option such as ``device,page``."""
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def with_positions(data: QueryDataset, file: str) -> QueryDataset:

@@ -107,9 +107,9 @@ PositionContext = Annotated[
     str | None,
     typer.Option(
         "--position-context",
-        help="Column of a CSV or parquet file with what positions depend on, such as the device. "
+        help="Columns of a CSV or parquet file with what positions depend on, as in device,page. "
         "(A file of --position has contexts itself.)",
-        metavar="COLUMN",
+        metavar="A,B",
     ),
 ]
 Cache = Annotated[
@@ -161,6 +161,13 @@ Systems = Annotated[
 ScoredSystems = Annotated[
     list[str] | None,
     typer.Option("--system", "-s", help=_SYSTEM.format(f"{_FILES}, or {_FEATURE}")),
+]
+Unjudged = Annotated[
+    str,
+    typer.Option(
+        help="Documents of a run without a judgement: irrelevant, condensed (left out of the "
+        "ranking) or bounds (also the worst and the best case over their grades)."
+    ),
 ]
 MissingQueries = Annotated[
     str,
@@ -314,19 +321,37 @@ def reads_data(
     ]
 
     def expanded(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**values: Any) -> None:
-            reading = Reading(**{option.name: values.pop(option.name) for option in options})
+        def quiet(**values: Any) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # already said in notes when reading
-                command(reading=reading, **values)
+                command(**values)
 
-        signature = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for param in signature.parameters.values():
-            parameters += options if param.name == "reading" else [param]
-        # Typer reads the options from the signature.
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return run
+        return with_options(command, "reading", options, Reading, run=quiet)
 
+    return expanded
+
+
+def with_options(
+    command: Callable[..., None],
+    parameter: str,
+    options: Sequence[inspect.Parameter],
+    make: Callable[..., Any],
+    run: Callable[..., None] | None = None,
+) -> Callable[..., None]:
+    """Return a command whose `parameter` is replaced by options, from which `make` makes it.
+
+    `run` : what is called in place of the command
+    """
+
+    @wraps(command)
+    def expanded(**values: Any) -> None:
+        made = make(**{option.name: values.pop(option.name) for option in options})
+        (run or command)(**{parameter: made}, **values)
+
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for param in signature.parameters.values():
+        parameters += options if param.name == parameter else [param]
+    # Typer reads the options from the signature.
+    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return expanded

@@ -52,14 +52,14 @@ def session_weights(
 
 
 def random_counts(
-    pseudo: PseudoCounts, seed: int, replicate: int, n_threads: int | None
+    pseudo: PseudoCounts, seed: int, replicate: int, n_threads: int | None, of: str = ""
 ) -> PseudoCounts:
-    """Return gamma draws whose means are the pseudo-counts."""
+    """Return gamma draws whose means are the pseudo-counts; others for every `of`."""
     from rankgrove.clicks._weight_kernels import gamma_draws
 
     drawn = []
     for name, shape in zip(pseudo._fields, pseudo, strict=True):
-        key = np.uint64(derive_seed(seed, name, replicate))
+        key = np.uint64(derive_seed(seed, of + name, replicate))
         out = np.empty(shape.size)
         cuts = np.linspace(0, shape.size, 17).astype(np.int64)
         run_pieces(

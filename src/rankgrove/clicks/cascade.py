@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankgrove.clicks.chains import Chain, ChainEvidence, chain_probabilities, rates
-from rankgrove.clicks.click_model import ClickModel
+from rankgrove.clicks.chains import Chain, ChainEvidence, ChainModel, rates
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
 
 ONE = np.ones(1)
 
 
-class Cascade(ClickModel):
+class Cascade(ChainModel):
     """The cascade model.
 
     Users examine documents from the top down and stop at the first click. Attractiveness is clicks
@@ -38,11 +37,6 @@ class Cascade(ClickModel):
     array([0.5, 1. ])
     """
 
-    def __init__(
-        self, *, prior_strength: float | None = None, n_threads: int | None = None
-    ) -> None:
-        self._set_up(prior_strength=prior_strength, n_threads=n_threads)
-
     def _evidence(self, log: ClickLog) -> ChainEvidence:
         return ChainEvidence(log, True, self.n_threads)
 
@@ -57,13 +51,5 @@ class Cascade(ClickModel):
         sums, _ = evidence.counts(weights, to_first=True)
         return Learned(rates(sums, prior), {}, np.concatenate([sums, sums[1:]]))
 
-    def _probabilities(
-        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
-    ) -> np.ndarray:
-        return chain_probabilities(
-            log,
-            Chain(attractiveness, np.ones(log.n_positions), ONE),
-            by_position=True,
-            conditional=conditional,
-            n_threads=self.n_threads,
-        )
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
+        return Chain(attractiveness, np.ones(log.n_positions), ONE), True

@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.em import Climb, climb
 from rankgrove.clicks.learned import PseudoCounts
 from rankgrove.clicks.log import ClickLog
 from rankgrove.clicks.session_blocks import session_blocks
 from rankgrove.parallel import run_pieces
+
+TINY = 1e-12
 
 
 class Chain(NamedTuple):
@@ -24,6 +27,43 @@ class Chain(NamedTuple):
     attraction: np.ndarray
     stop: np.ndarray
     going: np.ndarray
+
+
+class ChainExposures(NamedTuple):
+    """How much of attractiveness and of stops the clicks of a log show, given a chain.
+
+    pairs : 3 x n_pairs: clicks, the sum of probabilities of examination given the clicks above,
+        and of their squares
+    stops : 3 x n_stops, of clicks that are not at the end: those with another click below, the sum
+        of probabilities of another one where users do not stop, and of their squares
+    last : per session, the pair or position of the last click; -1: there is none, or at the end
+    again : per session, the probability of another click where users do not stop after the last
+    """
+
+    pairs: np.ndarray
+    stops: np.ndarray
+    last: np.ndarray
+    again: np.ndarray
+
+
+class ChainModel(ClickModel):
+    """Click models whose users read from the top down until they stop."""
+
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
+        """Return the chain for a log, and whether its stops belong to positions."""
+        raise NotImplementedError
+
+    def _probabilities(
+        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
+    ) -> np.ndarray:
+        chain, by_position = self._chain(log, attractiveness)
+        return chain_probabilities(
+            log, chain, by_position=by_position, conditional=conditional, n_threads=self.n_threads
+        )
+
+    def _examined(self, log: ClickLog, attractiveness: np.ndarray) -> np.ndarray:
+        chain, by_position = self._chain(log, attractiveness)
+        return chain_examination(log, chain, by_position=by_position, n_threads=self.n_threads)
 
 
 class ChainEvidence:
@@ -59,6 +99,21 @@ class ChainEvidence:
         self._over_blocks(work)
         return a_sums, s_sums.sum(axis=0)
 
+    def exposures(self, weights: np.ndarray, chain: Chain) -> ChainExposures:
+        """Return what priors are estimated from, and what last clicks say about stops."""
+        a_sums, s_sums = self._sums(3)
+        last, again = np.full(self.log.n_sessions, -1), np.zeros(self.log.n_sessions)
+
+        def work(b: int) -> None:
+            self.kernels.chain_exposures(
+                *(*self._block(b), weights, chain.attraction, float(chain.going[0]), chain.stop),
+                *(self.by_position, a_sums, s_sums[self._at(b)], last, again),
+                np.empty(self.longest + 1),
+            )
+
+        self._over_blocks(work)
+        return ChainExposures(a_sums, s_sums.sum(axis=0), last, again)
+
     def learn(
         self,
         weights: np.ndarray,
@@ -67,11 +122,17 @@ class ChainEvidence:
         start: Chain,
         *,
         going_fixed: bool,
+        last_stop: np.ndarray | None = None,
         max_iterations: int,
         tolerance: float,
         accelerate: bool = True,
     ) -> tuple[Climb, np.ndarray, np.ndarray]:
-        """Return what EM reaches, and the sums of its last step: of pairs, and of stops."""
+        """Return what EM reaches, and the sums of its last step: of pairs, and of stops.
+
+        `last_stop`, the probabilities of stopping after the last clicks of sessions: then stops are
+        not learned.
+        """
+        ends = np.zeros(0) if last_stop is None else last_stop
         n_blocks = self.blocks.n_blocks
         last: list[np.ndarray] = []
 
@@ -82,7 +143,7 @@ class ChainEvidence:
 
             def work(b: int) -> None:
                 values[b] = self.kernels.chain_step(
-                    *(*self._block(b), weights, attraction, stop, float(going[0])),
+                    *(*self._block(b), weights, attraction, stop, ends, float(going[0])),
                     *(self.by_position, a_sums, s_sums[self._at(b)], shared[b]),
                     np.empty(self.longest + 1),
                 )
@@ -93,8 +154,8 @@ class ChainEvidence:
             went, chose = shared.sum(axis=0)
             on = going if going_fixed or chose <= 0 else np.array([went / chose])
             value = values.sum() + _log_prior(attraction, pseudo) + _log_prior(stop, stop_pseudo)
-            new = [_rates(a_sums, pseudo, attraction), _rates(stops, stop_pseudo, stop), on]
-            return new, float(value)
+            stopping = stop if ends.size else _rates(stops, stop_pseudo, stop)
+            return [_rates(a_sums, pseudo, attraction), stopping, on], float(value)
 
         seen = np.bincount(self.log.pair, minlength=self.log.n_pairs) / self.log.n_impressions
         clicked = np.bincount(
@@ -112,10 +173,10 @@ class ChainEvidence:
         )
         return reached, last[0], last[1]
 
-    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return zeros for the sums; blocks share no pair, but positions."""
+    def _sums(self, n: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        """Return zeros for n sums; blocks share no pair, but positions."""
         n_copies = self.blocks.n_blocks if self.by_position else 1
-        return np.zeros((2, self.log.n_pairs)), np.zeros((n_copies, 2, self.n_stops))
+        return np.zeros((n, self.log.n_pairs)), np.zeros((n_copies, n, self.n_stops))
 
     def _at(self, block: int) -> int:
         return block if self.by_position else 0
@@ -155,6 +216,27 @@ def chain_probabilities(
     return out
 
 
+def chain_examination(
+    log: ClickLog, chain: Chain, *, by_position: bool, n_threads: int | None
+) -> np.ndarray:
+    """Return the probability that an impression was examined, given all clicks of its session."""
+    from rankgrove.clicks._chain_kernels import chain_examination as kernel
+    from rankgrove.parallel import piece_bounds
+
+    out = np.empty(log.n_impressions)
+    going = float(chain.going[0])
+    longest = int(np.diff(log.session_ptr).max(initial=0))
+
+    def work(first: int, last: int) -> None:
+        kernel(
+            *(log.session_ptr, log.pair, log.position, log.click, chain.attraction, chain.stop),
+            *(going, by_position, first, last, np.empty(longest + 1), out),
+        )
+
+    run_pieces(work, piece_bounds(log.session_ptr, n_threads), n_threads)
+    return out
+
+
 def rates(sums: np.ndarray, pseudo: PseudoCounts) -> np.ndarray:
     """Return shares of counts with pseudo-counts; the half where there is nothing."""
     return _rates(sums, pseudo, np.full(sums.shape[1], 0.5))
@@ -167,6 +249,5 @@ def _rates(sums: np.ndarray, pseudo: PseudoCounts, otherwise: np.ndarray) -> np.
 
 
 def _log_prior(p: np.ndarray, pseudo: PseudoCounts) -> float:
-    tiny = 1e-12
-    hits = pseudo.hits * np.log(np.maximum(p, tiny))
-    return float((hits + pseudo.misses * np.log(np.maximum(1 - p, tiny))).sum())
+    hits = pseudo.hits * np.log(np.maximum(p, TINY))
+    return float((hits + pseudo.misses * np.log(np.maximum(1 - p, TINY))).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from rankgrove.clicks.log import ClickLog
 from rankgrove.clicks.pair_lookup import Pairs, pairs_of, places
 from rankgrove.clicks.perplexity import Perplexity, outcome_probabilities, perplexity
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.random import derive_seed
 from rankgrove.validation import (
     check_choice,
     check_integer,
@@ -34,6 +36,8 @@ from rankgrove.validation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
 PRIOR_ROUNDS = 4  # at most so many estimates of the prior
@@ -64,6 +68,11 @@ class ClickModel:
     history_: list[float]
 
     _parameters: ClassVar[tuple[str, ...]] = ("prior_strength", "n_threads")
+
+    def __init__(
+        self, *, prior_strength: float | None = None, n_threads: int | None = None
+    ) -> None:
+        self._set_up(prior_strength=prior_strength, n_threads=n_threads)
 
     def _set_up(self, **parameters: Any) -> None:
         """Check and keep the parameters of the constructor."""
@@ -103,6 +112,25 @@ class ClickModel:
     ) -> np.ndarray:
         """Return the click probability of every impression from the attractiveness of pairs."""
         raise NotImplementedError
+
+    def _with_random_priors(
+        self, learned: Learned, draw: Callable[[PseudoCounts, str], PseudoCounts], seed: int
+    ) -> Learned:
+        """Return what was learned, with draws in place of other priors than that of pairs.
+
+        `seed` is for draws from posterior distributions.
+        """
+        return learned
+
+    def _examined(self, log: ClickLog, attractiveness: np.ndarray) -> np.ndarray:
+        """Return the probability that impressions were examined, given all clicks.
+
+        Here examination depends on clicks above only, and a click follows from examination alone.
+        """
+        chance = self._probabilities(log, attractiveness, conditional=True)
+        attracted = attractiveness[log.pair]
+        seen = np.divide(chance, attracted, out=np.ones(chance.size), where=attracted > 0)
+        return np.divide(seen - chance, 1 - chance, out=np.ones(seen.size), where=chance < 1)
 
     # -- learning ---------------------------------------------------------------------------
 
@@ -193,6 +221,7 @@ class ClickModel:
                 f"{counted(self.attractiveness_.size, 'pair')}. Got one with {log.n_pairs:,}."
             )
         evidence = self._evidence(log)
+        fitted = replace(self._learned, priors_fixed=True)
         pseudo = self._prior.counts(log.n_pairs)
         limits = (
             min(self.max_iterations, REPLICATE_ITERATIONS),
@@ -201,8 +230,16 @@ class ClickModel:
 
         def learn(replicate: int) -> Learned:
             drawn = session_weights(log.n_sessions, poisson, seed, replicate, self.n_threads)
-            prior = pseudo if poisson else random_counts(pseudo, seed, replicate, self.n_threads)
-            return self._learn(evidence, drawn, prior, self._learned, limits)
+            if poisson:
+                return self._learn(evidence, drawn, pseudo, fitted, limits)
+
+            def draw(counts: PseudoCounts, of: str = "") -> PseudoCounts:
+                return random_counts(counts, seed, replicate, self.n_threads, of)
+
+            start = self._with_random_priors(
+                fitted, draw, derive_seed(seed, "posterior", replicate)
+            )
+            return self._learn(evidence, drawn, draw(pseudo), start, limits)
 
         return percentile_intervals(learn, n, level)
 
@@ -222,6 +259,15 @@ class ClickModel:
     def conditional_click_probabilities(self, log: ClickLog) -> np.ndarray:
         """Return the probability of a click on every impression, given the clicks above it."""
         return self._probabilities(log, self.attractiveness(log), conditional=True)
+
+    def examination_probabilities(self, log: ClickLog) -> np.ndarray:
+        """Return how probably every impression was examined, given all clicks of its session.
+
+        What was clicked was examined. Where users read from the top down, so was all above a click;
+        below the last click examination becomes less probable with every document.
+        """
+        found = np.clip(self._examined(log, self.attractiveness(log)), 0.0, 1.0)
+        return np.where(log.click, 1.0, found)
 
     def log_likelihood(self, log: ClickLog) -> float:
         """Return the natural logarithm of the probability of all clicks of a log."""

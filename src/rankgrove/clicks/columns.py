@@ -308,6 +308,11 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
         if given.min(initial=0) < 0:
             row = int(np.argmin(given))
             raise _at(row, f"Positions that start at 0 cannot be {given[row]:g}, as in row {row}.")
+        if given.size and given.min() == 1:
+            raise DataError(
+                "No document is at position 0: the first position is 1. Leave first_position=0 "
+                "(--first-position 0) out."
+            )
         given = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1
     if given.dtype.kind in "iu":
         low, high = int(given.min(initial=1)), int(given.max(initial=1))
@@ -316,7 +321,14 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
     text = _first_text(given)
     if text is not None:
         raise _at(
-            text, f"Positions must be whole numbers from 1. Got {given[text]!r} in row {text}."
+            text,
+            f"Positions must be whole numbers from 1. Got {id_at(given, text)!r} in row {text}.",
+        )
+    if given.dtype.kind in "OUT" and given.size:
+        raise _at(
+            0,
+            f"Positions must be whole numbers from 1. Got the text {id_at(given, 0)!r} in row 0: "
+            "convert the column to numbers.",
         )
     try:
         return check_places(given, given.size)
@@ -328,7 +340,7 @@ def places_of(column: Any, first: int = 1) -> np.ndarray:
                 raise _at(
                     row,
                     f"Positions start at 1. Got 0 in row {row}: if they start at 0, add 1 to all "
-                    "of them (read_clicks: first_position=0).",
+                    "of them (read_clicks: first_position=0; --first-position 0).",
                 ) from None
             error.row = int(np.argmax(wrong))
         raise
@@ -361,7 +373,8 @@ def clicks_of(column: Any) -> np.ndarray:
         text = _first_text(given)
         if text is not None:
             raise _at(
-                text, f"Clicks must be booleans, or 0 and 1. Got {given[text]!r} in row {text}."
+                text,
+                f"Clicks must be booleans, or 0 and 1. Got {id_at(given, text)!r} in row {text}.",
             )
         shown = f", such as {given[0]!r}" if given.size else ""
         raise DataError(f"Clicks must be booleans, or 0 and 1. Got {given.dtype}{shown}.")
@@ -403,10 +416,14 @@ def times_of(column: Any) -> np.ndarray:
     if given.dtype == object and given.size and hasattr(given[0], "timestamp"):  # with time zones
         given = np.array([np.nan if is_null(t) else t.timestamp() for t in given.tolist()])
     if given.dtype.kind not in "iuf":
-        raise DataError(
-            f"time must have numbers of seconds, or times. Got {given.dtype}: convert texts first, "
-            "as with pandas.to_datetime."
+        text = _first_text(given)
+        shown = str(given.dtype) if text is None else f"{id_at(given, text)!r} in row {text}"
+        error = DataError(
+            f"time must have numbers of seconds, or times. Got {shown}: convert texts first, as "
+            "with pandas.to_datetime."
         )
+        error.row = text
+        raise error
     times = given.astype(np.float64)
     if np.isinf(times).any():
         raise _at(int(np.argmax(np.isinf(times))), "time must have finite numbers, or NaN.")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
-from rankgrove.clicks.chains import Chain, ChainEvidence, chain_probabilities, rates
+from rankgrove.clicks.chains import Chain, ChainEvidence, ChainModel, rates
 from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.learned import (
     FIRST_STRENGTH,
@@ -15,12 +18,17 @@ from rankgrove.clicks.learned import (
     estimated_strength,
 )
 from rankgrove.clicks.log import ClickLog
+from rankgrove.clicks.stop_posterior import beta_prior, stop_posterior
 from rankgrove.validation import check_choice, check_real
 
 METHODS = ("closed_form", "em")
+TURNS = 30  # EM, and the posterior of satisfaction, at most so many times
+SETTLED = 5e-4  # mean change of probabilities of stopping that ends them
+
+NO_COUNTS = PseudoCounts(np.zeros(1), np.zeros(1))
 
 
-class SatisfyingModel(ClickModel):
+class SatisfyingModel(ChainModel):
     """Models where a user who has clicked is satisfied with a probability of the pair."""
 
     method: str
@@ -47,62 +55,106 @@ class SatisfyingModel(ClickModel):
         start: Learned | None,
         limits: tuple[int, float],
     ) -> Learned:
-        sums, stops = evidence.counts(weights, to_first=False)
-        last_clicks = np.concatenate([stops, stops[1:]])
-        mean = estimated_mean(last_clicks)
-        strength = self.prior_strength
-        if strength is None:
-            strength = estimated_strength(last_clicks, mean)
         if self.method == "closed_form":
-            attraction = rates(sums, prior)
-            stop = rates(stops, PairPrior(mean, strength).counts(evidence.n_stops))
-            exposures = np.concatenate([sums, sums[1:]])
-            return Learned(attraction, {"satisfaction": stop}, exposures)
+            return self._closed_form(evidence, weights, prior, start)
         if start is None:
-            begin = Chain(
-                rates(sums, PseudoCounts(prior.hits + 0.5, prior.misses + 0.5)),
-                rates(stops, PairPrior(mean / 2, FIRST_STRENGTH).counts(evidence.n_stops)),
-                np.array([0.9 if self.continuation is None else self.continuation]),
-            )
-            mean /= 2
+            chain, stop_prior, seed, fixed = *self._begin(evidence, weights, prior), None, False
         else:
-            begin = Chain(*start.state[:3])
-            mean = float(start.state[3])
-        reached, sums, stops = evidence.learn(
-            weights,
-            prior,
-            PairPrior(mean, strength).counts(evidence.n_stops),
-            begin,
-            going_fixed=self.continuation is not None,
-            max_iterations=limits[0],
-            tolerance=limits[1],
-        )
-        attraction, stop, going = reached.parameters
-        shared: dict[str, np.ndarray] = {"satisfaction": stop}
+            chain, stop_prior = Chain(*start.state[:3]), start.state[3]
+            seed, fixed = start.seed, start.priors_fixed
+        known = weights if seed is None else np.ones(weights.size)  # draws need no weights
+        exposures = evidence.exposures(known, chain)
+        stops = stop_posterior(exposures, known, stop_prior, chain.stop, self.n_threads)
+        n_iterations, settled = 0, False
+        for _ in range(TURNS):
+            before = stops.without
+            reached, _, _ = evidence.learn(
+                *(weights, prior, NO_COUNTS, chain._replace(stop=stops.stop)),
+                going_fixed=self.continuation is not None,
+                last_stop=stops.without,
+                max_iterations=limits[0],
+                tolerance=limits[1],
+            )
+            chain = Chain(*reached.parameters)
+            exposures = evidence.exposures(known, chain)
+            stops = stop_posterior(
+                *(exposures, known, stops.prior, chain.stop, self.n_threads),
+                learns_prior=self.prior_strength is None and not fixed,
+            )
+            n_iterations += reached.n_iterations
+            settled = bool(np.abs(stops.without - before).mean() < max(limits[1], SETTLED))
+            if settled:
+                break
+        chain = chain._replace(stop=stops.stop)
+        if seed is not None:
+            stops = stop_posterior(
+                *(exposures, known, stops.prior, chain.stop, self.n_threads), seed=seed
+            )
+        shared = {"satisfaction": stops.stop}
         if self.continuation is None:
-            shared["continuation"] = going[0]
-        new_mean = estimated_mean(np.concatenate([stops, stops[1:]]))
+            shared["continuation"] = chain.going[0]
         return Learned(
-            attraction,
+            chain.attraction,
             shared,
-            np.concatenate([sums, sums[1:]]),
-            (attraction, stop, going, np.array(new_mean)),
+            exposures.pairs,
+            (*chain, stops.prior),
             reached.history,
-            reached.n_iterations,
-            reached.converged,
+            n_iterations,
+            reached.converged and settled,
         )
 
-    def _probabilities(
-        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
-    ) -> np.ndarray:
-        going = getattr(self, "continuation_", self.continuation)
-        return chain_probabilities(
-            log,
-            Chain(attractiveness, self.satisfaction(log), np.array([going], np.float64)),
-            by_position=False,
-            conditional=conditional,
-            n_threads=self.n_threads,
+    def _closed_form(
+        self,
+        evidence: ChainEvidence,
+        weights: np.ndarray,
+        prior: PseudoCounts,
+        start: Learned | None,
+    ) -> Learned:
+        """Return attractiveness from clicks per examination, satisfaction from last clicks."""
+        sums, stops = evidence.counts(weights, to_first=False)
+        if start is None:
+            last_clicks = np.concatenate([stops, stops[1:]])
+            mean, strength = estimated_mean(last_clicks), self.prior_strength
+            if strength is None:
+                strength = estimated_strength(last_clicks, mean)
+            stop_prior = PairPrior(mean, strength).counts(evidence.n_stops)
+        else:
+            stop_prior = PseudoCounts(*start.state[3:])
+        chain = Chain(rates(sums, prior), rates(stops, stop_prior), np.ones(1))
+        exposures = np.concatenate([sums, sums[1:]])
+        shared = {"satisfaction": chain.stop}
+        return Learned(chain.attraction, shared, exposures, (*chain, *stop_prior))
+
+    def _with_random_priors(
+        self, learned: Learned, draw: Callable[[PseudoCounts, str], PseudoCounts], seed: int
+    ) -> Learned:
+        if self.method == "em":
+            return replace(learned, seed=seed)
+        stop_prior = draw(PseudoCounts(*learned.state[3:]), "stops: ")
+        return replace(learned, state=(*learned.state[:3], *stop_prior))
+
+    def _begin(
+        self, evidence: ChainEvidence, weights: np.ndarray, prior: PseudoCounts
+    ) -> tuple[Chain, np.ndarray]:
+        """Return where EM starts, and the prior of satisfaction as it looks from there.
+
+        A click with another one below did not satisfy. That one may be missing for other reasons,
+        so last clicks do not show satisfaction; but their opposite has the form of a click in the
+        position-based model: (1 - satisfaction) x the probability of another click.
+        """
+        sums, _ = evidence.counts(weights, to_first=False)
+        chain = Chain(
+            rates(sums, PseudoCounts(prior.hits + 0.5, prior.misses + 0.5)),
+            np.full(evidence.n_stops, 0.5),
+            np.array([0.9 if self.continuation is None else self.continuation]),
         )
+        mean = 1 - estimated_mean(evidence.exposures(weights, chain).stops)
+        strength = FIRST_STRENGTH if self.prior_strength is None else self.prior_strength
+        return chain, beta_prior(mean, strength)
+
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
+        going = getattr(self, "continuation_", self.continuation)
+        return Chain(attractiveness, self.satisfaction(log), np.array([going], np.float64)), False
 
 
 class SimplifiedDBN(SatisfyingModel):
@@ -114,8 +166,9 @@ class SimplifiedDBN(SatisfyingModel):
     Parameters
     ----------
     method : ``"closed_form"``: attractiveness is clicks per impression up to the last click,
-        satisfaction is last clicks per click, as published; ``"em"``: what happened below the
-        last click is inferred, which is slower, and right where sessions end without satisfaction
+        satisfaction is last clicks per click, as published, which is too high: a last click need
+        not have satisfied, and its intervals do not know that; ``"em"``: what happened below the
+        last click is inferred, which is slower and has no such bias
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when attractiveness and satisfaction change by less in a step, in the mean
         over impressions and clicks
@@ -128,7 +181,7 @@ class SimplifiedDBN(SatisfyingModel):
     relevance_ : their product
     impressions_ : per pair of the log
     prior_mean_, prior_strength_ : of the prior of attractiveness
-    history_ : the log likelihood with the prior, after every step of EM that was kept
+    history_ : the log likelihood with the prior, after every step of the last turn of EM
     n_iterations_, converged_ : of EM
 
     Examples
@@ -167,7 +220,8 @@ class DBN(SatisfyingModel):
 
     As the simplified one, but a user who is not satisfied goes on with a probability of
     ``continuation_`` only; learned by EM, with what users did below the last click inferred
-    exactly.
+    exactly. EM takes turns with satisfaction, which is the mean given all clicks, with a prior that
+    is learned from all pairs (:mod:`rankgrove.clicks.stop_posterior`).
 
     Parameters
     ----------
@@ -185,7 +239,7 @@ class DBN(SatisfyingModel):
     continuation_ : the probability of going on
     impressions_ : per pair of the log
     prior_mean_, prior_strength_ : of the prior of attractiveness
-    history_ : the log likelihood with the prior, after every step of EM that was kept
+    history_ : the log likelihood with the prior, after every step of the last turn of EM
     n_iterations_, converged_ : of EM
 
     Examples

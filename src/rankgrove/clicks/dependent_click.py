@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
-from rankgrove.clicks.chains import Chain, ChainEvidence, chain_probabilities, rates
+from rankgrove.clicks.chains import Chain, ChainEvidence, ChainModel, rates
 from rankgrove.clicks.click_model import ClickModel
 from rankgrove.clicks.learned import Learned, PseudoCounts
 from rankgrove.clicks.log import ClickLog
@@ -14,7 +17,7 @@ ONE = np.ones(1)
 METHODS = ("em", "closed_form")
 
 
-class DependentClick(ClickModel):
+class DependentClick(ChainModel):
     """The dependent click model.
 
     Users examine documents from the top down. After a click they go on with a probability that
@@ -83,18 +86,19 @@ class DependentClick(ClickModel):
         limits: tuple[int, float],
     ) -> Learned:
         ones = np.ones(evidence.n_stops)
-        smooth = PseudoCounts(ones, ones)
+        smooth = PseudoCounts(ones, ones) if start is None else PseudoCounts(*start.state[3:])
         if start is None or self.method == "closed_form":
             sums, stops = evidence.counts(weights, to_first=False)
             attraction, stop = rates(sums, prior), rates(stops, smooth)
             if self.method == "closed_form":
                 exposures = np.concatenate([sums, sums[1:]])
-                return Learned(attraction, {"continuation": 1 - stop}, exposures)
+                state = (attraction, stop, ONE, *smooth)
+                return Learned(attraction, {"continuation": 1 - stop}, exposures, state)
             attraction = rates(sums, PseudoCounts(prior.hits + 0.5, prior.misses + 0.5))
             begin = Chain(attraction, stop, ONE)
         else:
-            begin = Chain(*start.state)
-        reached, sums, _ = evidence.learn(
+            begin = Chain(*start.state[:3])
+        reached, _, _ = evidence.learn(
             weights,
             prior,
             smooth,
@@ -106,22 +110,20 @@ class DependentClick(ClickModel):
         return Learned(
             reached.parameters[0],
             {"continuation": 1 - reached.parameters[1]},
-            np.concatenate([sums, sums[1:]]),
-            tuple(reached.parameters),
+            evidence.exposures(weights, Chain(*reached.parameters)).pairs,
+            (*reached.parameters, *smooth),
             reached.history,
             reached.n_iterations,
             reached.converged,
         )
 
-    def _probabilities(
-        self, log: ClickLog, attractiveness: np.ndarray, *, conditional: bool
-    ) -> np.ndarray:
+    def _with_random_priors(
+        self, learned: Learned, draw: Callable[[PseudoCounts, str], PseudoCounts], seed: int
+    ) -> Learned:
+        smooth = draw(PseudoCounts(*learned.state[3:]), "stops: ")
+        return replace(learned, state=(*learned.state[:3], *smooth))
+
+    def _chain(self, log: ClickLog, attractiveness: np.ndarray) -> tuple[Chain, bool]:
         last = self.continuation_.size - 1
         stop = 1 - self.continuation_[np.minimum(np.arange(log.n_positions), last)]
-        return chain_probabilities(
-            log,
-            Chain(attractiveness, stop, ONE),
-            by_position=True,
-            conditional=conditional,
-            n_threads=self.n_threads,
-        )
+        return Chain(attractiveness, stop, ONE), True

@@ -35,6 +35,8 @@ class Learned:
     exposures : 3 x n_pairs: clicks, expected examinations, the sum of their squares
     state : from which another run may start
     history : the objective after every step of EM, empty for closed forms
+    seed : of draws from distributions of what EM does not learn; None: their means are taken
+    priors_fixed : whether another run that starts here keeps the priors of `state`
     """
 
     attractiveness: np.ndarray
@@ -44,6 +46,8 @@ class Learned:
     history: list[float] = field(default_factory=list)
     n_iterations: int = 0
     converged: bool = True
+    seed: int | None = None
+    priors_fixed: bool = False
 
 
 class PairPrior(NamedTuple):

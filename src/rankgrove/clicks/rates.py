@@ -32,11 +32,6 @@ class ClickThroughRate(ClickModel):
     array([0.5, 1. ])
     """
 
-    def __init__(
-        self, *, prior_strength: float | None = None, n_threads: int | None = None
-    ) -> None:
-        self._set_up(prior_strength=prior_strength, n_threads=n_threads)
-
     def _evidence(self, log: ClickLog) -> ClickLog:
         return log
 
@@ -93,11 +88,6 @@ class ClicksOverExpected(ClickModel):
 
     examination_: np.ndarray
     ratios_: np.ndarray
-
-    def __init__(
-        self, *, prior_strength: float | None = None, n_threads: int | None = None
-    ) -> None:
-        self._set_up(prior_strength=prior_strength, n_threads=n_threads)
 
     def _evidence(self, log: ClickLog) -> ClickLog:
         return log

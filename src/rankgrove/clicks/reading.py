@@ -117,11 +117,31 @@ def _roles(
             roles[role] = name
         elif role in names and role not in taken:
             roles[role] = role
-    for role, name in roles.items():
-        check_column(name, f"the {role} ({role}=...)", names)
+    _check_columns(roles, names)
     for name in contexts:
         check_column(name, "a context", names)
     return roles
+
+
+def _check_columns(roles: Mapping[str, str], names: list[Any]) -> None:
+    """Refuse a table that lacks columns; the message names all of them."""
+    lacking = {role: name for role, name in roles.items() if name not in names}
+    remedy = (
+        f"If they have other names, give them: {', '.join(f'{role}=...' for role in lacking)} "
+        f"(rankgrove clicks: --columns {','.join(f'{role}=NAME' for role in lacking)})."
+    )
+    if len(lacking) > 1:
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise DataError(
+            f"The table has no columns {', '.join(map(repr, lacking.values()))}. Its columns are "
+            f"{shown}. {remedy}"
+        )
+    for role, name in lacking.items():
+        try:
+            check_column(name, f"the {role}", names)
+        except DataError as error:
+            one = remedy.replace("they have other names, give them", "it has another name, give it")
+            raise DataError(f"{error} {one}") from None
 
 
 def _table(
@@ -205,6 +225,8 @@ def _log(
         if role in columns:
             ids = ids_of(columns[role], role)
             columns[role] = _cleaned(ids, role) if is_text else ids
+            if role != "query":  # of users who browse, the query may be empty in a frame
+                _refuse_empty(columns[role], role)
     columns["position"] = places_of(columns["position"], first_position)
     log = ClickLog(
         **columns,
@@ -222,13 +244,20 @@ def _column(table: Any, name: str) -> Any:
 def _cleaned(ids: Ids, role: str) -> Ids:
     """Return ids of a text file without spaces around them; numbers as numbers, if all are."""
     texts = [str(token).strip() for token in ids.ids.tolist()]
-    if "" in texts:
-        row = int(np.argmax(np.array([not text for text in texts])[ids.codes]))
+    _refuse_empty(Ids(np.array(texts, object), ids.codes), role)
+    cleaned = ids_of(text_array(texts) if role == "document" else plain_ids(texts), role)
+    return Ids(cleaned.ids, cleaned.codes[ids.codes])
+
+
+def _refuse_empty(ids: Ids, role: str) -> None:
+    if ids.ids.dtype.kind not in "UO":
+        return
+    empty = np.flatnonzero(ids.ids == "")
+    if empty.size:
+        row = int(np.argmax(np.isin(ids.codes, empty)))
         error = DataError(f"{role} is empty in row {row}: every impression needs one.")
         error.row = row
         raise error
-    cleaned = ids_of(text_array(texts) if role == "document" else plain_ids(texts), role)
-    return Ids(cleaned.ids, cleaned.codes[ids.codes])
 
 
 def check_sense(log: ClickLog) -> None:
@@ -236,7 +265,7 @@ def check_sense(log: ClickLog) -> None:
     if log.n_sessions == 1:
         raise DataError(
             "All rows are of one session. A session is one list of results, and a log needs "
-            "many of them: name the column with an id per list ('session')."
+            "many of them: name the column with an id per list (session=...)."
         )
     if log.n_clicks == log.n_impressions:
         raise DataError(
@@ -245,6 +274,6 @@ def check_sense(log: ClickLog) -> None:
         )
     if not log.n_clicks:
         raise DataError(
-            f"None of the {log.n_impressions:,} rows is a click: name the column with 1 for clicks "
-            "('click')."
+            f"None of the {log.n_impressions:,} rows is a click: nothing can be learned from them. "
+            "If another column has the clicks, name it (click=...)."
         )

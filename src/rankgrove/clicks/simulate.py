@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -157,24 +157,23 @@ def simulate_clicks(
     kind = MODELS[check_choice("model", OWNER, model, MODELS)]
     n_sessions = check_integer("sessions", OWNER, sessions, low=1, high=2**31 - 1)
     check_integer("seed", OWNER, seed)
-    check_integer("n_shown", OWNER, n_shown, low=1, high=MOST_POSITION)
     check_integer("shuffle_top", OWNER, shuffle_top, low=0)
     check_real("epsilon", OWNER, epsilon, low=0, high=1)
-    if data.n_rows == 0:
-        raise DataError(f"{OWNER}: the data has no rows.")
-    sizes = np.diff(data.query_ptr)
-    n = int(min(n_shown, sizes.max()))
-    if kind == BROWSING and n > MOST_BROWSED:
-        refuse("n_shown", OWNER, f"at most {MOST_BROWSED:,} for the model {model!r}", n_shown)
+    scale = check_real("noise", OWNER, noise, low=0)
+    n = _most_shown(data, n_shown, kind, model)
     ranked = ranked_rows(data, ranker, seed)
     name, values, etas, context_shares = _contexts(contexts, eta)
     labels = data.y
-    attraction = of_labels("relevance", relevance, labels, epsilon)
-    satisfied = _satisfaction(model, satisfaction, labels)
     after_click, going = _continuation(model, continuation, n)
-    low, high = trust_tables(trust, n) if model == "trust-bias" else (np.zeros(n), np.ones(n))
-    table = _examination(kind, examination, etas, n)
-
+    users = _Users(
+        kind=kind,
+        attraction=of_labels("relevance", relevance, labels, epsilon),
+        satisfied=_satisfaction(model, satisfaction, labels),
+        table=_examination(kind, examination, etas, n),
+        trust=trust_tables(trust, n) if model == "trust-bias" else (np.zeros(n), np.ones(n)),
+        after_click=after_click,
+        going=going,
+    )
     key = np.uint64(derive_seed(seed, "clicks"))
     heads = _heads(
         key,
@@ -184,24 +183,10 @@ def simulate_clicks(
         context_shares,
         n_threads,
     )
-    query, of_ranker, context = heads
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(sizes, n_shown)[query])])
-    pair = np.empty(ptr[-1], np.int32)
-    position = np.empty(ptr[-1], np.uint16)
-    click = np.empty(ptr[-1], np.bool_)
-    longest = int(sizes.max())
-
-    def work(first: int, last: int) -> None:
-        from rankgrove.clicks._simulation_kernels import simulate as kernel
-
-        kernel(
-            *(key, first, last, query, of_ranker, context, data.query_ptr, ptr, *ranked),
-            *(check_real("noise", OWNER, noise, low=0), shuffle_top, kind, attraction, satisfied),
-            *(table, low, high, after_click, going, np.empty(longest)),
-            *(np.empty(longest, np.int64), pair, position, click),
-        )
-
-    run_pieces(work, np.unique(np.linspace(0, n_sessions, 65).astype(np.int64)), n_threads)
+    ptr, pair, position, click = _impressions(
+        key, heads, data, ranked, users, (n_shown, scale, shuffle_top), n_threads
+    )
+    query, _, context = heads
     document_names, document = document_ids(data)
     log = ClickLog.from_parts(
         query_ids=data.query_ids,
@@ -215,14 +200,83 @@ def simulate_clicks(
         position=position,
         click=click,
     )
-    if not return_truth:
-        return log
-    return log, ClickTruth(
+    return (log, _truth(model, users, name is not None)) if return_truth else log
+
+
+class _Users(NamedTuple):
+    """What users do, as arrays for the kernel.
+
+    attraction, satisfied : per row of the data
+    table : examination by context and position, and distance for user browsing
+    trust : click probabilities per position of irrelevant and of relevant documents
+    after_click, going : the probability of going on per position after a click, and otherwise
+    """
+
+    kind: int
+    attraction: np.ndarray
+    satisfied: np.ndarray
+    table: np.ndarray
+    trust: tuple[np.ndarray, np.ndarray]
+    after_click: np.ndarray
+    going: float
+
+
+def _most_shown(data: QueryDataset, n_shown: int, kind: int, model: str) -> int:
+    """Return the number of documents in the longest list."""
+    check_integer("n_shown", OWNER, n_shown, low=1, high=MOST_POSITION)
+    if data.n_rows == 0:
+        raise DataError(f"{OWNER}: the data has no rows.")
+    n = int(min(n_shown, np.diff(data.query_ptr).max()))
+    if kind == BROWSING and n > MOST_BROWSED:
+        refuse("n_shown", OWNER, f"at most {MOST_BROWSED:,} for the model {model!r}", n_shown)
+    return n
+
+
+def _impressions(
+    key: np.uint64,
+    heads: tuple[np.ndarray, np.ndarray, np.ndarray],
+    data: QueryDataset,
+    ranked: Any,
+    users: _Users,
+    shown: tuple[int, float, int],
+    n_threads: int | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the borders of sessions, and the pair, position and click of every impression.
+
+    `shown` are the length of lists, the noise on scores and the number of shuffled documents.
+    """
+    n_shown, noise, shuffle_top = shown
+    sizes = np.diff(data.query_ptr)
+    lengths = np.minimum(sizes, n_shown)[heads[0]]
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    pair = np.empty(ptr[-1], np.int32)
+    position = np.empty(ptr[-1], np.uint16)
+    click = np.empty(ptr[-1], np.bool_)
+    longest = int(sizes.max())
+
+    def work(first: int, last: int) -> None:
+        from rankgrove.clicks._simulation_kernels import simulate as kernel
+
+        kernel(
+            *(key, first, last, *heads, data.query_ptr, ptr, *ranked, noise, shuffle_top),
+            *(users.kind, users.attraction, users.satisfied, users.table, *users.trust),
+            *(users.after_click, users.going, np.empty(longest), np.empty(longest, np.int64)),
+            *(pair, position, click),
+        )
+
+    run_pieces(work, np.unique(np.linspace(0, lengths.size, 65).astype(np.int64)), n_threads)
+    return ptr, pair, position, click
+
+
+def _truth(model: str, users: _Users, with_contexts: bool) -> ClickTruth:
+    """Return the parameters of the users that the model has."""
+    low, high = users.trust
+    return ClickTruth(
         model,
-        attraction,
-        satisfied if model in ("simplified-dbn", "dbn", "cascade") else None,
-        _shown_table(table, kind, name is not None),
-        _shown_continuation(model, after_click, going),
+        users.attraction,
+        users.satisfied if model in ("simplified-dbn", "dbn", "cascade") else None,
+        _shown_table(users.table, users.kind, with_contexts),
+        _shown_continuation(model, users.after_click, users.going),
         (high, low) if model == "trust-bias" else None,
     )
 

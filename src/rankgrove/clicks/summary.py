@@ -67,7 +67,7 @@ class ClickSummary:
                 f"{counted(found.n_sessions, 'session')} may be of bots ({found.many_clicks:,} "
                 f"with too many clicks, {found.all_clicked:,} with a click on everything, "
                 f"{found.of_busy_clients:,} of {counted(found.busy_clients, 'busy client')}): "
-                "without_bots() leaves them out."
+                "without_bots() leaves them out (--no-bots)."
             )
         if self.with_gaps:
             said.append(
@@ -110,8 +110,9 @@ class ClickSummary:
         lines += ["", f"{'position':>8}  {'impressions':>12}  {'clicks':>10}  {'CTR':>7}"]
         rates = self.click_through_rate
         for p in range(min(self.impressions.size, SHOWN_POSITIONS)):
+            rate = f"{rates[p]:.4f}" if self.impressions[p] else "-"
             lines.append(
-                f"{p + 1:>8}  {self.impressions[p]:>12,}  {self.clicks[p]:>10,}  {rates[p]:>7.4f}"
+                f"{p + 1:>8}  {self.impressions[p]:>12,}  {self.clicks[p]:>10,}  {rate:>7}"
             )
         if self.impressions.size > SHOWN_POSITIONS:
             lines.append(f"    ...  (positions up to {self.impressions.size:,})")
@@ -128,6 +129,7 @@ class ClickSummary:
         rows += [
             (f"CTR at position {p + 1}", f"{rates[p]:.4f} of {self.impressions[p]:,}")
             for p in range(min(self.impressions.size, 10))
+            if self.impressions[p]
         ]
         return html_table("Click log", [], rows, "\n".join(self._notes()))
 

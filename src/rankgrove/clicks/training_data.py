@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from rankgrove.clicks.columns import id_at
 from rankgrove.data.arrays import frozen
 from rankgrove.data.positions import NO_CONTEXT, Positions, context_codes
 from rankgrove.data.queries import QueryDataset
-from rankgrove.errors import DataError, DataWarning
+from rankgrove.errors import DataError, DataWarning, ParameterError
 from rankgrove.validation import check_choice, counted, warn
 
 if TYPE_CHECKING:
@@ -25,12 +26,14 @@ def click_data(
     *,
     context: Sequence[str] | str = (),
     missing: str = "error",
+    examined: Any = None,
 ) -> QueryDataset:
     """Return the impressions of a log as data to train a ranker on.
 
     Every impression is a row: its query is the session, its label the click (0 or 1), its features
     are those of the document in `data`, and its position is that of the log. Features are not
-    copied. Rankers with ``position_bias`` learn from it.
+    copied. Rankers with ``position_bias`` learn from it. With a click model as `examined`, rows
+    have weights, and rankers without ``position_bias`` learn from them.
 
     Parameters
     ----------
@@ -40,6 +43,10 @@ def click_data(
     context : contexts of the log in which positions are looked at differently, such as the device
     missing : what is done with impressions that are not in `data`: ``"error"``, or ``"drop"`` with
         a warning
+    examined : a click model, fitted to the log or new, which says how probably every impression was
+        examined, given all clicks of its session. That is the weight of the row; of clicked rows it
+        is 1. So a document that was not clicked counts as worse only as far as it was seen. None:
+        no weights
 
     Returns
     -------
@@ -60,6 +67,7 @@ def click_data(
         if name not in log.contexts:
             there = ", ".join(map(repr, log.contexts)) or "none"
             raise DataError(f"The log has no context {name!r}. It has: {there}.")
+    weight = None if examined is None else _examination(log, examined)
     row_of_pair = rows_of_pairs(log, data)
     rows = row_of_pair[log.pair]
     known = rows >= 0
@@ -81,6 +89,7 @@ def click_data(
         _session_ids(log)[sessions],
         of_row,
         rows=inside,
+        weight=None if weight is None else weight[known],
         docid=None if data.docid_column is None else data.docid_column.take(rows),
         feature_names=data.given_names,
         base_score=None if data.base_score is None else data.base_score[rows],
@@ -88,6 +97,18 @@ def click_data(
         absent=data.absent,
         categories=data.categories,
     )
+
+
+def _examination(log: ClickLog, model: Any) -> np.ndarray:
+    """Return how probably every impression was examined, by a click model."""
+    if not hasattr(model, "fit") or not hasattr(model, "examination_probabilities"):
+        raise ParameterError(
+            "The 'examined' parameter of click_data must be a click model, such as rg.DBN(). Got "
+            f"{type(model).__name__} instead."
+        )
+    if not hasattr(model, "attractiveness_"):
+        model = copy.deepcopy(model).fit(log)
+    return np.asarray(model.examination_probabilities(log), np.float64)
 
 
 def rows_of_pairs(log: ClickLog, data: QueryDataset) -> np.ndarray:

@@ -131,7 +131,8 @@ def context_codes(
             f"Positions may have {MOST_CONTEXTS:,} contexts. Got {names.size:,}: group their "
             "values."
         )
-    return codes.astype(np.int16), tuple(names.tolist())
+    order = np.argsort(names)  # as a cluster sorts the contexts of all its files
+    return np.argsort(order)[codes].astype(np.int16), tuple(names[order].tolist())
 
 
 def joined(parts: Sequence[Positions | None]) -> Positions | None:

@@ -190,7 +190,7 @@ class QueryDataset:
         base_score: str | None = None,
         categorical: Categorical | None = None,
         position: str | None = None,
-        position_context: str | None = None,
+        position_context: str | Sequence[str] | None = None,
     ) -> QueryDataset:
         """Build from a pandas, polars or pyarrow table by column names.
 

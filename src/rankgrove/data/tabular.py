@@ -78,7 +78,7 @@ def dataset_from_frame(
     base_score: str | None = None,
     categorical: Categorical | None = None,
     position: str | None = None,
-    position_context: str | None = None,
+    position_context: str | Sequence[str] | None = None,
     empty_is_null: bool = False,
 ) -> QueryDataset:
     """Return the data set of a pandas, polars or pyarrow table.
@@ -86,7 +86,8 @@ def dataset_from_frame(
     Parameters
     ----------
     frame : the table; also a mapping from column name to array
-    label, qid, weight, base_score, position, position_context : the columns with these roles
+    label, qid, weight, base_score, position, position_context : the columns with these roles;
+        `position_context` may be several columns, which are one context together
     docid : the column of the document ids; None takes the column ``docid``, if there is one
         without another role
     features : the feature columns, in this order; None takes every column without another role.
@@ -115,12 +116,14 @@ def dataset_from_frame(
     names = column_names(frame)
     if isinstance(features, str):
         features = [features]
-    named = (label, qid, weight, base_score, position, position_context, *(features or []))
+    contexts = names_of_contexts(position_context)
+    named = (label, qid, weight, base_score, position, *contexts, *(features or []))
     if docid is None and DOCID in names and DOCID not in named:
         docid = DOCID
     roles = {"label": label, "qid": qid, "weight": weight, "docid": docid, "base_score": base_score}
-    roles |= {"position": position, "position_context": position_context}
+    roles |= {"position": position}
     taken = {name: role for role, name in roles.items() if name is not None}
+    taken |= dict.fromkeys(contexts, "position_context")
     for name, role in taken.items():
         check_column(name, f"the {role}", names)
     if features is None:
@@ -143,7 +146,7 @@ def dataset_from_frame(
         feature_names=names,
         base_score=None if base_score is None else numbers_of(frame, base_score, "Base scores"),
         position=None if position is None else numbers_of(frame, position, "Positions"),
-        position_context=None if position_context is None else contexts_of(frame, position_context),
+        position_context=[contexts_of(frame, name) for name in contexts] or None,
         categorical={j + 1: texts for j, texts in categories.items()},
     )
 
@@ -159,7 +162,7 @@ def read_table(
     base_score: str | None = None,
     categorical: Categorical | None = None,
     position: str | None = None,
-    position_context: str | None = None,
+    position_context: str | Sequence[str] | None = None,
 ) -> QueryDataset:
     """Read a data set from a parquet, CSV (also ``.csv.gz``), TSV, arrow or feather file.
 
@@ -181,7 +184,7 @@ def read_table(
     path = Path(path)
     if isinstance(features, str):
         features = [features]
-    others = (weight, docid, base_score, position, position_context)
+    others = (weight, docid, base_score, position, *names_of_contexts(position_context))
     used = [label, qid, *(name for name in others if name), *(features or [])]
     document = docid if docid or DOCID in used else DOCID
     is_text = not path.name.lower().endswith((".parquet", *ARROW_ENDINGS))
@@ -336,6 +339,9 @@ def unreadable(path: Path, error: BaseException) -> ParseError:
     if match := _ROW_OF_ERROR.search(reason):  # counts from 1, with the header
         line = line_of_row(path, int(match[1]) - 2)
         reason = reason.replace(match[0], "")
+    if "invalid UTF8" in reason:
+        remedy = "save it as UTF-8, or convert it (iconv -f ISO-8859-1 -t UTF-8, or your encoding)"
+        return ParseError(path, line, f"this is not UTF-8 text: {remedy}.")
     return ParseError(path, line, f"the table cannot be read: {reason}.")
 
 
@@ -349,7 +355,9 @@ def separator_of(path: Path) -> str:
 
 def _open_text(path: Path) -> TextIO:
     packed = path.name.lower().endswith(".gz")
-    opened = (gzip.open if packed else open)(path, "rt", newline="", errors="replace")
+    opened = (gzip.open if packed else open)(
+        path, "rt", newline="", encoding="utf-8-sig", errors="replace"
+    )
     return cast(TextIO, opened)
 
 
@@ -376,7 +384,7 @@ def check_separator(path: Path, separator: str) -> None:
             1,
             f"the header {_shown(header)} has {_SEPARATORS[likeliest]} and no "
             f"{_SEPARATORS[separator]}. A .csv file is separated by commas, a .tsv file by tabs: "
-            f"{remedy}, or read it with another tool and use QueryDataset.from_frame.",
+            f"{remedy}, or read it with another tool, such as pandas, and pass its table.",
         )
 
 
@@ -639,6 +647,13 @@ def tokens_of(frame: Any, name: Any, nulls: bool = False) -> np.ndarray:
         if missing:
             raise _cell_error(missing[0], no_query_id(name, missing[0]))
     return values
+
+
+def names_of_contexts(position_context: str | Sequence[str] | None) -> list[str]:
+    """Return the columns of contexts: none, one or several, which are one context together."""
+    if position_context is None:
+        return []
+    return [position_context] if isinstance(position_context, str) else list(position_context)
 
 
 def contexts_of(frame: Any, name: Any) -> np.ndarray:

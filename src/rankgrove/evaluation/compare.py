@@ -23,6 +23,7 @@ from rankgrove.evaluation.evaluate import (
     Judged,
     QueryId,
     System,
+    check_treatment,
     confidence_interval,
     evaluation_of,
     judged_data,
@@ -30,6 +31,7 @@ from rankgrove.evaluation.evaluate import (
     reasons_text,
     short,
     tied_text,
+    unjudged_lines,
     usual_convention,
 )
 from rankgrove.evaluation.significance import holm, paired_t, randomisation, wilcoxon_signed_rank
@@ -81,6 +83,9 @@ class Comparison:
     missing_queries : how they were treated: ``"zero"`` (they count 0) or ``"drop"``
     dropped : a dict from the id of a query that the measure leaves out to the reason
     tied_queries : for every system, as in :class:`Evaluation`
+    unjudged : how documents without a judgement were treated
+    bounds : with ``unjudged="bounds"``, for every system its mean over the common queries in the
+        worst and the best case. Differences and tests are those of irrelevant documents
     """
 
     measure: Measure
@@ -94,6 +99,8 @@ class Comparison:
     missing_queries: str
     dropped: dict[QueryId, str] = field(default_factory=dict)
     tied_queries: dict[str, int] = field(default_factory=dict)
+    unjudged: str = "irrelevant"
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return str(self)
@@ -101,8 +108,12 @@ class Comparison:
     def __str__(self) -> str:
         names = [len(name) for name in self.mean]
         width = max(6, *names)
+        wide = max(8, len(self.measure_name))
         lines = [f"{'system':<{width}}  {self.measure_name:>8}"]
-        lines += [f"{name:<{width}}  {mean:8.4f}" for name, mean in self.mean.items()]
+        lines[0] += "   worst    best" if self.bounds else ""
+        for name, mean in self.mean.items():
+            edges = "".join(f"  {bound:6.4f}" for bound in self.bounds.get(name, ()))
+            lines.append(f"{name:<{width}}  {mean:{wide}.4f}{edges}")
         several = len(self.contrasts) > 1
         pair_width = max(10, *(len(c.system) + len(c.against) + 3 for c in self.contrasts))
         title = "Holm-corrected p" if several else "p-value"
@@ -129,10 +140,14 @@ class Comparison:
         lines.append(self._footer())
         ties = {name: n for name, n in self.tied_queries.items() if n}
         lines += [f"{name}: equal scores {tied_text(n)}." for name, n in ties.items()]
+        lines += unjudged_lines(self.unjudged)
         return "\n".join([*lines, *missing_lines(self.missing, self.missing_queries)])
 
     def _repr_html_(self) -> str:
-        means = [[name, f"{mean:.4f}"] for name, mean in self.mean.items()]
+        means = [
+            [name, f"{mean:.4f}", *(f"{bound:.4f}" for bound in self.bounds.get(name, ()))]
+            for name, mean in self.mean.items()
+        ]
         several = len(self.contrasts) > 1
         rows = [
             [
@@ -150,9 +165,9 @@ class Comparison:
         header += ["p: t-test", "Wilcoxon", "randomisation"]
         note = self._footer()
         note += "; p corrected by Holm" if several else ""
-        return html_table("Comparison", ["system", self.measure_name], means) + html_table(
-            "", header, rows, note
-        )
+        note = "\n".join([note, *unjudged_lines(self.unjudged)])
+        names = ["system", self.measure_name, *(["worst", "best"] if self.bounds else [])]
+        return html_table("Comparison", names, means) + html_table("", header, rows, note)
 
     def _footer(self) -> str:
         n = self.query_ids.size
@@ -185,7 +200,12 @@ class Comparison:
             "missing": {name: list(queries) for name, queries in self.missing.items()},
             "missing_queries": self.missing_queries,
             "dropped": {str(qid): why for qid, why in self.dropped.items()},
-        }
+            "unjudged": self.unjudged,
+        } | (
+            {"bounds": {name: list(both) for name, both in self.bounds.items()}}
+            if self.bounds
+            else {}
+        )
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the values of all queries and systems as CSV text, and write it to `path`.
@@ -248,6 +268,7 @@ def compare(  # type: ignore[overload-overlap]  # a str is an iterable of str
     convention: str | None = ...,
     *,
     missing_queries: str = ...,
+    unjudged: str = ...,
     against: str = ...,
     n_samples: int = ...,
     seed: int = ...,
@@ -263,6 +284,7 @@ def compare(
     convention: str | None = ...,
     *,
     missing_queries: str = ...,
+    unjudged: str = ...,
     against: str = ...,
     n_samples: int = ...,
     seed: int = ...,
@@ -277,6 +299,7 @@ def compare(
     convention: str | None = None,
     *,
     missing_queries: str = "zero",
+    unjudged: str = "irrelevant",
     against: str = "first",
     n_samples: int = 100_000,
     seed: int = 0,
@@ -294,6 +317,9 @@ def compare(
         ``"papers"``, and ``"trec"`` for runs against qrels
     missing_queries : judged queries that a run lacks count 0 (``"zero"``), or are left out for all
         systems (``"drop"``)
+    unjudged : documents of a run that the qrels lack, as in :func:`evaluate`. With ``"bounds"``
+        they count as irrelevant, and every system's worst and best mean are added; the differences
+        of two systems are not bounded, for a document may be in both rankings
     against : ``"first"`` compares every system with the first, ``"all"`` every pair
     n_samples, seed : of the randomisation test
     n_threads : threads to use; None: all cores
@@ -326,12 +352,13 @@ def compare(
     convention = convention or usual_convention(dataset)
     check_choice("convention", "compare", convention, CONVENTIONS)
     named = named_measures(measure, convention)
+    check_treatment(unjudged, named, dataset, "compare")
     judged = dataset if isinstance(dataset, QueryDataset) else as_qrels(dataset)
     evaluations = {}
     for name, system in systems.items():
         try:
             evaluations[str(name)] = evaluation_of(
-                system, judged, named, convention, missing_queries, n_threads
+                system, judged, named, convention, missing_queries, n_threads, unjudged
             )
         except DataError as error:
             raise DataError(f"The system {name!r}: {error}") from None
@@ -367,6 +394,7 @@ def _comparison(
 ) -> Comparison:
     """Compare the systems by one of the measures that they were evaluated by."""
     ids, per_query = _common(evaluations, measure)
+    shown = next(iter(evaluations.values())).measures[measure].shown
     names = list(per_query)
     pairs = (
         [(b, a) for a, b in itertools.combinations(names, 2)]
@@ -381,7 +409,7 @@ def _comparison(
     return Comparison(
         first.measures[measure],
         measure,
-        {name: first.measures[measure].shown(exact_mean(v)) for name, v in per_query.items()},
+        {name: shown(exact_mean(v)) for name, v in per_query.items()},
         ids,
         per_query,
         tuple(_with_holm(contrasts)),
@@ -390,7 +418,27 @@ def _comparison(
         first.missing_queries,
         {qid: why for e in evaluations.values() for qid, why in e.dropped[measure].items()},
         {name: evaluation.tied_queries for name, evaluation in evaluations.items()},
+        first.unjudged,
+        {
+            name: (shown(exact_mean(worst)), shown(exact_mean(best)))
+            for name, (worst, best) in _common_bounds(evaluations, measure, ids).items()
+        },
     )
+
+
+def _common_bounds(
+    evaluations: dict[str, Evaluation], measure: str, ids: np.ndarray
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the worst and the best values of every system for some queries, if there are any."""
+    found = {}
+    wanted = ids.tolist()
+    for name, evaluation in evaluations.items():
+        if measure in evaluation.per_query_bounds:
+            place = {qid: i for i, qid in enumerate(evaluation.query_ids.tolist())}
+            rows = [place[qid] for qid in wanted]
+            worst, best = evaluation.per_query_bounds[measure]
+            found[name] = (worst[rows], best[rows])
+    return found
 
 
 def _common(

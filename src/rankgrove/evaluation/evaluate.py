@@ -133,8 +133,7 @@ class Evaluation:
             lines.append(f"Equal scores {tied_text(self.tied_queries)}.")
         if self.missing:
             lines.append(f"The run lacks {missing_text(self)}.")
-        if self.unjudged != "irrelevant":
-            lines.append(_UNJUDGED_NOTES[self.unjudged])
+        lines += unjudged_lines(self.unjudged)
         return [line for line in lines if line]
 
     def _left_out(self) -> str:
@@ -317,19 +316,29 @@ def evaluate(
     check_choice("convention", "evaluate", convention, CONVENTIONS)
     named = named_measures(measures, convention)
     check_choice("missing_queries", "evaluate", missing_queries, ["zero", "drop"])
-    check_choice("unjudged", "evaluate", unjudged, UNJUDGED)
-    if unjudged != "irrelevant" and isinstance(dataset, QueryDataset):
-        raise DataError(
-            f"unjudged={unjudged!r} needs a run and qrels: all documents of a data set are judged. "
-            "Write the run by rg.write_run, or give it as a mapping."
-        )
-    check_unjudged(named, unjudged)
+    check_treatment(unjudged, named, dataset, "evaluate")
     evaluation = evaluation_of(
         model, dataset, named, convention, missing_queries, n_threads, unjudged
     )
     if evaluation.missing:
         warnings.warn(f"The run lacks {missing_text(evaluation)}.", stacklevel=2)
     return evaluation
+
+
+def check_treatment(unjudged: str, named: dict[str, Measure], dataset: object, owner: str) -> None:
+    """Refuse a treatment of unjudged documents that the data or a measure does not allow."""
+    check_choice("unjudged", owner, unjudged, UNJUDGED)
+    if unjudged != "irrelevant" and isinstance(dataset, QueryDataset):
+        raise DataError(
+            f"unjudged={unjudged!r} needs a run and qrels: all documents of a data set are judged. "
+            "Write the run by rg.write_run, or give it as a mapping."
+        )
+    check_unjudged(named, unjudged)
+
+
+def unjudged_lines(unjudged: str) -> list[str]:
+    """Return a line about the treatment of unjudged documents, none for the usual one."""
+    return [_UNJUDGED_NOTES[unjudged]] if unjudged in _UNJUDGED_NOTES else []
 
 
 def judged_data(dataset: Judged, system: object, owner: str) -> QueryDataset | RunLike:

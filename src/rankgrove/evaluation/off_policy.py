@@ -39,7 +39,9 @@ from rankgrove.validation import (
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
 
+OWNER = "estimate_from_log"
 METHODS = ("position", "item-position", "doubly-robust", "model")
+WITH_MODEL = ("doubly-robust", "model")
 REWARDS = ("clicks", "dcg")
 BY = ("session", "query")
 ENOUGH = 0.95  # of the new ranking's weight, for an estimate without a warning
@@ -126,9 +128,8 @@ class LogEstimate:
         notes = [
             f"{counted(self.n_sessions, 'session')} of "
             f"{counted(self.n_queries, 'query', 'queries')}; {self.method}; intervals by {self.by}",
-            f"overlap {100 * self.overlap:.1f} %; {counted(self.n_impressions, 'impression')}, "
-            f"worth {self.effective_size:,.0f} of equal weight; largest weight "
-            f"{self.largest_weight:.3g}",
+            f"overlap {100 * self.overlap:.1f} %; {counted(self.n_impressions, 'impression')}"
+            + self._weights(),
         ]
         if self.clipped:
             notes.append(f"{100 * self.clipped:.1f} % of the weight was clipped")
@@ -136,6 +137,15 @@ class LogEstimate:
             queries = counted(self.without_ranking, "query", "queries")
             notes.append(f"left out: {queries} without a ranking")
         return notes
+
+    def _weights(self) -> str:
+        """Return a text about the weights of clicks, which the model does without."""
+        if self.method == "model":
+            return ""
+        return (
+            f", worth {self.effective_size:,.0f} of equal weight; largest weight "
+            f"{self.largest_weight:.3g}"
+        )
 
     def __str__(self) -> str:
         header = ["", f"{self.reward}@{self.k}", f"{100 * self.level:g} % interval"]
@@ -179,7 +189,8 @@ def estimate_from_log(
         the numbers of rows within their query, from 1
     method : ``"position"``, ``"item-position"``, ``"doubly-robust"`` or ``"model"``
     examination : the probability that a user looks at a position, from the first on: one number
-        per position, or an object with ``examination_``, such as a fitted click model
+        per position, an object with ``examination_``, such as a fitted click model, or a check of
+        the log
     model : for ``"doubly-robust"`` and ``"model"``: an object with ``attractiveness(log)`` or
         ``attractiveness_``, or an array: the probability of a click on a document that is looked
         at, one number per pair of the log. It should come from other sessions. Its
@@ -238,58 +249,69 @@ def estimate_from_log(
     >>> round(estimate.value, 3), round(estimate.logged, 3)
     (1.5, 1.0)
     """
-    owner = "estimate_from_log"
-    check_choice("method", owner, method, METHODS)
-    check_choice("reward", owner, reward, REWARDS)
-    check_choice("by", owner, by, BY)
-    check_real("level", owner, level, low=0.5, high=0.9999)
-    check_flag("self_normalised", owner, self_normalised)
-    if clip is not None:
-        clip = check_real("clip", owner, clip, above=0.0)
-    if k is not None:
-        k = check_integer("k", owner, k, low=1)
-    with_model = method in ("doubly-robust", "model")
-    if self_normalised and with_model:
-        refuse("self_normalised", owner, f"False for {method}, which has a model", True)
-    if method == "item-position" and reward == "dcg":
-        refuse("reward", owner, "'clicks' for item-position, which knows no examination", reward)
+    _check_arguments(method, reward, by, level, self_normalised)
+    clip = None if clip is None else check_real("clip", OWNER, clip, above=0.0)
+    k = None if k is None else check_integer("k", OWNER, k, low=1)
     look = _examination(examination, model, method, log.n_positions)
     depth = min(k or look.size, look.size)
+    with_model = method in WITH_MODEL
     attractive = _attractiveness(model, log) if with_model else np.zeros(log.n_pairs)
     weights = look[:depth] if reward == "clicks" else 1.0 / np.log2(np.arange(2, depth + 2))
     target = _target(log, ranking, data, weights)
     used = _Used(log, target, by)
     parts = _contributions(used, target, look, weights, attractive, method, clip)
     values = _self_normalised(parts) if self_normalised else parts.values
+    logged = _shown(used, look, weights, reward)
     clusters = used.clusters
-    # what was shown, on the same scale: a click at r is worth the weight of r over its examination
-    place = used.position.astype(np.int64) - 1
-    worth = np.zeros(look.size)
-    worth[:depth] = 1.0 if reward == "clicks" else _ratio(weights, look[:depth])
-    logged = np.bincount(used.session, used.click * worth[place], minlength=used.n_sessions)
     estimate = LogEstimate(
         *mean_interval(values, clusters, level),
         *mean_interval(logged, clusters, level),
         *mean_interval(values - logged, clusters, level),
-        parts.overlap,
-        parts.effective_size,
-        used.pair.size,
-        parts.largest,
-        parts.clipped,
-        used.n_sessions,
-        int(np.unique(used.query).size),
-        used.without_ranking,
-        method,
-        reward,
-        depth,
-        by,
-        float(level),
-        values,
-        logged,
-        clusters,
+        overlap=parts.overlap,
+        effective_size=parts.effective_size,
+        n_impressions=used.pair.size,
+        largest_weight=parts.largest,
+        clipped=parts.clipped,
+        n_sessions=used.n_sessions,
+        n_queries=int(np.unique(used.query).size),
+        without_ranking=used.without_ranking,
+        method=method,
+        reward=reward,
+        k=depth,
+        by=by,
+        level=float(level),
+        session_values=values,
+        session_logged=logged,
+        session_clusters=clusters,
     )
     _warn(estimate, self_normalised)
     return estimate
+
+
+def _check_arguments(
+    method: str, reward: str, by: str, level: float, self_normalised: bool
+) -> None:
+    check_choice("method", OWNER, method, METHODS)
+    check_choice("reward", OWNER, reward, REWARDS)
+    check_choice("by", OWNER, by, BY)
+    check_real("level", OWNER, level, low=0.5, high=0.9999)
+    check_flag("self_normalised", OWNER, self_normalised)
+    if self_normalised and method in WITH_MODEL:
+        refuse("self_normalised", OWNER, f"False for {method}, which has a model", True)
+    if method == "item-position" and reward == "dcg":
+        refuse("reward", OWNER, "'clicks' for item-position, which knows no examination", reward)
+
+
+def _shown(used: _Used, look: np.ndarray, weights: np.ndarray, reward: str) -> np.ndarray:
+    """Return what the shown list of every session was worth, on the scale of the estimate.
+
+    A click at r is worth the weight of r over its examination.
+    """
+    worth = np.zeros(look.size)
+    depth = weights.size
+    worth[:depth] = 1.0 if reward == "clicks" else _ratio(weights, look[:depth])
+    place = used.position.astype(np.int64) - 1
+    return np.bincount(used.session, used.click * worth[place], minlength=used.n_sessions)
 
 
 def _warn(estimate: LogEstimate, self_normalised: bool) -> None:
@@ -320,7 +342,13 @@ def _examination(given: Any, model: Any, method: str, n_positions: int) -> np.nd
         given = model
     if given is None:
         refuse("examination", owner, f"given for method={method!r}, as numbers or as a model", None)
-    look = np.asarray(getattr(given, "examination_", given), np.float64)
+    given = getattr(given, "examination", given)  # of a log's check
+    values = getattr(given, "examination_", given)
+    try:
+        look = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        rule = "one number per position, a fitted click model, or a log's check"
+        refuse("examination", owner, rule, given)
     if look.ndim == 2 and look.shape[0] == 1:
         look = look[0]
     if look.ndim != 1 or look.size == 0 or not np.isfinite(look).all() or np.any(look < 0):

@@ -57,7 +57,7 @@ def as_held(
         if n and missing == "refuse":
             notes.append(
                 "No value was missing in training, so nothing was learned for missing values: "
-                f"{program} treats them as 0."
+                f"in {program} they count as 0."
             )
         model = replace(model, missing_left=as_zero)
     elif n and rule == "zero":
@@ -107,7 +107,7 @@ def _filled_with_zero(
         )
     return [
         "No value was missing in training, so nothing was learned for missing values: "
-        f"{program} treats them as 0."
+        f"in {program} they count as 0."
     ]
 
 

@@ -224,7 +224,9 @@ def fitted(
     if isinstance(model, Ensemble) and target is not None:
         labels = replace(labels, missing_as_zero=zero and target.zero_flag)
         if engine is None and depends_on_version(model, target):
-            others = ", ".join(other.name for other in targets_of(to) if other is not target)
+            others = ", ".join(
+                other.name for other in targets_of(to) if other.missing != target.missing
+            )
             notes.append(
                 f"Written for {target.title}: other versions treat missing values in another way. "
                 f"If yours is another one, name it: engine= (--engine), one of {others}."

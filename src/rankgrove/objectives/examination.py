@@ -70,6 +70,10 @@ def trust_based(counts: PairCells) -> tuple[np.ndarray, np.ndarray]:
     A document is relevant in a session with the pair's probability. Relevant and other documents
     have click probabilities by cell, alpha + beta and beta. Clicks determine them up to a linear
     change of relevance, which does not change the order of documents.
+
+    Relevance is estimated pair by pair along with alpha and beta, so they are wrong where pairs
+    have few impressions: in a simulation of five positions, ratios of alphas were up to three times
+    too high with 20 impressions per pair or fewer, 1.2 times with 100, and right with 1,000.
     """
     pair = counts.pair
     shown, clicked = counts.by_cell(counts.shown), counts.by_cell(counts.clicked)

@@ -211,8 +211,10 @@ def _trees(definition: object, rules: Rules) -> TreesModel:
         if objective not in plain and objective not in _SIGMOID:
             raise ModelFileError(f"Objective [{objective}] is not a valid XGBoost objective.")
         sigmoid = objective in _SIGMOID
-        if definition.get("missing_as_zero", False):
-            missing = "zero"
+        flag = definition.get("missing_as_zero", False)
+        if not isinstance(flag, bool):
+            raise ModelFileError("[missing_as_zero] must be true or false.")
+        missing = "zero" if flag else missing
         if "splits" not in definition:
             raise ModelFileError("XGBoost model missing required field [splits].")
         definition = definition["splits"]

@@ -48,10 +48,13 @@ def objects(value: object, what: str) -> list[Fields]:
 
 
 def check_fields(fields: Fields, known: Iterable[str], what: str) -> None:
-    """Refuse fields that an engine does not know."""
+    """Refuse fields that an engine does not know, and those without a value."""
     unknown = sorted(set(fields) - set(known))
     if unknown:
         raise ModelFileError(f"{what}: unknown field [{unknown[0]}].")
+    empty = [name for name, value in fields.items() if value is None]
+    if empty:
+        raise ModelFileError(f"{what}: [{empty[0]}] is null.")
 
 
 @dataclass(frozen=True)

@@ -390,8 +390,9 @@ class Ranker(_Base):  # type: ignore[misc]
             content["categories"] = packed(self.categories_)
         if hasattr(self, "pruning_"):
             content["pruning"] = self.pruning_
-        if self.position_bias_ is not None:
-            content["position_bias"] = positions.packed(self.position_bias_)
+        learned = vars(self).get("position_bias_")  # a bag's is that of its models
+        if learned is not None:
+            content["position_bias"] = positions.packed(learned)
         return content, arrays
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from rankgrove.objectives.position_bias import (
     Propensities,
     RatioBias,
 )
-from rankgrove.rankers.declaring import Parameter, choice, integer, optional, real
+from rankgrove.rankers.declaring import Parameter, Rule, choice, integer, optional, real
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _OF_SCORES = ("additive", "two_tower")  # what is added to scores: labels may be
 METHODS = ("additive", "ratios", "ips", "affine")
 _ELSEWHERE = {"lambdarank_unbiased": "ratios", "pal": "two_tower", "two-tower": "two_tower"}
 _KINDS = (
-    "None, an array of one number per position, a mapping of contexts to such arrays, or a click "
-    "model with examination_; for 'affine' arrays of two rows, alpha and beta"
+    "None, an array of one number per position, a mapping of contexts to such arrays, a click "
+    "model with examination_, or a log's check; for 'affine' arrays of two rows, alpha and beta"
 )
 
 
@@ -41,6 +41,7 @@ def _given(name: str, owner: str, value: Any) -> None:
     """Refuse propensities of a wrong kind; their lengths are checked with the data."""
     if value is None or hasattr(value, "examination_"):
         return
+    value = getattr(value, "examination", value)  # of a log's check
     for array in value.values() if isinstance(value, Mapping) else [value]:
         try:
             numbers = np.asarray(array, np.float64)
@@ -62,7 +63,8 @@ POSITION_BIAS: Any = Parameter(
 PROPENSITIES: Any = Parameter(
     None,
     'of ``"ips"``, how often positions are examined: an array of one number per position, a '
-    "mapping of contexts to such arrays, or a trained click model (its ``examination_``); of "
+    "mapping of contexts to such arrays, a trained click model (its ``examination_``), or a "
+    "log's check; of "
     '``"affine"``, arrays of two rows, alpha and beta: P(click) = alpha * relevance + beta. None: '
     "estimated from documents of the training data that were shown at several positions",
     _given,
@@ -78,7 +80,7 @@ POSITION_CLIP: Any = Parameter(
     real(low=1.0),
 )
 POSITION_L2: Any = Parameter(
-    1.0,
+    0.01,
     'of ``"additive"``: added to the sum of second derivatives of a position (times sigma '
     "squared), so that the numbers of rare positions stay near 0",
     real(low=0.0),
@@ -90,19 +92,39 @@ POSITION_NORM: Any = Parameter(
 )
 
 
+_NO_RATIOS = (
+    "{words}. Hu's ratios are learned by LambdaMART alone: use LambdaMART(position_bias='ratios'), "
+    "or let the net learn a number per position by 'two_tower'"
+)
+
+
+def _choice_of_nets(methods: Sequence[str]) -> Rule:
+    """Return the rule for the methods of nets, which says what to do in place of ratios."""
+    usual = choice(methods, _ELSEWHERE | {"additive": "two_tower"})
+    words = ", ".join(map(repr, methods))
+    words = f"one of {words}" if len(methods) > 1 else words
+
+    def check(name: str, owner: str, value: object) -> None:
+        if isinstance(value, str) and "ratios" in (value, _ELSEWHERE.get(value)):
+            refuse(name, owner, _NO_RATIOS.format(words=words), value)
+        usual(name, owner, value)
+
+    return optional(check)
+
+
 OF_NETS: Any = POSITION_BIAS(
     meaning="how learning from clicks corrects for positions (the data has them, and labels are "
     'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
     'the net; ``"ips"``: clicks are weighed by inverse propensities; ``"affine"``: clicks are '
     "corrected for trust in high positions too; None: labels are taken as they are",
-    rule=optional(choice(["two_tower", "ips", "affine"], _ELSEWHERE | {"additive": "two_tower"})),
+    rule=_choice_of_nets(["two_tower", "ips", "affine"]),
 )
 OF_LISTNET: Any = POSITION_BIAS(
     meaning="how learning from clicks corrects for positions (the data has them, and labels are "
     'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
     "the net, and the target is every document's share of the clicks; None: labels are taken as "
     "they are",
-    rule=optional(choice(["two_tower"], {"additive": "two_tower"})),
+    rule=_choice_of_nets(["two_tower"]),
 )
 
 
@@ -215,7 +237,8 @@ def _estimated(
 
 def plain(propensities: Any) -> Any:
     """Return propensities as an array, or a mapping of contexts to arrays."""
-    values = getattr(propensities, "examination_", propensities)
+    values = getattr(propensities, "examination", propensities)
+    values = getattr(propensities, "examination_", values)
     names = getattr(propensities, "context_names_", None)
     if values is not propensities and names is not None and np.ndim(values) == 2:
         return dict(zip(map(str, names), values, strict=True))
@@ -238,9 +261,15 @@ def _of_cells(propensities: Any, rows: int, cells: Cells, owner: str) -> np.ndar
         values = values[None] if rows == 1 and values.ndim == 1 else values
         if values.ndim != 2 or len(values) != rows:
             what = "two rows, alpha and beta" if rows == 2 else "one number per position"
+            remedy = (
+                " A model whose examination depends on clicks above (UserBrowsing) cannot give "
+                "them: fit a PositionBased."
+                if hasattr(propensities, "examination_")
+                else ""
+            )
             raise ParameterError(
                 f"{owner}: propensities must have {what}. Got an array of shape "
-                f"{np.shape(given[context])}."
+                f"{np.shape(given[context])}.{remedy}"
             )
         n = values.shape[1]
         if n < cells.n_positions:
@@ -256,6 +285,37 @@ def _of_cells(propensities: Any, rows: int, cells: Cells, owner: str) -> np.ndar
             )
         out[:, c] = values[:, : cells.n_positions]
     return out.reshape(rows, -1)
+
+
+# -- bags ------------------------------------------------------------------------------------------
+
+
+def averaged(tables: Sequence[PositionTable]) -> PositionTable:
+    """Return the mean of what several models have learned, cell by cell.
+
+    A model counts for the positions that its training data has. Impressions are added up, so those
+    that several models saw count several times.
+    """
+    contexts = tuple(sorted({name for table in tables for name in table.contexts}))
+    n = max(table.shown.shape[1] for table in tables)
+    shown = np.zeros((len(contexts), n), np.int64)
+    known = np.zeros(shown.shape)
+    sums = {name: np.zeros(shown.shape) for name in tables[0].values}
+    usual = {name: np.zeros(shown.shape) for name in sums}  # of cells without impressions
+    for table in tables:
+        width = table.shown.shape[1]
+        rows = [contexts.index(name) for name in table.contexts]
+        seen = table.shown > 0
+        shown[rows, :width] += table.shown
+        known[rows, :width] += seen
+        for name, values in table.values.items():
+            sums[name][rows, :width] += np.where(seen, values, 0.0)
+            usual[name][rows, :width] = values
+    means = {
+        name: np.divide(total, known, out=usual[name], where=known > 0)
+        for name, total in sums.items()
+    }
+    return PositionTable(tables[0].method, contexts, shown, means)
 
 
 # -- validation on clicks --------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def examination_curves(
         return [_of_check(subject, name)]
     table = position_table(subject)
     if table is not None:
-        return _of_table(table, name, float(getattr(_inside(subject), "sigma", 1.0)))
+        return _of_table(table, name, _sigma(_inside(subject)))
     if hasattr(subject, "attractiveness") and hasattr(subject, "examination"):  # the truth
         subject = subject.examination
     contexts: tuple[str, ...] = ("",)
@@ -91,6 +91,12 @@ def examination_curves(
 
 def _inside(model: Any) -> Any:
     return model.inside() if hasattr(model, "inside") else model
+
+
+def _sigma(ranker: Any) -> float:
+    """Return the slope of the sigmoid of a ranker, or of the models of a bag."""
+    model = next(iter(getattr(ranker, "models_", ())), ranker)
+    return float(getattr(model, "sigma", 1.0))
 
 
 def position_table(model: Any) -> PositionTable | None:

@@ -23,8 +23,10 @@ from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.measures.base import Measure
 from rankgrove.model import sense
 from rankgrove.model.ensemble import Ensemble
+from rankgrove.objectives.position_bias import PositionTable
 from rankgrove.random import derive_seed
 from rankgrove.rankers import parameters as shared
+from rankgrove.rankers import positions
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
 from rankgrove.rankers.binned_scores import scores_of_bins
 from rankgrove.rankers.declaring import (
@@ -77,6 +79,8 @@ class BaggedRanker(Ranker):
     out_of_bag_scores_ : one score for every training document, in the caller's order, by the models
         that did not see its query, combined as in the bag; NaN where every model saw it. Not in
         model files: None after loading, and after pruning
+    position_bias_ : the mean over the models of what they have learned about positions; None
+        without `position_bias`
     n_features_in_, feature_names_ : of the training data
 
     Examples
@@ -349,7 +353,16 @@ class BaggedRanker(Ranker):
             lines.append(f"{counted(n_trees, 'tree')} in all")
         if self.out_of_bag_ is not None:
             lines.append(f"out of bag {self.measure}: {self.out_of_bag_:.4f}")
+        if self.position_bias_ is not None:
+            lines += [f"mean over models: {line}" for line in self.position_bias_.lines()]
         return "\n".join(lines)
+
+    @property
+    def position_bias_(self) -> PositionTable | None:  # type: ignore[override]
+        """The mean of what the models have learned about positions, or None."""
+        tables = [model.position_bias_ for model in vars(self).get("models_", ())]
+        learned = [table for table in tables if table is not None]
+        return positions.averaged(learned) if learned else None
 
     @property
     def interrupted_(self) -> bool:
