@@ -78,7 +78,7 @@ class LogBuilder:
         if self.n_without:
             self.notes.append(f"{counted(self.n_without, 'hit')} without features left out")
         if self.n_tensors:
-            self.notes.append(f"{counted(self.n_tensors, 'feature')} that are tensors left out")
+            self.notes.append(f"{counted(self.n_tensors, 'tensor')} among the features left out")
         return FeatureLog(
             self.kind,
             tuple(self._columns),

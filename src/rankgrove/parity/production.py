@@ -179,6 +179,8 @@ def _lacking(log: FeatureLog, lacking: Sequence[str], named: bool) -> str:
 def _by_name(parsed: EngineModel, names: Sequence[str], engine: Engine) -> Scores:
     """Return the scores of a parsed model on the columns `names`."""
     place = {name: j for j, name in enumerate(names)}
+    for j in range(len(names)):  # RankLib finds features by number
+        place.setdefault(str(j + 1), j)
     unknown = [name for name in parsed.features if name not in place]
     if unknown:
         raise ModelFileError(
