@@ -10,7 +10,7 @@ from rankgrove.parity.case import FEW, Case, Hypothesis, sample_of
 from rankgrove.parity.causes import ROUNDING, UNEXPLAINED
 from rankgrove.parity.edits import edit_hypotheses
 from rankgrove.parity.fitted import RANK, fitted_hypotheses
-from rankgrove.parity.hypotheses import LAST, plain_hypotheses
+from rankgrove.parity.hypotheses import LAST, one_sided, plain_hypotheses
 
 _MOST_CAUSES = 12
 _FEW = 0.03  # of the documents whose scores differ: fewer are no proof of a cause that was fitted
@@ -133,20 +133,19 @@ def _tried(case: Case, hypothesis: Hypothesis, sample: np.ndarray, control: np.n
 
 def _with_missing_rules(case: Case, sample: np.ndarray) -> list[Hypothesis]:
     """Return other causes on top of rules for missing values, the most frequent cause by far."""
-    found = []
-    if case.missing[sample].any():
-        for detail, value in (
-            ("a missing value is taken as 0", 0.0),
-            ("a missing value goes to the right at every split", np.inf),
-        ):
-            values = np.where(np.isnan(case.values), value, case.values)
-            nested = replace(case, values=values, engines=dict)
-            within = [*plain_hypotheses(nested), *edit_hypotheses(nested, sample)]
-            found += [
-                replace(h, detail=f"{detail}; and {h.detail}", rank=h.rank + 2 * LAST, least=3)
-                for h in within
-            ]
-    return found
+    if not case.missing[sample].any():
+        return []
+    filled = np.where(np.isnan(case.values), 0.0, case.values)
+    sided = one_sided(case, "right")
+    nested = [("a missing value is taken as 0", replace(case, values=filled, engines=dict))]
+    if sided is not None:
+        right = replace(case, production=sided, engines=dict)
+        nested.append(("a missing value goes to the right at every split", right))
+    return [
+        replace(h, detail=f"{detail}; and {h.detail}", rank=h.rank + 2 * LAST, least=3)
+        for detail, inner in nested
+        for h in [*plain_hypotheses(inner), *edit_hypotheses(inner, sample)]
+    ]
 
 
 def _promising(trials: list[_Trial]) -> list[Hypothesis]:

@@ -37,13 +37,14 @@ def edit_hypotheses(case: Case, rows: np.ndarray) -> list[Hypothesis]:
     """Return the best changes of single features: one hypothesis per family."""
     if case.production.whole or case.used.size == 0:
         return []
-    found = []
+    found: list[Hypothesis] = []
     for rank, (cause, edits, tell) in enumerate(_families(case, rows)):
+        done = any(case.agree(h.scores(rows), rows, case.noise).all() for h in found)
+        if done and cause == "feature-order":  # the most work
+            break
         chosen = _search(case, rows, len(edits)).run(edits) if edits else []
         if chosen:
             found.append(_hypothesis(case, cause, chosen, tell, RANK + rank))
-            if case.agree(found[-1].scores(rows), rows, case.noise).all():
-                break
     return found
 
 

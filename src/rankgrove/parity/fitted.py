@@ -38,7 +38,7 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
     begin = "" if on is None else f"{on.detail}; and "
     rank = RANK + (0 if on is None else 100 + on.rank)
     c = _common(logged - scores, allowed)
-    c = None if c is None else neat(c, float(allowed.min()))
+    c = None if c is None else neat(c, _EXACT * max(1.0, abs(c)))
     if c is not None and abs(c) > 2 * allowed.max():
         detail = f"{begin}scores are {'higher' if c > 0 else 'lower'} by {abs(c):.9g}"
         if on is None:
@@ -138,7 +138,11 @@ def _line(
         enough = abs(a) > 1e-9 and n >= 4 and np.unique(scores[fits]).size >= 4
         if enough and (best is None or n > best[0]):
             slope, constant = np.polyfit(scores[fits], logged[fits], 1).tolist()
-            best = (n, neat(slope, _EXACT * abs(slope)), neat(constant, float(allowed.min())))
+            best = (
+                n,
+                neat(slope, _EXACT * abs(slope)),
+                neat(constant, _EXACT * max(1.0, abs(constant))),
+            )
     return None if best is None else best[1:]
 
 

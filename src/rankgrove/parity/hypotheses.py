@@ -11,7 +11,8 @@ import numpy as np
 
 from rankgrove.parity.case import Case, Change, Hypothesis, listed
 from rankgrove.parity.column_changes import CHANGES
-from rankgrove.parity.production import Production
+from rankgrove.parity.production import Production, single
+from rankgrove.scoring.score import score as score_ensemble
 
 _DIGITS = re.compile(r"(\d+)")
 _MOST_DECIMALS = 6
@@ -38,20 +39,37 @@ def _missing_rules(case: Case) -> Iterator[Hypothesis]:
     used = case.values[:, case.used]
     if case.missing.any():
         yield changing(case, "missing-as-zero", "a missing value is taken as 0", filled(0.0))
-        yield changing(
-            case, "missing-right", "a missing value goes to the right at every split",
-            filled(np.inf),
-        )  # fmt: skip
-        yield changing(
-            case, "missing-left", "a missing value goes to the left at every split",
-            filled(-np.inf),
-        )  # fmt: skip
+        for side, value in (("right", np.inf), ("left", -np.inf)):
+            cause, detail = f"missing-{side}", f"a missing value goes to the {side} at every split"
+            by = one_sided(case, side)
+            if by is None:
+                yield changing(case, cause, detail, filled(value))
+            else:
+                yield Hypothesis(cause, detail, _by(case, by), 0)
         yield changing(case, "missing-as-number", "a missing value is taken as -1", filled(-1.0))
     if (used == 0).any():
         yield changing(
             case, "zero-as-missing", "0 is taken for a missing value",
             lambda x, rows: np.where(x == 0, np.nan, x),
         )  # fmt: skip
+
+
+def one_sided(case: Case, side: str) -> Production | None:
+    """Return the model with all missing values sent to one side; None: its trees are not known.
+
+    An infinite value would do the same, but for splits that only missing values leave to the right.
+    """
+    production = case.production
+    trees, with_trees = production.ensemble, production.with_trees
+    if trees is None or with_trees is None:
+        return None
+    sided = replace(trees, missing_left=np.full(trees.feature.size, side == "left"))
+    return replace(
+        production,
+        scores=with_trees(sided),
+        ensemble=sided,
+        fast=None if production.fast is None else lambda x: score_ensemble(sided, single(x)),
+    )
 
 
 def filled(value: float) -> Change:

@@ -65,7 +65,7 @@ def ours(ranker: Ranker, names: Sequence[str], queries: np.ndarray) -> Productio
 
     def of_trees(ensemble: Ensemble) -> Scores:
         double = ensemble.threshold.dtype == np.float64
-        return lambda values: score_ensemble(ensemble, values if double else _single(values))
+        return lambda values: score_ensemble(ensemble, values if double else single(values))
 
     def predicted(values: np.ndarray) -> np.ndarray:
         categorical = {column + 1: known for column, known in ranker.categories_.items()}
@@ -97,7 +97,7 @@ def written(ranker: Ranker, engine: Engine, names: Sequence[str], given: bool) -
         production,
         ensemble=trees,
         with_trees=lambda other: of_file(file_for(other, engine, labels), engine, names).scores,
-        fast=lambda values: score_ensemble(trees, _single(values)),
+        fast=lambda values: score_ensemble(trees, single(values)),
     )
 
 
@@ -198,7 +198,8 @@ def _by_name(parsed: EngineModel, names: Sequence[str], engine: Engine) -> Score
     return scores
 
 
-def _single(values: np.ndarray) -> np.ndarray:
+def single(values: np.ndarray) -> np.ndarray:
+    """Return values as float32, in which the trees of most models compare."""
     with np.errstate(over="ignore"):  # beyond float32 is infinity
         return np.ascontiguousarray(values, np.float32)
 
