@@ -272,19 +272,24 @@ def table(name: str, seeds: list[int], methods: tuple[str, ...], values: dict[st
         return np.array([values[key] for key in keys], np.float64)
 
     print(f"\n{name}: mean NDCG@10 of {len(seeds)} seeds\n")
-    print("| users | logging ranker | " + " | ".join(methods) + " | best | gap closed |")
+    print(
+        "| users | logging ranker | "
+        + " | ".join(methods)
+        + " | judgements less the best other | gap closed |"
+    )
     print("|" + "---|" * (len(methods) + 4))
     for logger in LOGGERS:
         for model in MODELS:
             means = {m: float(of(model, logger, m).mean()) for m in methods}
-            others = {m: v for m, v in means.items() if m not in ("full", "logging")}
+            others = {m: v for m, v in means.items() if m not in ("full", "logging", "judgements")}
             best = max(others, key=lambda m: others[m])
             gap = means["full"] - means["naive"]
-            closed = (means["judgements"] - means["naive"]) / gap
+            closed = f"{(means['judgements'] - means['naive']) / gap:.0%} of" if gap > 0.01 else ""
             cells = " | ".join(f"{v:.4f}" for v in means.values())
             behind = of(model, logger, "judgements") - of(model, logger, best)
-            print(f"| {model} | {logger} | {cells} | {best} ({_paired(behind)}) "
-                  f"| {closed:.0%} of {gap:+.4f} |")  # fmt: skip
+            print(f"| {model} | {logger} | {cells} | {_paired(behind)} ({best}) "
+                  f"| {closed} {gap:+.4f} |")  # fmt: skip
+    print(_summary(name, seeds, methods, of))
     print(
         "\nDifferences to naive (mean and standard error over seeds; * the check says safe in all)"
     )
@@ -301,9 +306,39 @@ def table(name: str, seeds: list[int], methods: tuple[str, ...], values: dict[st
             print(f"{logger} {model}: {'; '.join(parts)}; strength {strength}")
 
 
+def _summary(
+    name: str, seeds: list[int], methods: tuple[str, ...], of: Callable[..., np.ndarray]
+) -> str:
+    """Say in how many cells judgements are best, and not behind the best by two errors."""
+    others = [m for m in methods if m not in ("full", "logging", "judgements")]
+    best = level = 0
+    below, against = [], []
+    for logger in LOGGERS:
+        for model in MODELS:
+            ours = of(model, logger, "judgements")
+            rival = max((of(model, logger, m) for m in others), key=lambda v: float(v.mean()))
+            behind = ours - rival
+            best += bool(behind.mean() > 0)
+            level += bool(behind.mean() + 2 * _error(behind) >= 0)
+            difference = ours - of(model, logger, "naive")
+            against.append(difference)
+            if difference.mean() + 2 * _error(difference) < 0:
+                below.append(f"{model} {logger}")
+    return (
+        f"\njudgements of {name}: best in {best} of {len(against)} cells, best or level in {level};"
+        f" below naive by more than two errors in: {', '.join(below) or 'none'}; all cells less "
+        f"naive, means of {len(seeds)} seeds: {_paired(np.mean(against, axis=0))}"
+    )
+
+
+def _error(difference: np.ndarray) -> float:
+    if difference.size < 2:
+        return float("nan")
+    return float(difference.std(ddof=1) / np.sqrt(difference.size))
+
+
 def _paired(difference: np.ndarray) -> str:
-    error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else np.nan
-    return f"{difference.mean():+.4f} +- {error:.4f}"
+    return f"{difference.mean():+.4f} +- {_error(difference):.4f}"
 
 
 # -- LightGBM's own test ---------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def test_prior_does_not_see_its_own_query(data, log):
 
 def test_smoothed_judgements(data, log, truth):
     model = rg.PositionBased()
-    judged = rg.smoothed_judgements(log, data, model)
+    judged = rg.smoothed_judgements(log, data, model, correction=1)
     assert not hasattr(model, "attractiveness_")
     assert (judged.weight == 1).all()
     rows = judged.dataset(data)
@@ -60,12 +60,28 @@ def test_smoothed_judgements(data, log, truth):
     shown = np.sort(judged.pair)
     error = np.abs(rows.y - truth[shown]).mean()
     assert error < np.abs(plain.dataset(data).y - truth[shown]).mean()
-    smoother = rg.smoothed_judgements(log, data, model, strength=100.0)
+    smoother = rg.smoothed_judgements(log, data, model, strength=500.0, correction=1)
     prior = rg.click_prior(log, data)
     far = np.abs(judged.label - prior[judged.pair]).mean()
     assert np.abs(smoother.label - prior[smoother.pair]).mean() < 0.2 * far
-    graded = rg.smoothed_judgements(log, data, model, labels="grades", n_grades=3)
+    graded = rg.smoothed_judgements(log, data, model, correction=1, labels="grades", n_grades=3)
     assert sorted(set(graded.label.tolist())) == [0.0, 1.0, 2.0]
+
+
+def test_correction_is_what_the_log_needs():
+    """Full where the old ranking was bad, less where it was good; 0: labels of impressions."""
+    data = rg.make_web(60, n_docs=10, n_features=5, seed=3)
+    model = rg.PositionBased()
+    for scores, chosen in ((-data.y + 0.0, 1.0), (data.y + 0.0, 0.5)):
+        log = rg.simulate_clicks(data, scores, sessions=8000, noise=1.0, seed=1, eta=1.5)
+        judged = rg.smoothed_judgements(log, data, model, n_folds=2)
+        assert judged.correction == chosen
+        assert ("where 1 is full" in str(judged)) == (chosen < 1)
+    again = rg.smoothed_judgements(log, data, model, n_folds=2, correction=0.5)
+    np.testing.assert_array_equal(judged.label, again.label)
+    naive = rg.smoothed_judgements(log, data, model, n_folds=2, correction=0, strength=1e-9)
+    rates = naive.clicks / naive.impressions
+    np.testing.assert_allclose(naive.label, rates, atol=1e-6)
 
 
 def test_refused(data, log):
@@ -77,3 +93,5 @@ def test_refused(data, log):
         rg.click_prior(log, data.select([0, 1]), rg.PositionBased())
     with pytest.raises(rg.ParameterError, match="strength"):
         rg.smoothed_judgements(log, data, strength=0.0)
+    with pytest.raises(rg.ParameterError, match="correction"):
+        rg.smoothed_judgements(log, data, correction=1.5)

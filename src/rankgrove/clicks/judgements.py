@@ -51,6 +51,8 @@ class ClickJudgements:
     min_impressions : what is too few
     n_queries_left_out : number of queries without a judgement
     level : of the intervals
+    correction : the power of examinations of :func:`smoothed_judgements`; 1: labels are corrected
+        fully
     """
 
     query: np.ndarray
@@ -71,6 +73,7 @@ class ClickJudgements:
     pair: np.ndarray = field(repr=False)
     log: ClickLog = field(repr=False)
     is_soft: bool = False
+    correction: float = 1.0
 
     def __len__(self) -> int:
         return int(self.label.size)
@@ -90,6 +93,8 @@ class ClickJudgements:
         if self.is_soft:
             low, high = float(self.label.min()), float(self.label.max())
             rows.append(("soft labels", f"{low:.3f} to {high:.3f}"))
+        if self.correction != 1:
+            rows.append(("correction", f"{self.correction:g}, where 1 is full and 0 is none"))
         for grade, n_grade in enumerate(np.bincount(self.label.astype(np.int64)).tolist()):
             if not self.is_soft:
                 begin = f", from {self.thresholds[grade - 1]:.3f}" if grade else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
+from rankgrove.operations.click_correction import N_FOLDS, least_correction
 from rankgrove.random import string_keys
 from rankgrove.rankers.trees.mart import MART
 from rankgrove.validation import check_integer, check_real, counted
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
 
 LEAST = 0.005  # priors are at least this far from 0 and 1
+FEWEST = 1e-6  # expected examinations of a pair that was shown, at least
+CORRECTIONS = (0.5, 1.0)
 
 
 def click_prior(
@@ -72,64 +76,111 @@ def click_prior(
     model = _click_model(model, owner)
     if not hasattr(model, "attractiveness_"):
         model.fit(log)
-    return _prior(log, data, model, calibrated_examinations(model, log), ranker, n_folds, seed)
+    pairs = _Pairs(log, data, model, ranker, (n_folds, seed, owner))
+    return pairs.prior(calibrated_examinations(model, log))
 
 
-def _prior(
-    log: ClickLog,
-    data: QueryDataset,
-    model: Any,
-    examined: np.ndarray,
-    ranker: Any,
-    n_folds: int,
-    seed: int,
-) -> np.ndarray:
-    """Return the prior of pairs with these expected examinations."""
-    owner = "click_prior"
-    row = rows_of_pairs(log, data)
-    used = np.flatnonzero((row >= 0) & (examined > 0))
-    used = used[np.argsort(row[used], kind="stable")]
-    queries, of_used = np.unique(log.pair_query[used], return_inverse=True)
-    if queries.size < n_folds:
-        raise DataError(
-            f"{owner} needs at least one query per fold. Got "
-            f"{counted(queries.size, 'query', 'queries')} with documents of the data for "
-            f"n_folds={n_folds}."
-        )
-    ids = [str(token) for token in log.query_ids[queries].tolist()]
-    part = assign_parts(string_keys(ids), n_folds, seed, owner)[of_used]
-    strength = float(model.prior_strength_)
-    clicks = np.bincount(log.pair[log.click], minlength=log.n_pairs)[used]
-    shown = np.bincount(log.pair, minlength=log.n_pairs)[used]
-    n = examined[used]
-    chosen = row[used]
-    inside = chosen if data.rows is None else np.arange(data.features.shape[0])[data.rows][chosen]
-    ids_of_data, of_row = np.unique(data.query_of_row[chosen], return_inverse=True)
+class _Pairs:
+    """The pairs of a log that were shown and are in the data, in parts of queries.
 
-    def rows(label: np.ndarray, weight: np.ndarray) -> QueryDataset:
+    Parameters
+    ----------
+    log, data, model, ranker : as for :func:`click_prior`, the model is fitted
+    folds : number of parts, seed of their draw, and the caller's name
+    """
+
+    def __init__(
+        self,
+        log: ClickLog,
+        data: QueryDataset,
+        model: Any,
+        ranker: Any,
+        folds: tuple[int, int, str],
+    ) -> None:
+        n_folds, seed, owner = folds
+        row = rows_of_pairs(log, data)
+        self.log, self.data = log, data
+        self.clicks = np.bincount(log.pair[log.click], minlength=log.n_pairs)
+        self.shown = np.bincount(log.pair, minlength=log.n_pairs)
+        used = np.flatnonzero((row >= 0) & (self.shown > 0))
+        used = used[np.argsort(row[used], kind="stable")]
+        queries, self.of_used = np.unique(log.pair_query[used], return_inverse=True)
+        if queries.size < n_folds:
+            raise DataError(
+                f"{owner} needs at least one query per fold. Got "
+                f"{counted(queries.size, 'query', 'queries')} with documents of the data for "
+                f"n_folds={n_folds}."
+            )
+        ids = [str(token) for token in log.query_ids[queries].tolist()]
+        self.part = assign_parts(string_keys(ids), n_folds, seed, owner)[self.of_used]
+        self.used, self.chosen = used, row[used]
+        self.strength = float(model.prior_strength_)
+        self.regression = _regression() if ranker is None else ranker
+        self.by_impressions: np.ndarray | None = None
+
+    def rows(self, label: np.ndarray, weight: np.ndarray | None = None) -> QueryDataset:
+        """Return the features of the pairs, with these labels and weights."""
+        data, chosen = self.data, self.chosen
+        whole = np.arange(data.features.shape[0])
+        queries, of_row = np.unique(data.query_of_row[chosen], return_inverse=True)
         return QueryDataset.from_parts(
             data.features,
             label,
-            data.query_ids[ids_of_data],
+            data.query_ids[queries],
             of_row,
-            rows=inside,
+            rows=chosen if data.rows is None else whole[data.rows][chosen],
             weight=weight,
             feature_names=data.given_names,
             absent=data.absent,
             categories=data.categories,
         )
 
-    rate, weight = clicks / n, n / (n + strength)
-    regression = _regression() if ranker is None else ranker
-    columns = [
-        _of_other_parts(regression, rows(rate, weight), part),
-        _of_other_parts(regression, rows(clicks / shown, shown / (shown + strength)), part),
-        _mean_place(log)[used],
-    ]
-    combined = QueryDataset(np.column_stack(columns), rate, of_used, weight=weight)
-    prior = np.full(log.n_pairs, float(np.average(rate, weights=weight)))
-    prior[used] = _of_other_parts(_regression(), combined, part)
-    return np.clip(prior, LEAST, 1 - LEAST)
+    def prior(self, examined: np.ndarray) -> np.ndarray:
+        """Return the prior of all pairs of the log, with these expected examinations."""
+        used, n = self.used, np.maximum(examined[self.used], FEWEST)
+        rate, weight = self.clicks[used] / n, n / (n + self.strength)
+        columns = [
+            _of_other_parts(self.regression, self.rows(rate, weight), self.part),
+            self._of_impressions(),
+            _mean_place(self.log)[used],
+        ]
+        combined = QueryDataset(np.column_stack(columns), rate, self.of_used, weight=weight)
+        prior = np.full(self.log.n_pairs, float(np.average(rate, weights=weight)))
+        prior[used] = _of_other_parts(_regression(), combined, self.part)
+        return np.clip(prior, LEAST, 1 - LEAST)
+
+    def _of_impressions(self) -> np.ndarray:
+        """Return predicted clicks per impression."""
+        if self.by_impressions is None:
+            shown = self.shown[self.used]
+            rows = self.rows(self.clicks[self.used] / shown, shown / (shown + self.strength))
+            self.by_impressions = _of_other_parts(self.regression, rows, self.part)
+        return self.by_impressions
+
+
+class _Smoothed(NamedTuple):
+    """What labels are made of: examinations, the prior, and its estimated strength."""
+
+    clicks: np.ndarray
+    examined: np.ndarray
+    prior: np.ndarray
+    mass: float
+
+    def label(self, strength: float) -> np.ndarray:
+        """Return labels, with this factor of the prior's strength."""
+        mass = strength * self.mass
+        return np.asarray(
+            np.minimum((self.clicks + mass * self.prior) / (self.examined + mass), 1.0)
+        )
+
+
+def _smoothed(pairs: _Pairs, examined: np.ndarray, correction: float) -> _Smoothed:
+    """Return what labels of a correction are made of."""
+    share = np.divide(examined, pairs.shown, out=np.zeros(examined.size), where=pairs.shown > 0)
+    corrected = pairs.shown * share**correction
+    prior = pairs.prior(corrected)
+    exposures = np.stack([pairs.clicks, corrected, np.zeros(corrected.size)])
+    return _Smoothed(pairs.clicks, corrected, prior, estimated_strength(exposures, prior))
 
 
 def smoothed_judgements(
@@ -137,7 +188,8 @@ def smoothed_judgements(
     data: QueryDataset,
     model: Any = None,
     *,
-    strength: float = 3.0,
+    strength: float = 6.0,
+    correction: float | None = None,
     ranker: Any = None,
     n_folds: int = 5,
     seed: int = 0,
@@ -151,6 +203,13 @@ def smoothed_judgements(
     those of a click model, times a factor per position that makes them right for pairs that were
     shown at several positions.
 
+    Where the old ranking was good, its order is evidence too, and the full correction takes it away
+    together with the bias. So the correction may be partial: impressions count by a power of how
+    often they were examined. The power is 1/2 if its labels train as good a ranker as those of
+    power 1, or one that is not behind by more than a standard error, in a cross-validation over
+    queries. Held-out queries are judged by fully corrected labels, whatever the ranker was trained
+    on.
+
     Parameters
     ----------
     log : the sessions
@@ -158,6 +217,8 @@ def smoothed_judgements(
     model : a click model; None: that of :func:`choose_click_model`
     strength : factor of the prior's estimated strength. 1 gives every label its least expected
         error; a ranker learns better from smoother labels
+    correction : the power of examinations: 1 corrects fully, 0 not at all; None: chosen as
+        described, among fewer than three queries 1
     ranker, n_folds, seed : as those of :func:`click_prior`
     options : parameters of :func:`judgements`; by default ``labels="soft"``, and one impression is
         enough. There are no intervals
@@ -165,31 +226,44 @@ def smoothed_judgements(
     Returns
     -------
     ClickJudgements
+        Its ``correction`` is the power
 
     Examples
     --------
     >>> import rankgrove as rg
     >>> data = rg.make_web(20, n_docs=8, seed=1)
     >>> log = rg.simulate_clicks(data, data.column(1), sessions=2000, noise=1.0, seed=1)
-    >>> judged = rg.smoothed_judgements(log, data, rg.PositionBased())
+    >>> judged = rg.smoothed_judgements(log, data, rg.PositionBased(), correction=1)
     >>> ranker = rg.LambdaMART(n_trees=10).fit(judged.dataset(data))
     """
-    check_real("strength", "smoothed_judgements", strength, above=0)
+    owner = "smoothed_judgements"
+    check_real("strength", owner, strength, above=0)
+    if correction is not None:
+        check_real("correction", owner, correction, low=0, high=1)
+    check_integer("n_folds", owner, n_folds, low=2)
+    check_integer("seed", owner, seed)
     if model is None:
         model = choose_click_model(log, seed=seed).model
     else:
-        model = copy.deepcopy(_click_model(model, "smoothed_judgements"))
+        model = copy.deepcopy(_click_model(model, owner))
     if not hasattr(model, "attractiveness_"):
         model.fit(log)
     examined = calibrated_examinations(model, log)
-    prior = _prior(log, data, model, examined, ranker, n_folds, seed)
-    clicks = np.bincount(log.pair[log.click], minlength=log.n_pairs)
-    exposures = np.stack([clicks, examined, np.zeros(log.n_pairs)])
-    mass = strength * estimated_strength(exposures, prior)
-    model.attractiveness_ = np.minimum((clicks + mass * prior) / (examined + mass), 1.0)
-    model.prior_mean_, model.prior_strength_ = prior, mass
+    pairs = _Pairs(log, data, model, ranker, (n_folds, seed, owner))
+    if correction is None and np.unique(pairs.of_used).size < N_FOLDS:
+        correction = 1.0
+    if correction is None:
+        found = {power: _smoothed(pairs, examined, power) for power in CORRECTIONS}
+        labels = {p: pairs.rows(each.label(strength)[pairs.used]) for p, each in found.items()}
+        judged = pairs.rows(found[1.0].label(1.0)[pairs.used])
+        correction = least_correction(labels, judged, seed, owner)
+        made = found[correction]
+    else:
+        made = _smoothed(pairs, examined, correction)
+    model.attractiveness_ = made.label(strength)
+    model.prior_mean_, model.prior_strength_ = made.prior, strength * made.mass
     settings: dict[str, Any] = {"labels": "soft", "min_impressions": 1} | options
-    return judgements(log, model, samples=0, **settings)
+    return replace(judgements(log, model, samples=0, **settings), correction=correction)
 
 
 def _click_model(model: Any, owner: str) -> Any:
