@@ -24,6 +24,7 @@ ClusterError CombinedRanker Comparison Comparisons CoordinateAscent CrossValidat
 DataWarning Evaluation Explanation FRank
 GBRank GradientCheck Interpolation LambdaMART LambdaRank ListNet LocalOptimum MART McRank Measure
 MissingExtraError MissingFileError ModelFileError OptimalCombination ParameterError ParseError
+FeatureLog JoinedLog Parity join_log parity read_feature_log
 PartialDependence PreparedRanker PrunedRanker Qrels QueryDataset QueryKFold RandomForest RankBoost
 RankedDocuments RankNet RankSVM RankgroveError RefinedWeights Report Run SVMAcc SVMMap SVMMrr
 SVMNdcg SVMRoc SmoothRank StackedRanker StructuralSVM Survey ThresholdFeatures Trada TreeRanker

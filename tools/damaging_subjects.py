@@ -217,6 +217,19 @@ def _use_clicks(path: Path) -> str:
     return _digest(log.pair, log.position, log.click, log.session_ptr) + "".join(names)
 
 
+def _response(query: int, document: int) -> str:
+    """Return a line of a log of an Elasticsearch plugin: one hit, with one of two features."""
+    features = [{"name": "f1", "value": document / 7}, {"name": "f2"}]
+    hit = {"_id": f"d{document}", "_score": document / 3}
+    hit["fields"] = {"_ltrlog": [{"main": features}]}
+    return json.dumps({"query_id": f"q{query}", "hits": {"hits": [hit]}}) + "\n"
+
+
+def _use_feature_log(path: Path) -> str:
+    log = rg.read_feature_log(path)
+    return _digest(log.values, log.score) + str(log.query.tolist() + log.document.tolist())
+
+
 def _use_positions(path: Path) -> str:
     read = read_positions(path, 40)
     return _digest(*read.arrays(), *([] if read.pair is None else [read.pair]))
@@ -291,6 +304,7 @@ def _data_subjects(folder: Path, data: rg.QueryDataset) -> list[Subject]:
     for name in ("clicks.csv", "clicks.parquet"):
         log.write(folder / name)
     lines = [f"{i % 8 + 1}\t{i % 11}\t{'phone' if i < 16 else 'desktop'}\n" for i in range(40)]
+    scored = "".join(_response(q, d) for q, d in rows[:20])
     places = "".join(["position\tpair\tcontext\n", *lines])
     letor = _use_dataset(lambda path: rg.read_letor(path, n_threads=1))
     tabular = _use_dataset(rg.read_table)
@@ -302,6 +316,7 @@ def _data_subjects(folder: Path, data: rg.QueryDataset) -> list[Subject]:
         Subject("text:run", run.encode(), lambda p: str(rg.read_run(p)), ".run", False),
         Subject("text:qrels", qrels.encode(), lambda p: str(rg.read_qrels(p)), ".qrels", False),
         Subject("text:clicks", (folder / "clicks.csv").read_bytes(), _use_clicks, ".csv", False),
+        Subject("text:feature-log", scored.encode(), _use_feature_log, ".json", False),
         Subject("text:positions", places.encode(), _use_positions, ".positions", False),
         Subject(
             "table:clicks",

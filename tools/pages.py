@@ -29,6 +29,7 @@ NAVIGATION = {
         "howto/ranklib",
         "howto/ndcg-differs",
         "howto/lightgbm-model",
+        "howto/parity",
         "howto/own-measure",
         "howto/more-data-than-memory",
         "howto/cluster",

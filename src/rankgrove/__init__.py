@@ -6,6 +6,8 @@ Public names are loaded when they are first used, so that ``import rankgrove`` s
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rankgrove._version import __version__
@@ -64,6 +66,12 @@ _HOME = {
     "read_qrels": "data.trec",
     "read_run": "data.trec",
     "write_run": "data.trec",
+    "FeatureLog": "parity.log",
+    "read_feature_log": "parity.reading",
+    "Parity": "parity.result",
+    "parity": "parity.compare",
+    "JoinedLog": "parity.join",
+    "join_log": "parity.join",
     "read_table": "data.tabular",
     "hold_out": "data.folds",
     "k_fold": "data.folds",
@@ -269,6 +277,12 @@ if TYPE_CHECKING:
     from rankgrove.operations.refining import RefinedWeights as RefinedWeights
     from rankgrove.operations.refining import refine_weights as refine_weights
     from rankgrove.operations.threshold_features import ThresholdFeatures as ThresholdFeatures
+    from rankgrove.parity.compare import parity as parity
+    from rankgrove.parity.join import JoinedLog as JoinedLog
+    from rankgrove.parity.join import join_log as join_log
+    from rankgrove.parity.log import FeatureLog as FeatureLog
+    from rankgrove.parity.reading import read_feature_log as read_feature_log
+    from rankgrove.parity.result import Parity as Parity
     from rankgrove.rankers.auto.auto import AutoRanker as AutoRanker
     from rankgrove.rankers.ensembles.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.ensembles.calibrated import CalibratedRanker as CalibratedRanker
@@ -332,3 +346,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """The package, in which the subpackage ``parity`` does not hide the function ``rg.parity``."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -26,6 +26,7 @@ from rankgrove.cli.generate import generate
 from rankgrove.cli.grammar import Command, Group
 from rankgrove.cli.info import info
 from rankgrove.cli.parameters import params
+from rankgrove.cli.parity import join, parity
 from rankgrove.cli.prune import prune
 from rankgrove.cli.rank import rank
 from rankgrove.cli.report import report
@@ -48,7 +49,7 @@ app = typer.Typer(
 for command in (
     *(auto, train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
     *(calibrate, early_exit),
-    *(convert, serve, report, info, params, compile, generate, reproduce, demo),
+    *(convert, parity, join, serve, report, info, params, compile, generate, reproduce, demo),
 ):
     app.command(cls=Command)(command)
 app.add_typer(clicks)

@@ -33,6 +33,7 @@ def write_letor(
     *,
     zeros: bool | None = None,
     n_threads: int | None = None,
+    names: bool = False,
 ) -> None:
     """Write a data set as LETOR (SVMlight with ``qid``) text.
 
@@ -50,6 +51,8 @@ def write_letor(
         counts as missing (``dataset.absent``), so that all readers read the same values.
         Without them, the first row still names the last feature, so that no feature is lost
     n_threads : number of threads, None for all cores
+    names : whether to begin with a comment per feature, ``# feature 3: bm25(title)``, which readers
+        pass over
 
     Examples
     --------
@@ -70,6 +73,10 @@ def write_letor(
         zeros = dataset.absent == "missing"
     labels, qids, comments = _labels(dataset), _qids(dataset), _comments(dataset)
     with threads(n_threads) as n, atomic_output(path) as file:
+        if names:
+            spelt = [" ".join(name.split()) for name in dataset.feature_names]
+            lines = [f"# feature {j}: {name}\n" for j, name in enumerate(spelt, 1)]
+            file.write("".join(lines).encode())
         for piece in _pieces(dataset, zeros, n, labels, qids, comments):
             file.write(piece)
 
