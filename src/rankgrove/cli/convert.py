@@ -139,6 +139,14 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    relevance: Annotated[
+        float | None,
+        typer.Option(
+            help="For a model of 'rankgrove calibrate --method sigmoid': write the probability of "
+            "this grade or a higher one, instead of scores.",
+            show_default="the model's own scores",
+        ),
+    ] = None,
 ) -> None:
     """Write a model in the format of another program.
 
@@ -175,6 +183,7 @@ def convert(
         expand_categories=expand_categories,
         engine=engine,
         feature_set=feature_set,
+        relevance=relevance,
     )
     say_written(out)
     if feature_set is not None:

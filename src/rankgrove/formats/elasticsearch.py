@@ -25,15 +25,23 @@ _MOST = float(np.finfo(np.float32).max)
 
 
 def write_trees(
-    ensemble: Ensemble, names: Sequence[str], name: str, missing_as_zero: bool = False
+    ensemble: Ensemble,
+    names: Sequence[str],
+    name: str,
+    missing_as_zero: bool = False,
+    probability: bool = False,
 ) -> str:
     """Return a model of the type ``model/xgboost+json``.
 
     missing_as_zero : say so in the model, which takes a version of OpenSearch that knows the flag
+    probability : the plugin takes the sigmoid of the sum
     """
     trees: Any = [_root(tree, names) for tree in with_base(ensemble)]
+    options: dict[str, Any] = {"objective": "binary:logistic"} if probability else {}
     if missing_as_zero:
-        trees = {"missing_as_zero": True, "splits": trees}
+        options["missing_as_zero"] = True
+    if options:
+        trees = options | {"splits": trees}
     return _body(name, "model/xgboost+json", dumped(trees))
 
 

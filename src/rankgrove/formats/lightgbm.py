@@ -346,6 +346,7 @@ def write_text(
     names: Sequence[str] | None,
     absent: str | None = None,
     categories: Categories | None = None,
+    probability: bool = False,
 ) -> str:
     """Return the text of a model that ``lightgbm.Booster(model_file=...)`` loads.
 
@@ -364,7 +365,7 @@ def write_text(
     ]
     head = [
         "tree",
-        *(f"{key}={value}" for key, value in header(ensemble).items()),
+        *(f"{key}={value}" for key, value in header(ensemble, probability).items()),
         "feature_names=" + " ".join(re.sub(r"\s", "_", name) for name in words),
         "feature_infos=" + " ".join(infos),
         *([f"{ABSENT}={absent}"] if absent else []),
@@ -378,16 +379,17 @@ def write_text(
 # What the text and the dump for Vespa (vespa.py) share.
 
 
-def header(ensemble: Ensemble) -> dict[str, Any]:
-    """Return the first fields of a file."""
+def header(ensemble: Ensemble, probability: bool = False) -> dict[str, Any]:
+    """Return the first fields of a file; `probability`: LightGBM takes the sigmoid of the sum."""
     k = ensemble.n_columns
+    single = "binary sigmoid:1" if probability else "lambdarank"
     return {
         "version": "v4",
         "num_class": k,
         "num_tree_per_iteration": k,
         "label_index": 0,
         "max_feature_idx": ensemble.n_features - 1,
-        "objective": "lambdarank" if k == 1 else f"multiclass num_class:{k}",
+        "objective": single if k == 1 else f"multiclass num_class:{k}",
     }
 
 

@@ -28,10 +28,13 @@ LEQ, MEMBER = 0, 6  # modes of TreeEnsemble
 IN, OUT = "features", "score"
 
 
-def write_trees(ensemble: Ensemble, name: str) -> bytes:
-    """Return a model of one TreeEnsembleRegressor, or of a TreeEnsemble if there are sets."""
+def write_trees(ensemble: Ensemble, name: str, probability: bool = False) -> bytes:
+    """Return a model of one TreeEnsembleRegressor, or of a TreeEnsemble if there are sets.
+
+    `probability`: the score is the sigmoid of the sum.
+    """
     if ensemble.has_sets:
-        return _trees_with_sets(ensemble, name)
+        return _trees_with_sets(ensemble, name, probability)
     single = ensemble.for_float32()
     nodes: dict[str, list[Any]] = {
         key: []
@@ -57,10 +60,11 @@ def write_trees(ensemble: Ensemble, name: str) -> bytes:
         leaves["ids"] += [t % single.n_columns] * m
         leaves["weights"] += tree.value.astype(np.float32).astype(np.float64).tolist()
     onnx = _onnx()
+    margin = "margin" if probability else OUT
     regressor = onnx.helper.make_node(
         "TreeEnsembleRegressor",
         [IN],
-        [OUT],
+        [margin],
         domain="ai.onnx.ml",
         n_targets=single.n_columns,
         aggregate_function="SUM",
@@ -69,10 +73,12 @@ def write_trees(ensemble: Ensemble, name: str) -> bytes:
         **{f"nodes_{key}": values for key, values in nodes.items()},
         **{f"target_{key}": values for key, values in leaves.items()},
     )
-    return _model([regressor], [], ensemble.n_features, single.n_columns, name)
+    # a node of its own: onnxruntime ignores the post_transform of a regressor
+    last = [onnx.helper.make_node("Sigmoid", [margin], [OUT])] if probability else []
+    return _model([regressor, *last], [], ensemble.n_features, single.n_columns, name)
 
 
-def _trees_with_sets(ensemble: Ensemble, name: str) -> bytes:
+def _trees_with_sets(ensemble: Ensemble, name: str, probability: bool = False) -> bytes:
     """Return a model of one TreeEnsemble, whose nodes and leaves are numbered over all trees.
 
     A tree of one leaf is a split with the same leaf on both sides, the base a sum.
@@ -104,7 +110,8 @@ def _trees_with_sets(ensemble: Ensemble, name: str) -> bytes:
     column = np.repeat(np.arange(single.n_trees) % single.n_columns, np.diff(single.leaf_ptr))
     rest = np.zeros(alone.size)
     missing = np.append(single.missing_left, rest).astype(int).tolist()
-    out = "sum" if ensemble.base else OUT
+    summed = "margin" if probability else OUT
+    out = "sum" if ensemble.base else summed
     nodes = [
         onnx.helper.make_node(
             "TreeEnsemble",
@@ -131,7 +138,9 @@ def _trees_with_sets(ensemble: Ensemble, name: str) -> bytes:
     constants = []
     if ensemble.base:
         constants = [onnx.numpy_helper.from_array(np.array(ensemble.base, np.float32), "base")]
-        nodes.append(onnx.helper.make_node("Add", [out, "base"], [OUT]))
+        nodes.append(onnx.helper.make_node("Add", [out, "base"], [summed]))
+    if probability:
+        nodes.append(onnx.helper.make_node("Sigmoid", [summed], [OUT]))
     n, k = ensemble.n_features, single.n_columns
     return _model(nodes, constants, n, k, name, SET_ML_OPSET)
 

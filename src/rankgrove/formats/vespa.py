@@ -57,10 +57,12 @@ def write_json(
     absent: str | None,
     categories: Categories,
     expanded: bool = False,
+    probability: bool = False,
 ) -> str:
     """Return the JSON of a model for the folder ``models`` of a Vespa application.
 
-    `expanded`: whether some features were made of categories, whose names Vespa cannot take.
+    `expanded`: whether some features were made of categories, whose names Vespa cannot take;
+    `probability`: Vespa takes the sigmoid of the sum.
     """
     check_features([names[j] for j in np.unique(ensemble.feature).tolist()], expanded)
     columns, codes = categorical_columns(ensemble, categories)
@@ -80,7 +82,7 @@ def write_json(
     return dumped(
         {
             "name": "tree",
-            **header(ensemble),
+            **header(ensemble, probability),
             "average_output": False,
             "feature_names": list(names),
             "feature_infos": {

@@ -48,6 +48,7 @@ class Labels:
     categories: Categories = field(default_factory=dict)
     expanded: bool = False  # whether some features are categories of what was one feature
     missing_as_zero: bool = False  # whether the file is to say that missing values are 0
+    probability: bool = False  # whether the program is to take the sigmoid of the score
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Format:
     zero : whether the program treats a missing value as 0; for formats with engines, the engine
         says it (:mod:`rankgrove.formats.targets`)
     positive : whether the program refuses scores below 0
+    sigmoid : whether the program can take the sigmoid of the sum of trees
     definitions : returns a skeleton of what defines the features in the program; None: there is
         no such file
     """
@@ -75,6 +77,7 @@ class Format:
     sets: bool = False
     zero: bool = False
     positive: bool = False
+    sigmoid: bool = False
     definitions: Callable[[Model, Labels], str] | None = None
 
 
@@ -82,18 +85,20 @@ FORMATS = {  # their endings are in endings.py
     "lightgbm": Format(
         "LightGBM",
         lambda m, of: lightgbm.write_text(
-            m, of.features if of.given else None, of.absent, of.categories
+            m, of.features if of.given else None, of.absent, of.categories, of.probability
         ),
         columns=True,
         sets=True,
+        sigmoid=True,
     ),
     "xgboost": Format(
         "XGBoost",
         lambda m, of: xgboost.write_json(
-            m, of.features if of.given else None, of.absent, of.categories
+            m, of.features if of.given else None, of.absent, of.categories, of.probability
         ),
         columns=True,
         sets=True,
+        sigmoid=True,
     ),
     "ranklib": Format(
         "RankLib",
@@ -109,16 +114,22 @@ FORMATS = {  # their endings are in endings.py
     ),
     "elasticsearch": Format(
         "Elasticsearch LTR",
-        lambda m, of: elasticsearch.write_trees(m, of.features, of.name),
+        lambda m, of: elasticsearch.write_trees(
+            m, of.features, of.name, probability=of.probability
+        ),
         lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
         positive=True,
+        sigmoid=True,
         definitions=lambda m, of: elasticsearch.feature_set(of.features),
     ),
     "opensearch": Format(
         "OpenSearch LTR",
-        lambda m, of: elasticsearch.write_trees(m, of.features, of.name, of.missing_as_zero),
+        lambda m, of: elasticsearch.write_trees(
+            m, of.features, of.name, of.missing_as_zero, of.probability
+        ),
         lambda m, of: elasticsearch.write_linear(m, of.features, of.name),
         positive=True,
+        sigmoid=True,
         definitions=lambda m, of: elasticsearch.feature_set(of.features),
     ),
     "elasticsearch-native": Format(
@@ -129,20 +140,22 @@ FORMATS = {  # their endings are in endings.py
     "vespa": Format(
         "Vespa",
         lambda m, of: vespa.write_json(
-            m, of.features, of.absent, of.categories, expanded=of.expanded
+            m, of.features, of.absent, of.categories, of.expanded, of.probability
         ),
         lambda m, of: vespa_profile.write_linear(m, of.features, of.name),
         lambda m, of: vespa_profile.write_net(m, of.features, of.name),
         sets=True,
+        sigmoid=True,
         definitions=lambda m, of: vespa_profile.profile(m, of.features, of.name, of.categories),
     ),
     "onnx": Format(
         "ONNX",
-        lambda m, of: onnx.write_trees(m, of.name),
+        lambda m, of: onnx.write_trees(m, of.name, of.probability),
         lambda m, of: onnx.write_linear(m, of.name),
         lambda m, of: onnx.write_net(m, of.name),
         columns=True,
         sets=True,
+        sigmoid=True,
     ),
     "python": Format("Python source", lambda m, of: source.write_python(m, of.name), sets=True),
     "c": Format("C source", lambda m, of: source.write_c(m, of.name), sets=True),
@@ -204,6 +217,12 @@ def fitted(
     form = FORMATS[to]
     _writer(form, model)
     notes: list[str] = []
+    if labels.probability and not form.sigmoid:
+        raise ParameterError(
+            f"{form.program} cannot take the sigmoid of a score, which makes a probability of it. "
+            f"{_others(lambda f: f.sigmoid)} can; or leave relevance= (--relevance) out and write "
+            "the ranker's own scores, whose order is the same."
+        )
     zero = missing == "zero"
     if isinstance(model, Ensemble) and model.n_columns > 1 and not form.columns:
         raise ParameterError(
@@ -235,7 +254,7 @@ def fitted(
                 f"Written for {target.title}: other versions treat missing values in another way. "
                 f"If yours is another one, name it: engine= (--engine), one of {others}."
             )
-    model, more = _scores(model, form, to, shift)
+    model, more = _scores(model, form, to, False if labels.probability else shift)
     return model, labels, [*notes, *more]
 
 

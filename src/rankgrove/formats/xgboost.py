@@ -41,6 +41,7 @@ from rankgrove.formats.foreign import (
     whole,
     whole_number,
 )
+from rankgrove.formats.nested_trees import with_base
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.tree import Tree
 
@@ -298,21 +299,28 @@ def write_json(
     names: Sequence[str] | None,
     absent: str | None = None,
     categories: Categories | None = None,
+    probability: bool = False,
 ) -> str:
     """Return the JSON of a model that ``xgboost.Booster(model_file=...)`` loads.
 
     Thresholds and leaves become float32. The objective is ``rank:pairwise``, which does not
     transform scores; for classes it is ``multi:softprob``. The names of categories, which XGBoost
-    reads from version 3.1 on, are written if all categorical columns have some, all ASCII.
+    reads from version 3.1 on, are written if all categorical columns have some, all ASCII. With
+    `probability` the objective is ``binary:logistic``, which takes the sigmoid of the sum.
     """
     columns = {**dict.fromkeys(ensemble.categorical_features().tolist()), **(categories or {})}
     types = ["c" if j in columns else "float" for j in range(ensemble.n_features)]
     k, single = ensemble.n_columns, ensemble.for_float32()
-    trees = [_tree_document(single.tree(t), t, single.n_features) for t in range(single.n_trees)]
+    own = with_base(ensemble) if probability else [single.tree(t) for t in range(single.n_trees)]
+    trees = [_tree_document(tree, t, single.n_features) for t, tree in enumerate(own)]
     n_trees = len(trees)
     # the name of the parameters in version 2, and in version 1
     params: dict[str, Any] = {"lambdarank_param": {}, "lambda_rank_param": {}}
     objective = {"name": "rank:pairwise", **params}
+    base_score = np.float32(ensemble.base)
+    if probability:  # the base is a tree: a base score would be a probability
+        objective = {"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}}
+        base_score = np.float32(0.5)
     if k > 1:
         objective = {
             "name": "multi:softprob",
@@ -333,7 +341,7 @@ def write_json(
             "feature_types": types if names or columns else [],
             "gradient_booster": {"model": gbtree, "name": "gbtree"},
             "learner_model_param": {
-                "base_score": str(np.float32(ensemble.base)).upper(),
+                "base_score": str(base_score).upper(),
                 "boost_from_average": "0",
                 "num_class": str(k if k > 1 else 0),
                 "num_feature": str(ensemble.n_features),

@@ -27,6 +27,7 @@ from rankgrove.rankers.ensembles.bag_scores import summed
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.ensembles.relevance_curves import Sigmoids
 from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.inner_rankers import loaded
@@ -53,6 +54,7 @@ def convert(
     expand_categories: bool = False,
     engine: str | None = None,
     feature_set: str | Path | None = None,
+    relevance: float | None = None,
 ) -> None:
     """Write a trained ranker in the format of another program.
 
@@ -88,6 +90,9 @@ def convert(
         ``"opensearch-3.8"``, ``"opensearch-3.2"``, ``"opensearch-3.1"``, ``"opensearch-main"``,
         ``"elasticsearch-8.12"``, ``"solr-9.2"``, ``"solr-9.1"``; other versions in between may be
         named, as ``"opensearch-2.19"``. None: the first of the format
+    relevance : for a calibrated ranker of ``method="sigmoid"``, a grade: the scores in the program
+        are the probabilities that a document has this grade or a higher one. None: the ranker's own
+        scores
     feature_set : for a search engine, a second file to write: a skeleton of the definitions of the
         features, whose queries are to be filled in
 
@@ -123,6 +128,11 @@ def convert(
         check_choice("combine", owner, combine, ["mean"])
         ranker, notes = _as_mean(ranker)
     if form == OURS:
+        if relevance is not None:
+            raise ParameterError(
+                "convert: relevance= (--relevance) is for other programs; our own files hold the "
+                "calibration. Leave it out."
+            )
         if expand_categories:
             raise ParameterError(
                 "convert: expand_categories=True (--expand-categories) is for other programs; our "
@@ -133,6 +143,10 @@ def convert(
         return
     labels = _labels(ranker, target, features, name)
     flat = flat_model(ranker)
+    if relevance is not None:
+        flat, labels = _margins(ranker, flat, relevance), replace(labels, probability=True)
+    elif isinstance(ranker, CalibratedRanker):
+        notes.append("The file has the ranker's own scores, without the calibration.")
     held, labels, more = fitted(
         flat,
         form,
@@ -150,6 +164,26 @@ def convert(
     defined = FORMATS[form].definitions
     if definitions is not None and defined is not None:
         write_atomically(definitions, defined(held, labels))
+
+
+def _margins(ranker: Ranker, model: Model, grade: float) -> Ensemble:
+    """Return trees whose sum is the log odds of a grade or a higher one."""
+    if not isinstance(ranker, CalibratedRanker) or not isinstance(ranker.curves_, Sigmoids):
+        raise ParameterError(
+            "convert: relevance= (--relevance) needs a ranker that was calibrated with "
+            "method='sigmoid', whose probabilities programs can compute: rg.calibrate(model, data, "
+            "method='sigmoid') (rankgrove calibrate --method sigmoid)."
+        )
+    grades = ranker.grades_
+    if not isinstance(model, Ensemble) or model.n_columns != 1 or grades is None:
+        raise ParameterError("convert: relevance= (--relevance) needs a ranker of trees.")
+    if grade not in grades[1:].tolist():
+        known = ", ".join(f"{known:g}" for known in grades[1:])
+        refuse("relevance", "convert", f"a grade above the lowest, one of {known}", grade)
+    curves = ranker.curves_
+    scaled = summed([model], np.array([curves.slope]), ranker.n_features_in_)
+    intercept = float(curves.intercepts[grades[1:].tolist().index(grade)])
+    return replace(scaled, base=scaled.base + intercept)
 
 
 def _log_notes(path: Path, notes: Sequence[str]) -> None:
