@@ -110,7 +110,9 @@ def test_the_largest_double_is_a_missing_value(tmp_path):
     assert np.isnan(sparse.toarray()).tolist() == [[False, True]]
 
 
-@pytest.mark.parametrize("token", ["1.79768e308", "1.7977e308", "1.79769e307", "1.79769e309", "9e999"])
+@pytest.mark.parametrize(
+    "token", ["1.79768e308", "1.7977e308", "1.79769e307", "1.79769e309", "9e999"]
+)
 def test_other_numbers_beyond_float32_are_refused(tmp_path, token):
     with pytest.raises(rg.ParseError, match="too large for float32"):
         read_values(tmp_path, [token])
