@@ -80,11 +80,7 @@ GROUPS = {
     "Errors": "All are subclasses of `rg.RankgroveError`.",
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
-WIDE = (
-    "papers.md",
-    "published-figures.md",
-    "results.md",
-)  # pages with wide tables, without a table of contents
+WIDE = ("papers.md", "published-figures.md", "results.md")  # wide tables, so no contents
 
 
 def site_path(path: str) -> str:

@@ -1,6 +1,6 @@
 """Write the tables of docs/published-figures.md: ``python -m tools.published``.
 
-The figures are in ``papers/rankgrove_papers/published``; the text around the tables is the page's own.
+The figures are in ``papers/rankgrove_papers/published``; the text around them is the page's.
 """
 
 from __future__ import annotations
