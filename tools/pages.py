@@ -66,7 +66,7 @@ NAVIGATION = {
         "robustness",
     ],
     "After training": ["report", "explaining", "formats", "engines", "scoring", "serving"],
-    "Proof": ["results", "papers", "benchmarks"],
+    "Proof": ["results", "published-figures", "papers", "benchmarks"],
     "Inside": ["design", "contributing", "changelog"],
     "API reference": ["api/index"],
 }
@@ -80,7 +80,7 @@ GROUPS = {
     "Errors": "All are subclasses of `rg.RankgroveError`.",
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
-WIDE = ("papers.md", "results.md")  # pages with wide tables, without a table of contents
+WIDE = ("papers.md", "published-figures.md", "results.md")  # wide tables, so no contents
 
 
 def site_path(path: str) -> str:

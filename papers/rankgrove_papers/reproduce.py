@@ -12,6 +12,8 @@ import rankgrove as rg
 from rankgrove.files import write_atomically
 from rankgrove.tuning.result_store import ResultStore
 from rankgrove_papers.catalogue import EXPERIMENTS, chosen
+from rankgrove_papers.published import runs
+from rankgrove_papers.published.layouts import LAYOUTS
 from rankgrove_papers.sources import Collection, Sources
 from rankgrove_papers.study import Curves, Experiment, Study
 
@@ -24,6 +26,9 @@ def print_list() -> None:
     for experiment in EXPERIMENTS:
         form = f" [--data: {FORMS[experiment.takes]}]" if experiment.takes else ""
         typer.echo(f"{experiment.name:<{width}}  {experiment.shows}{form}")
+    for name, layout in LAYOUTS.items():
+        shows = f"{layout.about}: all conventions at once"
+        typer.echo(f"{name:<{width}}  {shows} [--data: the publisher's files]")
 
 
 def run(
@@ -33,6 +38,9 @@ def run(
     out: Path | None,
     cluster: str | None,
     threads: int | None,
+    ranker: str | None = None,
+    trees: int | None = None,
+    low_memory: bool = False,
 ) -> None:
     """Run experiments; the parameters are the options of the command.
 
@@ -44,12 +52,37 @@ def run(
     out : folder for results, tables and plots
     cluster : "local", or the address of a Dask scheduler
     threads : threads of every fit
+    ranker, trees, low_memory : for the data sets of `LAYOUTS` only, see ``runs.experiment``
     """
-    experiments = chosen(which)
+    is_published = which in LAYOUTS
+    options = {"--ranker": ranker, "--trees": trees, "--low-memory": low_memory or None}
+    given = [name for name, value in options.items() if value is not None]
+    if given and not is_published:
+        raise rg.ParameterError(
+            f"{given[0]} is for {', '.join(LAYOUTS)}; the papers' experiments have settings of "
+            "their own. Leave it out."
+        )
+    if is_published and data is None:
+        about = LAYOUTS[which]
+        raise rg.ParameterError(
+            f"{which} needs --data FOLDER, the folder of {about.about}: {about.files}."
+        )
+    experiments = [] if is_published else chosen(which)
     if out is not None:
         if out.exists() and not out.is_dir():
             raise rg.ParameterError(f"--out must be a folder. {out} is a file.")
         out.mkdir(parents=True, exist_ok=True)
+    if is_published and data is not None:
+        one = runs.experiment(
+            which,
+            data,
+            ranker=ranker or "lambdamart",
+            trees=trees,
+            low_memory=low_memory,
+            out=out,
+        )
+        _run_one(one, Sources(data), scale, out, cluster, threads)
+        return
     sources = Sources() if data is None else Sources.of(data)
     for experiment in _runnable(experiments, sources):
         _run_one(experiment, sources, scale, out, cluster, threads)

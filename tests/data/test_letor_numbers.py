@@ -97,6 +97,29 @@ def test_labels_are_doubles(tmp_path, labels):
     assert data.y.tolist() == [float(label) for label in labels]
 
 
+LARGEST = "1.79769313486232e+308 -1.79769313486e+308 1.7976931348623157E308 1.79769e308 1797693e302"
+
+
+def test_the_largest_double_is_a_missing_value(tmp_path):
+    whole = str(int(np.finfo(np.float64).max))  # its 309 digits
+    tokens = ["1.5", *LARGEST.split(), whole, f"{whole}.25"]
+    values = read_values(tmp_path, tokens)
+    assert same_bits(values, expected(tokens))
+    assert np.isnan(values).tolist() == [False] + [True] * (len(tokens) - 1)
+    sparse = rg.read_letor(write(tmp_path, f"0 qid:1 2:{whole}\n"), sparse=True).X
+    assert np.isnan(sparse.toarray()).tolist() == [[False, True]]
+
+
+@pytest.mark.parametrize(
+    "token", ["1.79768e308", "1.7977e308", "1.79769e307", "1.79769e309", "9e999"]
+)
+def test_other_numbers_beyond_float32_are_refused(tmp_path, token):
+    with pytest.raises(rg.ParseError, match="too large for float32"):
+        read_values(tmp_path, [token])
+    with pytest.raises(ValueError):
+        expected([token])
+
+
 def written(value: np.float32) -> str:
     out = np.zeros(64, np.uint8)
     return bytes(out[: writing.put_value(out, 0, value)]).decode()

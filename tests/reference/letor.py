@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
@@ -46,6 +47,8 @@ def value(token: bytes) -> np.float32:
         return np.float32(float("nan" if text == "null" else text))
     if not DECIMAL.fullmatch(token):
         raise ValueError(token)
+    if Decimal("1.79769e308") <= abs(Decimal(token.decode())) < Decimal("1.7977e308"):
+        return np.float32("nan")  # Istella's missing value
     with np.errstate(over="ignore"):
         number = np.float32(float(token))
     if np.isinf(number):

@@ -25,7 +25,8 @@ def reproduce(
     which: Annotated[
         str | None,
         typer.Argument(
-            help="An experiment or a paper; leave it out for a list.", show_default=False
+            help="An experiment or a paper, or mslr, yahoo or istella; leave it out for a list.",
+            show_default=False,
         ),
     ] = None,
     data: Annotated[
@@ -33,7 +34,8 @@ def reproduce(
         typer.Option(
             help="Folder of your own data, instead of MQ2008, OHSUMED, generated web data and the "
             "TREC runs: a collection in LETOR form, TREC runs and qrels, or a folder with "
-            "several of these, each in a subfolder.",
+            "several of these, each in a subfolder. For mslr, yahoo and istella: the folder of the "
+            "publisher's files.",
             show_default="$RANKGROVE_DATA, else ../shared/data",
         ),
     ] = None,
@@ -52,6 +54,27 @@ def reproduce(
             metavar="tcp://HOST:PORT",
         ),
     ] = None,
+    ranker: Annotated[
+        str | None,
+        typer.Option(
+            help="mslr, yahoo and istella: lambdamart, mart or mcrank.", show_default="lambdamart"
+        ),
+    ] = None,
+    trees: Annotated[
+        int | None,
+        typer.Option(
+            help="mslr, yahoo and istella: rounds of boosting at most.",
+            show_default="100, with --scale full 500",
+        ),
+    ] = None,
+    low_memory: Annotated[
+        bool,
+        typer.Option(
+            "--low-memory",
+            help="mslr, yahoo and istella: keep a byte per feature value on disk instead of four "
+            "in memory; the figures are the same.",
+        ),
+    ] = False,
     threads: Threads = None,
 ) -> None:
     """Run the papers' experiments; print their tables, with the papers' values where they exist.
@@ -61,6 +84,8 @@ def reproduce(
     rankgrove reproduce
 
     rankgrove reproduce wu2010-table1 --scale small --out results
+
+    rankgrove reproduce mslr --data MSLR-WEB30K --scale full --low-memory --out results
 
     rankgrove reproduce ganjisaffar2011 --data MQ2007 --scale full --out results --cluster local
     """
@@ -73,7 +98,7 @@ def reproduce(
         return
     check_choice("scale", "reproduce", scale, ["small", "full"])
     with says_what_is_kept("results", out, "--out FOLDER"):
-        experiments.run(which, data, scale, out, cluster, threads)
+        experiments.run(which, data, scale, out, cluster, threads, ranker, trees, low_memory)
 
 
 def papers_module(name: str) -> ModuleType:

@@ -19,10 +19,11 @@ import numpy as np
 from rankgrove.data._number_kernels import (
     CERTAIN,
     DECIMAL,
+    DOUBTFUL,
     INFINITE,
     NOT_A_NUMBER,
-    TOO_LARGE,
     ends_token,
+    is_largest_double,
     is_space,
     read_number,
     skip_spaces,
@@ -156,9 +157,12 @@ def _features(data, pos, row, slot, n_slow, ordered, chunk, rules, out):
         if kind == DECIMAL:
             sure, value = to_float32(mantissa, exponent)
             if sure != CERTAIN:
-                if sure == TOO_LARGE:
+                if sure == DOUBTFUL:
+                    n_slow = _leave_to_python(token, row, column, n_slow, chunk, out)
+                elif is_largest_double(mantissa, exponent):
+                    value = np.float32(np.nan)
+                else:
                     return BAD_PAIR, token, slot, last, n_slow
-                n_slow = _leave_to_python(token, row, column, n_slow, chunk, out)
         elif kind == NOT_A_NUMBER:
             return BAD_PAIR, token, slot, last, n_slow
         else:

@@ -25,6 +25,9 @@ _LOWEST, _HIGHEST = -99, 60  # powers of ten between which an 18-digit mantissa 
 _POWERS = np.array([float(f"1e{k}") for k in range(_LOWEST, _HIGHEST + 1)])
 _EXACT_POWER = 22  # 10**22 is the last power of ten that a double holds exactly
 _EXACT_MANTISSA = 2**53
+_LEAST_FULL_MANTISSA = 10 ** (MOST_DIGITS - 1)
+_LARGEST_DIGITS = 179769  # the first six of the largest double ...
+_LARGEST_EXPONENT = 308 - (MOST_DIGITS - 1)  # ... and its power of ten after MOST_DIGITS of them
 _SLACK = 2.0**-49  # covers the four roundings (of 2**-53 each) of the estimate, with room
 
 _HASH, _PLUS, _MINUS, _POINT, _LOWER_E = 35, 43, 45, 46, 101
@@ -170,6 +173,20 @@ def estimate_float32(mantissa, exponent):
     if low == high and high < np.inf:
         return CERTAIN, low
     return DOUBTFUL, np.float32(np.nan)
+
+
+@njit(cache=True, nogil=True)
+def is_largest_double(mantissa, exponent):
+    """Whether a number is the largest double, 1.7976931348623157e308, to six digits.
+
+    Istella's data sets write it where a value is missing, with 12 to 15 digits.
+    """
+    if mantissa <= 0:
+        return False
+    while mantissa < _LEAST_FULL_MANTISSA:
+        mantissa *= 10
+        exponent -= 1
+    return exponent == _LARGEST_EXPONENT and mantissa // 10**12 == _LARGEST_DIGITS
 
 
 @njit(cache=True, nogil=True, forceinline=True)

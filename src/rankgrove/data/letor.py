@@ -39,6 +39,8 @@ def read_letor(
 
     A row is ``LABEL qid:ID INDEX:VALUE ... # COMMENT``. Indices count from 1, may have gaps and
     may be in any order; a value is a number, ``inf``, or ``NULL`` or ``nan`` if it is missing.
+    The largest double, 1.79769e308 of either sign and with any further digits, is a missing value
+    too: Istella's data sets write it so.
     The text after ``#`` is kept as the document id: the token after ``docid =`` if there is one,
     else the whole comment. The rows of a query need not be adjacent.
 

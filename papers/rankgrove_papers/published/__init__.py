@@ -1,0 +1,1 @@
+"""Published figures of large collections, translated, and runs on these collections."""
