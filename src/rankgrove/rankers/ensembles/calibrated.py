@@ -148,7 +148,7 @@ class CalibratedRanker(Ranker):
     >>> model = rg.calibrate(rg.LambdaMART(n_trees=20).fit(train), vali)
     >>> relevance = model.predict_relevance(test)
     >>> relevance.probabilities.shape
-    (2000, 5)
+    (1921, 5)
     >>> bool(((relevance.expected >= 0) & (relevance.expected <= 4)).all())
     True
     """
