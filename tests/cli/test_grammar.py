@@ -92,7 +92,7 @@ def test_nothing_is_lost_where_matplotlib_is_missing(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", ["", *(one.callback.__name__ for one in app.registered_commands)]
+    "command", ["", *(one.callback.__name__.replace("_", "-") for one in app.registered_commands)]
 )
 def test_flags_have_no_type_in_help(command):
     out, _ = run(*([command] if command else []), "--help")
