@@ -176,14 +176,15 @@ def threads() -> Facts:
 def threading_layer() -> str:
     """Return which library runs Numba's threads; it is started if no kernel did so."""
     import numba
+    from numba.np.ufunc import parallel
 
+    layer: Any = getattr(numba, "threading_layer")  # noqa: B009  (its types leave it out)
     try:
-        return str(numba.threading_layer())
+        return str(layer())
     except ValueError:  # no parallel kernel has run in this process
-        from numba.np.ufunc import parallel
-
-        parallel._launch_threads()
-        return str(numba.threading_layer())
+        start: Any = parallel._launch_threads
+        start()
+        return str(layer())
 
 
 def kernels(problems: list[str]) -> Facts:
