@@ -43,6 +43,19 @@ socket.socket.connect = connect
 """
 
 
+# A search engine's log of two documents, and their judgements.
+LOG = {
+    "query_id": "q1",
+    "response": {"hits": {"hits": [
+        {"_id": name, "_score": 0.5, "fields": {"_ltrlog": [{"main": [
+            {"name": f"f{k}", "value": value} for k in range(1, 9)
+        ]}]}}
+        for name, value in (("a", 0.25), ("b", 0.75))
+    ]}},
+}  # fmt: skip
+FILES = {"log.json": json.dumps(LOG) + "\n", "qrels.txt": "q1 0 a 1\nq1 0 b 0\n"}
+
+
 @dataclass
 class Step:
     """A command line, without ``rankgrove``, and what it must do.
@@ -82,6 +95,8 @@ class Place:
         offline.mkdir(parents=True, exist_ok=True)
         home.mkdir(exist_ok=True)
         (offline / "sitecustomize.py").write_text(OFFLINE)
+        for name, text in FILES.items():
+            (self.folder / name).write_text(text)
         # nothing of this machine but the environment: no compiler, no checkout, no home folder
         self.variables = {
             "PATH": str(self.python.parent),
@@ -126,6 +141,10 @@ PLAIN = (
     Step("combine vali.txt web.rg svm.rg --measure ndcg@10 --out best.rg", writes=["best.rg"]),
     Step("adapt vali.txt --base mart.rg --beta 10 --out new.rg", writes=["new.rg"]),
     Step("prune vali.txt web.rg -m ndcg@10 --tolerance 0.05 --out small.rg", writes=["small.rg"]),
+    Step("calibrate vali.txt web.rg --out calibrated.rg", writes=["calibrated.rg"]),
+    Step("early-exit vali.txt web.rg --max-loss 0.01 --out fast.rg", writes=["fast.rg"]),
+    Step("parity web.rg log.json --engine opensearch-3.1", "not explained", status=1),
+    Step("join log.json qrels.txt --out logged.txt", writes=["logged.txt"]),
     Step(f"cv train.txt --folds 3 {GROW}", "ndcg@10"),
     Step("tune train.txt --valid vali.txt --trials 2 --set n_trees=5 --best best.toml", "ndcg@10"),
     Step("survey train.txt --test test.txt --ranker mart --ranker ranksvm", "RankSVM"),

@@ -30,15 +30,20 @@ REQUIRED = {
 }
 EXTRAS: Mapping[str, Mapping[str, str]] = {
     "tables": {"pyarrow": "15"},
+    "pandas": {"pandas": "2.2"},
+    "polars": {"polars": "1.0"},
+    "ranx": {"ranx": "0.3.20"},
     "plot": {"matplotlib": "3.8"},
     "cluster": {"dask": "2024.8", "distributed": "2024.8"},
     "optuna": {"optuna": "3.6"},
     "formats": {"onnx": "1.16"},
     "serve": {"starlette": "0.40", "uvicorn": "0.30", "orjson": "3.10"},
     "torch": {"torch": "2.2"},
+    "mlflow": {"mlflow-skinny": "3.0", "pandas": "2.2"},
+    "pyterrier": {"python-terrier": "1.0"},
 }
 # Used where they are there, and named in no extra.
-OTHERS = ("pandas", "polars", "lightgbm", "xgboost", "xgboost-cpu")
+OTHERS = ("lightgbm", "xgboost", "xgboost-cpu")
 # Variables that change how things run and whose values are no paths.
 VARIABLES = (
     "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES",
@@ -232,6 +237,8 @@ def optional_packages(problems: list[str]) -> Facts:
     for extra, packages in EXTRAS.items():
         for package, least in packages.items():
             version = version_of(package)
+            if package in facts:  # another extra has it too
+                continue
             facts[package] = version or f"absent: pip install 'rankgrove[{extra}]'"
             if version and is_older(version, least):
                 problems.append(_too_old(package, version, least))
