@@ -230,7 +230,9 @@ def try_service(place: Place, model: str = "web.rg") -> None:
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
-        documents = [{"id": name, "features": {"1": value}} for name, value in (("a", 1), ("b", 9))]
+        documents = [
+            {"id": name, "features": {"f1": value}} for name, value in (("a", 1), ("b", 9))
+        ]
         request = urllib.request.Request(
             f"{address}/rank", json.dumps({"documents": documents}).encode()
         )
