@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest
+BUILD := .venv-build
 # Two processes; the tests of a file stay in one, so that they share its fixtures.
 PYTEST := -m pytest -n 2 --dist loadfile
 # Which lines of src/rankgrove the tests run: [tool.slipcover] in pyproject.toml.
 COVERED := -m slipcover --json --out .venv/coverage.json
 
-.PHONY: demo test test-fast test-oldest lint hooks docs bench clean
+.PHONY: demo test test-fast test-oldest lint hooks docs bench wheel clean
 
 demo: .venv/.installed
 	$(BIN)/rankgrove demo
@@ -41,6 +42,10 @@ docs: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks
 
+# The files of a release, into dist/: built twice, installed without a compiler, every command run.
+wheel: $(BUILD)/.installed
+	$(BUILD)/bin/python -m tools.wheel
+
 # The stamps make a second run start at once; a changed pyproject.toml installs again.
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -62,5 +67,11 @@ $(OLDEST)/.installed: $(OLDEST)/bin/python pyproject.toml tools/oldest.py
 		--constraint $(OLDEST)/constraints.txt --editable '.[test]'
 	touch $@
 
+# As [build-system] of pyproject.toml has it.
+$(BUILD)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(BUILD)
+	$(BUILD)/bin/python -m pip install --quiet --disable-pip-version-check 'hatchling>=1.27'
+	touch $@
+
 clean:
-	rm -rf .venv $(OLDEST)
+	rm -rf .venv $(OLDEST) $(BUILD) dist

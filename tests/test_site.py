@@ -15,7 +15,10 @@ import rankgrove as rg
 from tests.conftest import ROOT
 from tests.documentation import PAGES, name_of
 
-OTHERS = [ROOT / "benchmarks" / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+OTHERS = [
+    ROOT / name
+    for name in ("benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+]
 
 
 def text_of(page):

@@ -18,6 +18,7 @@ OUTSIDE = {
     "benchmarks/README.md": "benchmarks.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
 }
 # The navigation: captions, and their pages in order. Every page of docs/ is listed here.
 NAVIGATION = {
@@ -67,7 +68,7 @@ NAVIGATION = {
     ],
     "After training": ["report", "explaining", "formats", "engines", "scoring", "serving"],
     "Proof": ["results", "published-figures", "papers", "benchmarks"],
-    "Inside": ["design", "contributing", "changelog"],
+    "Inside": ["design", "contributing", "releases", "security", "changelog"],
     "API reference": ["api/index"],
 }
 GROUPS = {

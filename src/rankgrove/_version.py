@@ -1,3 +1,3 @@
 """The version, in the one place that everything else reads."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -19,6 +19,7 @@ from rankgrove.cli.compile import compile
 from rankgrove.cli.convert import convert
 from rankgrove.cli.cv import cv
 from rankgrove.cli.demo import demo
+from rankgrove.cli.doctor import doctor
 from rankgrove.cli.early_exit import early_exit
 from rankgrove.cli.evaluate import evaluate
 from rankgrove.cli.explain import explain
@@ -50,6 +51,7 @@ for command in (
     *(auto, train, cv, survey, rank, evaluate, compare, explain, combine, adapt, tune, prune),
     *(calibrate, early_exit),
     *(convert, parity, join, serve, report, info, params, compile, generate, reproduce, demo),
+    doctor,
 ):
     app.command(cls=Command)(command)
 app.add_typer(clicks)
