@@ -26,7 +26,6 @@ CELL = re.compile(r"^```python\n(.*?)^```\n?", re.S | re.M)
 FIGURE = re.compile(r"\A# Figure: (.*\n(?:# .*\n)*)")
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]+\)")
 DPI = 150
-NARROWEST = 60  # pixels of a screen per inch of a figure: narrower screens scroll it
 
 
 class Output(NamedTuple):
@@ -166,9 +165,9 @@ def site_page(cells: list[Cell], stem: str) -> tuple[str, dict[str, bytes], dict
 
 
 def _picture(name: str, text: str, inches: float) -> str:
-    least = "wide" if inches > 9 else "normal"
+    size = "wide" if inches > 9 else "normal" if inches > 7 else "narrow"
     return (
-        f"`````{{container}} cell-figure {least}\n````{{image}} {name}\n:alt: {text}\n````\n`````"
+        f"`````{{container}} cell-figure {size}\n````{{image}} {name}\n:alt: {text}\n````\n`````"
     )
 
 
