@@ -140,7 +140,7 @@ def test_the_site_is_built(tmp_path):
     notebook = (folder / "report.html").read_text()
     assert 'src="report-report.html"' in notebook
     assert (folder / "report-report.html").is_file()
-    assert len(re.findall(r'<img alt="[^"]{30,}" src="\.\./_images/report-', notebook)) == 8
+    assert len(re.findall(r'<img alt="[^"]{30,}" src="\.\./_images/report-', notebook)) == 7
     assert all((folder / f"{page.stem}.ipynb").is_file() for page in folder.glob("[!r]*.html"))
     reference = (tmp_path / "site" / "api" / "rankers.html").read_text()
     assert 'id="rankgrove.LambdaMART"' in reference

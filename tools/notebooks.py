@@ -166,9 +166,7 @@ def site_page(cells: list[Cell], stem: str) -> tuple[str, dict[str, bytes], dict
 
 def _picture(name: str, text: str, inches: float) -> str:
     size = "wide" if inches > 9 else "normal" if inches > 7 else "narrow"
-    return (
-        f"`````{{container}} cell-figure {size}\n````{{image}} {name}\n:alt: {text}\n````\n`````"
-    )
+    return f"`````{{container}} cell-figure {size}\n````{{image}} {name}\n:alt: {text}\n````\n`````"
 
 
 def _page_in_page(file: str, name: str) -> str:
