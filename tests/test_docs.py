@@ -171,7 +171,12 @@ AFTER = {
 ON_CLUSTER = ("scale.md", "howto/cluster.md")  # their workers are started once for both
 # Their packages warn of what is deprecated in other packages.
 WARN = ("howto/mlflow.md", "howto/pyterrier.md", "howto/runs.md")
-RUNNING = [page for page in PAGES if any(e.language in ("python", "sh") for e in examples(page))]
+RUNNING = [
+    page
+    for page in PAGES
+    if any(e.language in ("python", "sh") for e in examples(page))
+    and page.parent.name != "notebooks"  # tests/test_notebooks.py runs these
+]
 
 
 @pytest.mark.slow

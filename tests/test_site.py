@@ -139,6 +139,12 @@ def test_the_site_is_built(tmp_path):
     start = (tmp_path / "site" / "index.html").read_text()
     for page in ("tutorial", "howto/cluster", "papers", "api/index"):
         assert f'href="{page}.html"' in start
+    folder = tmp_path / "site" / "notebooks"
+    notebook = (folder / "report.html").read_text()
+    assert 'src="report-report.html"' in notebook
+    assert (folder / "report-report.html").is_file()
+    assert len(re.findall(r'<img alt="[^"]{30,}" src="\.\./_images/report-', notebook)) == 7
+    assert all((folder / f"{page.stem}.ipynb").is_file() for page in folder.glob("[!r]*.html"))
     reference = (tmp_path / "site" / "api" / "rankers.html").read_text()
     assert 'id="rankgrove.LambdaMART"' in reference
     assert "maximum number of trees" in reference

@@ -23,6 +23,13 @@ OUTSIDE = {
 # The navigation: captions, and their pages in order. Every page of docs/ is listed here.
 NAVIGATION = {
     "Begin": ["index", "tutorial"],
+    "Notebooks": [
+        "notebooks/first-model",
+        "notebooks/clicks",
+        "notebooks/new-market",
+        "notebooks/report",
+        "notebooks/engine",
+    ],
     "How-tos": [
         "howto/best-ranker",
         "howto/clicks",

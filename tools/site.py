@@ -12,7 +12,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from tools import layers
+from tools import layers, notebooks
 from tools.pages import ROOT, all_pages
 
 SECTIONS = ("Parameters", "Attributes", "Other Parameters")
@@ -30,6 +30,7 @@ SETTINGS = {
     },
     "html_static_path": ["assets"],
     "html_css_files": ["site.css"],
+    "html_extra_path": ["extra"],  # files that go to the site as they are
     "html_show_copyright": False,
     "html_show_sphinx": False,
     "html_copy_source": False,
@@ -101,12 +102,26 @@ def leave_out(_app: Any, _what: Any, name: str, value: Any, *_: Any) -> bool | N
     return True if theirs or re.fullmatch(r"set_\w+_request", name) else None
 
 
+def with_outputs(path: Path, text: str, extra: Path) -> str:
+    """Run a notebook; write its pictures and other files, and return its page."""
+    cells = notebooks.run(text, path.stem)
+    page, pictures, others = notebooks.site_page(cells, path.stem)
+    extra.mkdir(parents=True, exist_ok=True)
+    for name, data in pictures.items():
+        (path.parent / name).write_bytes(data)
+    for name, data in others.items():
+        (extra / name).write_bytes(data)
+    return page
+
+
 def write_sources(folder: Path) -> None:
     """Write every page of the site, and the files that they use."""
     shutil.rmtree(folder, ignore_errors=True)
     for name, text in all_pages().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name == notebooks.FOLDER.name:
+            text = with_outputs(path, text, folder / "extra" / path.parent.name)
         path.write_text(text)
     shutil.copytree(ROOT / "docs" / "assets", folder / "assets")
 
