@@ -1,4 +1,4 @@
-"""The pages of the site: docs/, files elsewhere in the repository, and the API reference.
+"""The pages of the site: docs/, files elsewhere in the repository, and generated reference pages.
 
 The pages are written for readers of the repository; here their links are adapted to the site.
 """
@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import rankgrove as rg
+from tools.reference import reference_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 # Files outside docs/ that are pages of the site.
@@ -19,56 +20,65 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-# The navigation: captions, and their pages in order. Every page of docs/ is listed here.
+# The navigation: captions, and their pages in order. Every page is listed here.
 NAVIGATION = {
-    "Begin": ["index", "tutorial"],
-    "How-tos": [
+    "Start": ["index", "install", "tutorial", "choosing", "rankers", "comparison"],
+    "How to train": [
         "howto/best-ranker",
-        "howto/clicks",
         "howto/little-data",
-        "howto/ranklib",
-        "howto/ndcg-differs",
-        "howto/lightgbm-model",
-        "howto/parity",
-        "howto/own-measure",
+        "howto/clicks",
+        "howto/categorical-data",
         "howto/more-data-than-memory",
         "howto/cluster",
-        "howto/images",
+        "howto/own-measure",
         "howto/calibration",
+        "howto/optuna",
+    ],
+    "How to use a model": [
+        "report",
+        "explaining",
+        "formats",
+        "engines",
+        "howto/parity",
+        "scoring",
+        "serving",
+        "howto/model-files",
+        "howto/images",
+    ],
+    "How to work with other tools": [
+        "howto/ranklib",
+        "howto/lightgbm-model",
+        "howto/ndcg-differs",
         "howto/scikit-learn",
         "howto/data-frames",
         "howto/runs",
-        "howto/model-files",
         "howto/mlflow",
         "howto/pyterrier",
-        "howto/optuna",
         "howto/reproduce",
     ],
-    "Rankers": [
-        "lambdamart",
+    "Explanation": [
+        "measures",
         "smoothing",
-        "mart",
-        "nets",
-        "svm",
-        "linear",
-        "classical",
-        "adaptation",
-        "trada",
         "combining",
         "bagging",
-    ],
-    "Measures, data, scale": [
-        "measures",
-        "clicks",
+        "adaptation",
+        "trada",
+        "determinism",
         "comparing-online",
+    ],
+    "Reference: rankers": ["lambdamart", "mart", "nets", "svm", "linear", "classical"],
+    "Reference": [
         "data",
+        "clicks",
         "scale",
+        "api/index",
+        "commands",
+        "parameters",
+        "model-file",
         "robustness",
     ],
-    "After training": ["report", "explaining", "formats", "engines", "scoring", "serving"],
-    "Proof": ["results", "published-figures", "papers", "benchmarks"],
-    "Inside": ["design", "contributing", "changelog"],
-    "API reference": ["api/index"],
+    "Evidence": ["results", "published-figures", "papers", "benchmarks"],
+    "Development": ["design", "contributing", "changelog"],
 }
 GROUPS = {
     "Rankers": "Rankers to train, and ensembles of trained rankers.",
@@ -201,7 +211,7 @@ def contents() -> str:
     """Return the navigation as hidden Sphinx tables of contents."""
     parts = []
     for caption, pages in NAVIGATION.items():
-        entries = ["Start <self>" if page == "index" else page for page in pages]
+        entries = ["Overview <self>" if page == "index" else page for page in pages]
         parts += ["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```", ""]
     return "\n".join(parts)
 
@@ -215,6 +225,7 @@ def all_pages() -> dict[str, str]:
     for source, page in OUTSIDE.items():
         pages[page] = relinked((ROOT / source).read_text(), source)
     pages["index.md"] += "\n" + contents()
+    pages |= reference_pages()
     for page in WIDE:
         pages[page] = f"---\nhide-toc: true\n---\n{pages[page]}"
     return pages | api_pages()
