@@ -90,7 +90,8 @@ GROUPS = {
     "Errors": "All are subclasses of `rg.RankgroveError`.",
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
-WIDE = ("papers.md", "published-figures.md", "results.md")  # wide tables, so no contents
+# Pages with wide tables, without a table of contents.
+WIDE = ("papers.md", "results.md", "comparison.md", "commands.md", "parameters.md")
 
 
 def site_path(path: str) -> str:
