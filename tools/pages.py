@@ -91,7 +91,14 @@ GROUPS = {
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
 # Pages with wide tables, without a table of contents.
-WIDE = ("papers.md", "results.md", "comparison.md", "commands.md", "parameters.md")
+WIDE = (
+    "papers.md",
+    "published-figures.md",
+    "results.md",
+    "comparison.md",
+    "commands.md",
+    "parameters.md",
+)
 
 
 def site_path(path: str) -> str:
@@ -162,7 +169,8 @@ def api_pages() -> dict[str, str]:
     start = [
         "# API reference",
         "",
-        "`import rankgrove as rg`; names are loaded when first used.",
+        "After this page you know every public name: its purpose, arguments and results. "
+        "`import rankgrove as rg` loads a name when it is first used.",
         "",
     ]
     pages = {}

@@ -55,9 +55,9 @@ def command_page() -> str:
     lines = [
         "# The command line",
         "",
-        "After this page you know every command and every option. `rankgrove COMMAND --help` prints the "
-        "same; this page is generated from it. Parameters of rankers, which `--set NAME=VALUE` takes, "
-        f"are on [a page of their own]({PARAMETERS}.md).",
+        "After this page you know every command and every option. `rankgrove COMMAND --help` "
+        "prints the same; this page is generated from it. Parameters of rankers, which "
+        f"`--set NAME=VALUE` takes, are on [a page of their own]({PARAMETERS}.md).",
         "",
         "| command | what it does |",
         "|---|---|",
@@ -67,7 +67,14 @@ def command_page() -> str:
         lines.append(f"| [`{path}`](#{path.replace(' ', '-')}) | {cell(first)} |")
     for path, command, context in every:
         lines += ["", f"## {path}", "", *described(command.help or "")]
-        lines += ["", "```text", usage_of(path, command, context), "```", "", *options(command, context)]
+        lines += [
+            "",
+            "```text",
+            usage_of(path, command, context),
+            "```",
+            "",
+            *options(command, context),
+        ]
     return "\n".join([*lines, ""])
 
 
@@ -124,13 +131,15 @@ def parameter_page() -> str:
         "# Parameters of all rankers",
         "",
         "After this page you know every parameter of every ranker, its default and the values it "
-        "takes. `rankgrove params RANKER` prints the same for one ranker; this page is generated from "
-        "the declarations, which also check the values. On the command line: `--set NAME=VALUE`, or "
-        "`--config FILE` with a TOML file.",
+        "takes. `rankgrove params RANKER` prints the same for one ranker; this page is generated "
+        "from the declarations, which also check the values. On the command line: "
+        "`--set NAME=VALUE`, or `--config FILE` with a TOML file.",
     ]
     for name, ranker in rankers_with_parameters().items():
         lines += ["", f"## {name}", ""]
-        lines += [f"On the command line: `--ranker {ranker.kind}`.", ""] if trainable(ranker) else []
+        lines += (
+            [f"On the command line: `--ranker {ranker.kind}`.", ""] if trainable(ranker) else []
+        )
         lines += ["| parameter | default | values | meaning |", "|---|---|---|---|"]
         for parameter, declared in ranker.parameters.items():
             values = cell(values_of(parameter, declared))
