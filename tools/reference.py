@@ -177,7 +177,7 @@ def values_of(name: str, declared: Parameter) -> str:
         for word in WORDS
         if repr(word) not in rule and (word is None or word in told) and takes(name, declared, word)
     ]
-    return ", or ".join([rule, *extra])
+    return re.sub(r"('[^']*'|True|False|None)", r"`\1`", ", or ".join([rule, *extra]))
 
 
 def takes(name: str, declared: Parameter, value: object) -> bool:
