@@ -148,10 +148,12 @@ WRITTEN = {
     ],
     "howto/cluster.md": ["web.rg"],
     "howto/lightgbm-model.md": ["lightgbm.txt"],
+    "howto/categorical-data.md": ["brands.rg", "codes.rg", "names.rg"],
     "howto/data-frames.md": ["ranked.csv", "ranked.parquet", "top.parquet", "web.rg"],
     "howto/model-files.md": ["web.rg", "end.rg", "pipeline.joblib"],
     "howto/ranklib.md": ["web.rg", "web.run", "queries.csv", "like-ranklib.rg"],
     "howto/little-data.md": ["big.rg", "adapted.rg", "tuned.rg"],
+    "choosing.md": ["web.rg", "mart.rg"],
     "lambdamart.md": ["web.rg"],
     "mart.md": ["mcrank.rg"],
     "nets.md": ["net.rg", "stack.rg", "optimum.png"],
@@ -159,6 +161,8 @@ WRITTEN = {
     "scoring.md": ["top.run"],
     "svm.md": ["map.rg", "acc.rg", "weights.png"],
     "trada.md": ["new.rg"],
+    "install.md": ["first.rg"],
+    "model-file.md": ["web.rg"],
     "tutorial.md": ["web.rg", "plain.rg", "names.txt", "trials.jsonl"],
 }
 AFTER = {

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools import layers, pages
+from tools import explanations, layers, pages, reference
 
 import rankgrove as rg
 from tests.conftest import ROOT
@@ -47,9 +47,48 @@ def test_links_lead_somewhere(page):
 def test_every_page_is_in_the_navigation_once():
     listed = [page for part in pages.NAVIGATION.values() for page in part]
     written = {pages.site_path(page.relative_to(ROOT).as_posix()) for page in [*PAGES, *OTHERS]}
-    assert sorted(f"{page}.md" for page in listed) == sorted(written | {"api/index.md"}), (
+    made = {"api/index.md", *reference.reference_pages()}
+    assert sorted(f"{page}.md" for page in listed) == sorted(written | made), (
         "tools/pages.py: NAVIGATION has all pages of docs/"
     )
+
+
+def test_every_page_begins_with_what_its_reader_can_do():
+    every = {name_of(page): page.read_text() for page in PAGES if page.name != "README.md"}
+    for name, text in (every | reference.reference_pages()).items():
+        start = " ".join(text.split("\n", 1)[1].split("\n## ")[0].split()[:120])
+        assert re.search(r"\bafter this page\b", start, re.I), name
+
+
+def test_pictures_are_described():
+    shown = set()
+    for page in PAGES:
+        for description, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text_of(page)):
+            assert len(description) >= 10, f"{name_of(page)}: {target}"
+            assert (page.parent / target).is_file(), f"{name_of(page)}: {target}"
+            shown.add((page.parent / target).resolve())
+    drawn = {explanations.FOLDER / f"{name}.png" for name in explanations.PICTURES}
+    assert drawn == set(explanations.FOLDER.iterdir())
+    assert drawn <= shown
+
+
+def test_the_generated_pages_have_every_command_option_and_parameter():
+    text = reference.command_page()
+    for path, command, context in reference.all_commands():
+        section = text.split(f"\n## {path}\n")[1].split("\n## ")[0]
+        seen = [param for param in command.get_params(context) if not param.hidden]
+        assert section.count("\n| `") == len(seen) - 1, path  # all but --help
+        for option in (param.opts[0] for param in seen if param.opts[0][0] == "-"):
+            assert option == "--help" or option in section, path
+    text = reference.parameter_page()
+    for name, ranker in reference.rankers_with_parameters().items():
+        section = text.split(f"\n## {name}\n")[1].split("\n## ")[0]
+        assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(ranker.parameters), name
+    assert "| `n_leaves` | `31` | a whole number of at least 2 |" in text
+    for page in reference.reference_pages().values():
+        for line in page.splitlines():
+            if line.startswith("| "):  # cells do not break their row
+                assert len(re.findall(r"(?<!\\)\|", line)) in (3, 5), line
 
 
 def test_links_of_the_site_lead_to_its_pages():

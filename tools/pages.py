@@ -1,4 +1,4 @@
-"""The pages of the site: docs/, files elsewhere in the repository, and the API reference.
+"""The pages of the site: docs/, files elsewhere in the repository, and generated reference pages.
 
 The pages are written for readers of the repository; here their links are adapted to the site.
 """
@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import rankgrove as rg
+from tools.reference import reference_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 # Files outside docs/ that are pages of the site.
@@ -20,9 +21,9 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-# The navigation: captions, and their pages in order. Every page of docs/ is listed here.
+# The navigation: captions, and their pages in order. Every page is listed here.
 NAVIGATION = {
-    "Begin": ["index", "tutorial"],
+    "Start": ["index", "install", "tutorial", "choosing", "rankers", "comparison"],
     "Notebooks": [
         "notebooks/first-model",
         "notebooks/clicks",
@@ -30,53 +31,62 @@ NAVIGATION = {
         "notebooks/report",
         "notebooks/engine",
     ],
-    "How-tos": [
+    "How to train": [
         "howto/best-ranker",
-        "howto/clicks",
         "howto/little-data",
-        "howto/ranklib",
-        "howto/ndcg-differs",
-        "howto/lightgbm-model",
-        "howto/parity",
-        "howto/own-measure",
+        "howto/clicks",
+        "howto/categorical-data",
         "howto/more-data-than-memory",
         "howto/cluster",
-        "howto/images",
+        "howto/own-measure",
         "howto/calibration",
+        "howto/optuna",
+    ],
+    "How to use a model": [
+        "report",
+        "explaining",
+        "formats",
+        "engines",
+        "howto/parity",
+        "scoring",
+        "serving",
+        "howto/model-files",
+        "howto/images",
+    ],
+    "How to work with other tools": [
+        "howto/ranklib",
+        "howto/lightgbm-model",
+        "howto/ndcg-differs",
         "howto/scikit-learn",
         "howto/data-frames",
         "howto/runs",
-        "howto/model-files",
         "howto/mlflow",
         "howto/pyterrier",
-        "howto/optuna",
         "howto/reproduce",
     ],
-    "Rankers": [
-        "lambdamart",
+    "Explanation": [
+        "measures",
         "smoothing",
-        "mart",
-        "nets",
-        "svm",
-        "linear",
-        "classical",
-        "adaptation",
-        "trada",
         "combining",
         "bagging",
-    ],
-    "Measures, data, scale": [
-        "measures",
-        "clicks",
+        "adaptation",
+        "trada",
+        "determinism",
         "comparing-online",
+    ],
+    "Reference: rankers": ["lambdamart", "mart", "nets", "svm", "linear", "classical"],
+    "Reference": [
         "data",
+        "clicks",
         "scale",
+        "api/index",
+        "commands",
+        "parameters",
+        "model-file",
         "robustness",
     ],
-    "After training": ["report", "explaining", "formats", "engines", "scoring", "serving"],
-    "Proof": ["results", "published-figures", "papers", "benchmarks"],
-    "Inside": ["design", "contributing", "releases", "security", "changelog"],
-    "API reference": ["api/index"],
+    "Evidence": ["results", "published-figures", "papers", "benchmarks"],
+    "Development": ["design", "contributing", "releases", "security", "changelog"],
 }
 GROUPS = {
     "Rankers": "Rankers to train, and ensembles of trained rankers.",
@@ -88,7 +98,15 @@ GROUPS = {
     "Errors": "All are subclasses of `rg.RankgroveError`.",
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)((?:#[^)\s]*)?)\)")
-WIDE = ("papers.md", "published-figures.md", "results.md")  # wide tables, so no contents
+# Pages with wide tables, without a table of contents.
+WIDE = (
+    "papers.md",
+    "published-figures.md",
+    "results.md",
+    "comparison.md",
+    "commands.md",
+    "parameters.md",
+)
 
 
 def site_path(path: str) -> str:
@@ -159,7 +177,8 @@ def api_pages() -> dict[str, str]:
     start = [
         "# API reference",
         "",
-        "`import rankgrove as rg`; names are loaded when first used.",
+        "After this page you know every public name: its purpose, arguments and results. "
+        "`import rankgrove as rg` loads a name when it is first used.",
         "",
     ]
     pages = {}
@@ -209,7 +228,7 @@ def contents() -> str:
     """Return the navigation as hidden Sphinx tables of contents."""
     parts = []
     for caption, pages in NAVIGATION.items():
-        entries = ["Start <self>" if page == "index" else page for page in pages]
+        entries = ["Overview <self>" if page == "index" else page for page in pages]
         parts += ["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```", ""]
     return "\n".join(parts)
 
@@ -223,6 +242,7 @@ def all_pages() -> dict[str, str]:
     for source, page in OUTSIDE.items():
         pages[page] = relinked((ROOT / source).read_text(), source)
     pages["index.md"] += "\n" + contents()
+    pages |= reference_pages()
     for page in WIDE:
         pages[page] = f"---\nhide-toc: true\n---\n{pages[page]}"
     return pages | api_pages()

@@ -1,4 +1,4 @@
-"""Cells of README's comparison with other libraries, checked by training with each of them.
+"""Cells of docs/comparison.md, checked by training with each library, or by what the package has.
 
 A test finds out what a library does from scores of models on tiny data; the cell must say the same.
 """
@@ -6,6 +6,7 @@ A test finds out what a library does from scores of models on tiny data; the cel
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
+from rankgrove.formats.endings import ENDING_OF
+from rankgrove.measures.conventions import CONVENTIONS
+from rankgrove.rankers.nets.net import NetRanker
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
 N_DOCS = 10
 DEEP = {"trees": 20, "depth": 4}
 STUMP = {"trees": 1, "depth": 1}
@@ -24,10 +28,40 @@ Scores = Callable[[np.ndarray], np.ndarray]
 
 
 def cell(row: str, library: str) -> str:
-    section = README.read_text().split("\n## Compared with other libraries\n")[1].split("\n## ")[0]
-    lines = [line.strip("|").split("|") for line in section.splitlines() if line[:1] == "|"]
+    lines = [
+        line.strip("|").split("|") for line in PAGE.read_text().splitlines() if line[:1] == "|"
+    ]
     heads, _, *rows = [[text.strip() for text in line] for line in lines]
     return dict(zip(heads, next(cells for cells in rows if cells[0] == row), strict=True))[library]
+
+
+# -- our own cells, compared with what the package has ---------------------------------------------
+
+
+def test_our_conventions_and_nets():
+    assert cell("conventions of measures", "rankgrove") == "eight, by name"
+    assert len(CONVENTIONS) == 8
+    nets = cell("nets", "rankgrove").split(";")[0].split(", ")
+    assert nets.pop() == "stacks"
+    assert all(issubclass(getattr(rg, net), NetRanker) for net in nets)
+
+
+def test_our_formats():
+    text = cell("models written", "rankgrove").lower()
+    own, *names = re.sub(r" \(plugin and its own\)", ", elasticsearch-native", text).split(", ")
+    assert own == "own"
+    assert set(names) == set(ENDING_OF) - {"rankgrove"}
+
+
+def test_our_ways_to_learn_from_clicks():
+    text = cell("position bias in clicks", "rankgrove")
+    words = {"ips": "inverse propensities", "two_tower": "two towers"}
+    rules = (ranker.parameters["position_bias"].rule for ranker in (rg.LambdaMART, rg.ListNet))
+    for rule in rules:
+        with pytest.raises(rg.ParameterError) as error:
+            rule("position_bias", "", "?")
+        for name in re.findall(r"'(\w+)'", str(error.value).split(" must be ")[1].split(".")[0]):
+            assert words.get(name, name) in text
 
 
 # -- a ranker of every library: what it is trained on, its options, the scores of rows -------------
