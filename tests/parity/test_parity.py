@@ -355,7 +355,9 @@ def test_places_that_no_hit_has_are_refused(made, tmp_path):
     read(tmp_path, data, X, emulated(model, X))
     path = tmp_path / "log.json"
     for what in ("query", "score"):
-        with pytest.raises(rg.ParseError, match=rf"no hit has anything at '_source.no', .*--{what}"):
+        with pytest.raises(
+            rg.ParseError, match=rf"no hit has anything at '_source.no', .*--{what}"
+        ):
             rg.read_feature_log(path, **{what: "_source.no"})
     lines = path.read_text().splitlines()
     lines[0] = json.dumps(json.loads(lines[0]) | {"search": "first"})
