@@ -14,13 +14,13 @@ import numpy as np
 from rankgrove.data.categories import Categories
 from rankgrove.errors import ParameterError
 from rankgrove.files import atomic_output, write_atomically
-from rankgrove.formats.endings import FORMAT_OF
 from rankgrove.formats.read import DUMP, kind_of
-from rankgrove.formats.targets import Target, target_of
+from rankgrove.formats.targets import target_of
 from rankgrove.formats.write import FORMATS, Labels, Model, fitted, write
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY, Linear
 from rankgrove.model.tree import Tree
+from rankgrove.operations.convert_files import OURS, check_ending, definitions_file, format_of
 from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
@@ -36,7 +36,6 @@ from rankgrove.rankers.load import load
 from rankgrove.rankers.trees.mcrank import McRank
 from rankgrove.validation import check_choice, check_output_file, counted, refuse, with_article
 
-OURS = "rankgrove"
 MISSING = ("refuse", "zero", "keep")
 _log = logging.getLogger("rankgrove")
 
@@ -123,9 +122,9 @@ def convert(
     target = check_output_file("path", owner, path)
     read_by = None if engine is None else target_of(engine, to)
     if read_by is not None and to is None:
-        _check_ending(target, read_by)
-    form = _format(target, to if read_by is None else read_by.format)
-    definitions = _definitions_file(feature_set, form, target)
+        check_ending(target, read_by)
+    form = format_of(target, to if read_by is None else read_by.format)
+    definitions = definitions_file(feature_set, form, target)
     check_choice("missing", owner, missing, MISSING)
     notes: list[str] = []
     if combine is not None:
@@ -209,53 +208,6 @@ def _exits_early(ranker: Ranker) -> bool:
 def _log_notes(path: Path, notes: Sequence[str]) -> None:
     for note in notes:
         _log.warning("%s: %s", path, note)
-
-
-def _definitions_file(path: str | Path | None, form: str, model: Path) -> Path | None:
-    if path is None:
-        return None
-    able = [name for name, other in FORMATS.items() if other.definitions is not None]
-    if form not in able:
-        raise ParameterError(
-            f"convert: feature_set= (--feature-set) is for search engines ({', '.join(able)}), "
-            f"and the format is {form!r}. Leave it out."
-        )
-    target = check_output_file("feature_set", "convert", path)
-    if target.resolve() == model.resolve():
-        raise ParameterError(
-            f"convert: feature_set= (--feature-set) and the model are the same file, {target}."
-        )
-    return target
-
-
-def _format(path: Path, to: str | None) -> str:
-    if to is not None:
-        check_choice("to", "convert", to, [*FORMATS, OURS])
-        if to == "xgboost" and path.suffix.lower() == ".ubj":
-            raise ParameterError(
-                f"XGBoost models are written as JSON, and XGBoost reads {path} as UBJ by its "
-                "ending: use the ending .json."
-            )
-        return to
-    if path.suffix.lower() in FORMAT_OF:
-        return FORMAT_OF[path.suffix.lower()]
-    known = ", ".join(f"{ending} ({name})" for ending, name in FORMAT_OF.items())
-    raise ParameterError(
-        f"The ending of {path} does not say which format is meant: give to= (--to), one of "
-        f"{', '.join([*FORMATS, OURS])}; or one of these endings: {known}."
-    )
-
-
-def _check_ending(path: Path, engine: Target) -> None:
-    """Refuse an ending that says another format than the engine reads."""
-    ending = path.suffix.lower()
-    said = FORMAT_OF.get(ending, engine.format)
-    if said != engine.format and ending != ".txt":  # any text may be in it
-        raise ParameterError(
-            f"convert: engine={engine.name!r} (--engine) reads the format {engine.format!r}, and "
-            f"the ending of {path} says {said!r}. Use another ending, such as .json, or leave "
-            "engine= (--engine) out."
-        )
 
 
 def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
