@@ -124,6 +124,11 @@ def nearest(value: object, names: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+def with_article(word: str) -> str:
+    """Return a word with its article: ``a LambdaMART``, ``an AdaRank``."""
+    return f"{'an' if word[:1].upper() in set('AEIO') else 'a'} {word}"
+
+
 def counted(n: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: ``1 tree``, ``2,000 trees``; `many` is an irregular plural."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -68,3 +68,34 @@ def test_tables_have_relevance(folder):
     assert len(table) == (expected >= 0.5).sum()
     ranking = rg.rank(rg.load(folder / "again.rg"), rg.read_letor(folder / "test.txt"), top=2)
     assert ranking.relevance is not None
+
+
+def test_early_exit_and_calibration_in_either_order(folder):
+    """Both may be learned first: scores are the same, and so is what they mean."""
+    exits = ("early-exit", "vali.txt")
+    learns = ("calibrate", "vali.txt")
+    said, _ = run_here(*exits, "web.rg", "--out", "fast.rg", cwd=folder)
+    assert "may first stop after 32 trees, and the model has 10 trees" in said
+    run_here(*learns, "fast.rg", "--out", "fast_then.rg", cwd=folder)
+    run_here(*learns, "web.rg", "--out", "grades_then.rg", cwd=folder)
+    run_here(*exits, "grades_then.rg", "--out", "both.rg", cwd=folder)
+    for name in ("fast_then", "both"):
+        ranks = ("rank", "test.txt", "--model", f"{name}.rg", "--relevance")
+        run_here(*ranks, "--out", f"{name}.txt", cwd=folder)
+    assert (folder / "fast_then.txt").read_text() == (folder / "both.txt").read_text()
+    test = rg.read_letor(folder / "test.txt")
+    both = rg.load(folder / "both.rg")
+    expected = rg.load(folder / "fast_then.rg").predict_relevance(test).expected
+    assert both.predict_relevance(test).expected == pytest.approx(expected)
+    assert rg.rank(both, test).relevance is not None
+    with pytest.raises(rg.ParameterError, match="a LambdaMART has scores without a scale"):
+        rg.load(folder / "fast.rg").predict_relevance(test)
+
+
+def test_short_queries_are_named_where_nothing_is_left_out(folder):
+    rg.LambdaMART(n_trees=70, n_leaves=4, n_threads=1).fit(
+        rg.read_letor(folder / "train.txt")
+    ).save(folder / "larger.rg")
+    words = ("early-exit", "vali.txt", "larger.rg", "--max-loss", "1", "--out", "no.rg")
+    said, _ = run_here(*words, cwd=folder)
+    assert "Queries of fewer than 64 documents are always scored to the end." in said

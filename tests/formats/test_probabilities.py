@@ -90,3 +90,25 @@ def test_refusals(calibrated, parts, tmp_path):
         rg.convert(isotonic, tmp_path / "m.onnx", relevance=2)
     with pytest.raises(rg.ParameterError, match="Leave it out"):
         rg.convert(calibrated, tmp_path / "m.rg", relevance=2)
+
+
+def test_early_exit_is_left_out_of_files(calibrated, expected, parts, tmp_path, caplog):
+    """A file has the scores of the ranker in it, or their meaning."""
+    fast = rg.EarlyExitRanker(calibrated, "ndcg@10").fit(parts[1])
+    rg.convert(fast, tmp_path / "fast.txt")
+    assert "by all trees: early exit is left out" in caplog.text
+    assert "without the calibration" in caplog.text
+    rg.convert(calibrated, tmp_path / "plain.txt")
+    read = [rg.load(tmp_path / name).predict(parts[2].X) for name in ("fast.txt", "plain.txt")]
+    assert np.array_equal(*read)
+    rg.convert(fast, tmp_path / "m.json", to="elasticsearch", relevance=2)
+    model = ENGINES["elasticsearch-ltr"].read((tmp_path / "m.json").read_bytes())
+    columns = [parts[2].feature_names.index(name) for name in model.features]
+    scores = model.scores(parts[2].X[:, columns].astype(np.float64))
+    assert scores == pytest.approx(expected, abs=2e-6)
+
+
+def test_probabilities_of_linear_models_are_refused_with_what_to_do(parts, tmp_path):
+    linear = rg.calibrate(rg.RankSVM().fit(parts[0]), parts[1], method="sigmoid", samples=20)
+    with pytest.raises(rg.ParameterError, match="Leave it out to write this ranker's own scores"):
+        rg.convert(linear, tmp_path / "m.json", to="elasticsearch", relevance=2)

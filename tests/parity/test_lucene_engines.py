@@ -125,16 +125,52 @@ def test_every_engine_that_models_are_written_for_is_emulated():
         ("opensearch-3.7", "opensearch-3.2"),
         ("opensearch-3.10", "opensearch-main"),
         ("elasticsearch-9.1", "elasticsearch-8.12"),
+        ("elasticsearch-9", "elasticsearch-8.12"),
+        ("opensearch-2", "opensearch-3.1"),
+        ("OpenSearch-3.8", "opensearch-3.8"),
+        ("solr-10", "solr-9.2"),
+        ("elasticsearch-ltr-1.5.8-es8.9.2", "elasticsearch-ltr-2023"),
+        ("elasticsearch-ltr-1.5.9", "elasticsearch-ltr"),
+        ("elasticsearch-ltr-1.5.10", "elasticsearch-ltr"),
+        ("vespa-8", "vespa"),
+        ("vespa-8.400.1", "vespa"),
+        ("vespa-fast-forest", "vespa-fast-forest"),
+        ("ranklib", "ranklib"),
     ],
 )
 def test_versions_in_between(name, rules):
     assert target_of(name).name == rules
 
 
-@pytest.mark.parametrize("name", ["elasticsearch-8.11", "opensearch", "solr-9", "lucene-99.0", ""])
+@pytest.mark.parametrize(
+    "name", ["elasticsearch-8.11", "elasticsearch-ltr-8.9", "solr-5.0", "lucene-99.0", "onnx", ""]
+)
 def test_unknown_engines(name):
-    with pytest.raises(ParameterError, match=r"engine \(--engine\) is one of elasticsearch-ltr, "):
+    with pytest.raises(ParameterError, match=r"engine= \(--engine\) is one of elasticsearch-ltr, "):
         target_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("solr", ["solr-9.2", "solr-9.1"]),
+        ("solr-9", ["solr-9.1", "solr-9.2"]),
+        ("opensearch-3", ["opensearch-3.1", "opensearch-3.2", "opensearch-3.8", "opensearch-main"]),
+        ("elasticsearch-ltr-1.5", ["elasticsearch-ltr-2023", "elasticsearch-ltr"]),
+        ("Elasticsearch", ["elasticsearch-ltr", "elasticsearch-ltr-2023", "elasticsearch-8.12"]),
+    ],
+)
+def test_names_that_may_mean_several_engines_are_refused_with_the_list(name, meant):
+    with pytest.raises(ParameterError, match=f"'{name}' may be one of several: ") as error:
+        target_of(name)
+    assert [str(error.value).index(engine + " (") for engine in meant] == sorted(
+        str(error.value).index(engine + " (") for engine in meant
+    )
+
+
+def test_versions_before_the_first_with_learning_to_rank_name_the_plugin():
+    with pytest.raises(ParameterError, match="the plugin is elasticsearch-ltr"):
+        target_of("elasticsearch-8.11")
 
 
 # -- missing values -------------------------------------------------------------------------------
@@ -363,7 +399,7 @@ def test_linear_models_have_normalisers(data, tmp_path, caplog):
     for engine in ("opensearch-3.1", "opensearch-3.8"):
         found = engine_scores(tmp_path / "m.json", engine, data.X)
         np.testing.assert_allclose(found, model.predict(filled), rtol=1e-4, atol=1e-5)
-    with pytest.raises(ParameterError, match="Elasticsearch cannot hold linear models"):
+    with pytest.raises(ParameterError, match="Elasticsearch's own learning to rank cannot hold"):
         rg.convert(model, tmp_path / "m.json", to="elasticsearch-native")
 
 

@@ -304,7 +304,7 @@ def test_command(made, tmp_path):
     _, complaints = run(*words, "--training", "t.txt", cwd=tmp_path, status=2)
     assert "--training and --judgements belong together" in complaints
     _, complaints = run(*words, "--engine", "lucene", cwd=tmp_path, status=2)
-    assert "must be one of 'elasticsearch-ltr'" in complaints
+    assert "engine= (--engine) is one of elasticsearch-ltr, " in complaints
 
 
 def test_what_is_shown(made, tmp_path):
@@ -314,3 +314,62 @@ def test_what_is_shown(made, tmp_path):
     assert repr(found).startswith("Parity(elasticsearch-ltr, 0 of")
     assert found.table[0][:2] == ("constant", len(X))
     assert "<script" not in rg.read_feature_log(tmp_path / "log.json")._repr_html_()
+
+
+def test_two_changes_are_no_other_explanation_where_one_does(made, tmp_path):
+    data, X, model, _ = made
+    log = read(tmp_path, data, X, emulated(model, X, shift=False))
+    found = rg.parity(model, log, engine=ENGINE)
+    assert [cause.name for cause in found.causes] == ["constant"]
+    assert found.causes[0].also  # engines that do not shift scores
+    assert not any("; and " in other for other in found.causes[0].also)
+
+
+def test_chance_names_no_change_of_features(made, tmp_path):
+    """Other values of a fifth of the documents: some look as if the feature had been squared."""
+    data, X, model, _ = made
+    old = X.copy()
+    old[::5, 2] *= 0.5
+    old[::5, 4] += 3.0
+    log = read(tmp_path, data, X, emulated(model, old))
+    found = rg.parity(model, log, engine=ENGINE)
+    assert not found.equal
+    for cause in found.causes:
+        assert cause.n_documents >= 0.1 * (found.n_documents - found.n_equal), str(found)
+
+
+def test_an_engine_that_was_not_named_is_told(made, tmp_path):
+    data, X, model, _ = made
+    old = "elasticsearch-ltr-2023"
+    log = read(tmp_path, data, X, emulated(model, X, old))
+    found = rg.parity(model, log)
+    assert (found.equal, found.engine) == (True, old)
+    assert f"no engine was named: {old} was taken" in str(found)
+    usual = rg.parity(model, read(tmp_path, data, X, emulated(model, X)))
+    assert (usual.engine, usual.notes) == (ENGINE, ())
+    assert rg.parity(model, log, engine="Elasticsearch-LTR-1.5.8").equal
+
+
+def test_places_that_no_hit_has_are_refused(made, tmp_path):
+    data, X, model, _ = made
+    read(tmp_path, data, X, emulated(model, X))
+    path = tmp_path / "log.json"
+    for what in ("query", "score"):
+        with pytest.raises(
+            rg.ParseError, match=rf"no hit has anything at '_source.no', .*--{what}"
+        ):
+            rg.read_feature_log(path, **{what: "_source.no"})
+    lines = path.read_text().splitlines()
+    lines[0] = json.dumps(json.loads(lines[0]) | {"search": "first"})
+    path.write_text("\n".join(lines))
+    log = rg.read_feature_log(path, query="search")
+    assert log.query[0] == "first"
+    assert any("without 'search': the query is told otherwise" in note for note in log.notes)
+
+
+def test_files_that_are_no_text_are_refused(made, tmp_path):
+    data, X, model, _ = made
+    read(tmp_path, data, X, emulated(model, X))
+    (tmp_path / "web.onnx").write_bytes(b"\x08\x08\x12\xba\xff")
+    with pytest.raises(rg.ModelFileError, match="give the model that it was converted from"):
+        rg.parity(tmp_path / "web.onnx", tmp_path / "log.json")

@@ -9,7 +9,7 @@ import pytest
 from tools.search_cases import emulated, make_case, mismatches
 
 import rankgrove as rg
-from rankgrove.errors import ModelFileError
+from rankgrove.errors import ModelFileError, ParameterError
 from rankgrove.formats import solr, vespa_profile
 from rankgrove.formats.write import Labels, encode
 from rankgrove.model.linear import Linear
@@ -309,3 +309,39 @@ def test_ranklib_divides_the_sums_of_a_random_forest():
         ENGINES["ranklib"].read(b"## RankNet\n")
     with pytest.raises(ModelFileError, match="document type"):
         ENGINES["ranklib"].read(b"## MART\n<!DOCTYPE a><ensemble/>")
+
+
+def test_engines_without_versions_may_be_named(tmp_path, caplog):
+    """``vespa`` and ``ranklib`` write what ``to=`` writes, and say as much."""
+    rng = np.random.default_rng(1)
+    web = rg.make_web(20, n_docs=12, n_features=4, seed=1)
+    X = np.where(rng.random(web.X.shape) < 0.2, np.nan, web.X)
+    model = rg.LambdaMART(n_trees=3).fit(rg.QueryDataset(X, web.y, web.qid))
+    full = rg.LambdaMART(n_trees=3).fit(web)  # no value was missing
+    for name, one in (("learned", model), ("full", full)):
+        rg.convert(one, tmp_path / f"{name}.to", to="vespa", name="m")
+        for engine in ("vespa", "Vespa-8", "vespa-fast-forest"):
+            rg.convert(one, tmp_path / f"{name}.json", engine=engine, name="m")
+            assert (tmp_path / f"{name}.json").read_text() == (tmp_path / f"{name}.to").read_text()
+    assert not caplog.text
+    rg.convert(full, tmp_path / "forest.xml", engine="ranklib")
+    assert rg.load(tmp_path / "forest.xml").predict(web.X) == pytest.approx(
+        full.predict(web), abs=1e-5
+    )
+    with pytest.raises(ParameterError, match="Or train on data in which missing values are 0"):
+        rg.convert(model, tmp_path / "forest.xml", engine="ranklib")
+
+
+def test_an_ending_of_another_format_is_refused(tmp_path):
+    model = rg.LambdaMART(n_trees=2).fit(rg.make_web(10, n_docs=8, n_features=4, seed=1))
+    with pytest.raises(ParameterError, match=r"the ending of .*web\.onnx says 'onnx'"):
+        rg.convert(model, tmp_path / "web.onnx", engine="opensearch-3.8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rank_profile_under_another_name_is_noted(tmp_path, caplog):
+    model = rg.RankSVM().fit(rg.make_web(10, n_docs=8, n_features=4, seed=1))
+    rg.convert(model, tmp_path / "web.profile", to="vespa")
+    assert "rank profile" not in caplog.text
+    rg.convert(model, tmp_path / "web.json", to="vespa")
+    assert "Vespa reads it as schemas/SCHEMA/web.profile" in caplog.text

@@ -30,6 +30,7 @@ def folder(tmp_path_factory):
         "svm": rg.SVMMap(scaling="percentile").fit(DATA),
         "plain": rg.SVMMap(scaling="none").fit(DATA),
         "mcrank": rg.McRank(n_trees=2).fit(DATA),
+        "exits": rg.EarlyExitRanker(rg.calibrate(trees, vali, samples=20), "ndcg@5").fit(vali),
         "net": rg.RankNet(hidden=(3,), n_epochs=1).fit(DATA),
         "going_on": rg.LambdaMART(n_trees=2, submodel="base_score").fit(
             DATA.with_base_score(np.zeros(DATA.n_rows))
@@ -341,3 +342,16 @@ def test_bodies_in_pieces_slow_and_broken_off(folder):
         assert slow.status_code == 408
         client.request("POST", "/rank", chunks=[whole[:50], None])
         assert client.post("/rank", whole).content == good.content
+
+
+def test_calibrated_models_with_early_exit_answer_with_relevance(client, folder):
+    answer = client.post(
+        "/models/exits/rank", json.dumps({"documents": documents(), "top_k": 3}).encode()
+    )
+    served = answer.json()
+    assert answer.status_code == 200
+    scores = np.array(served["scores"])
+    calibrated = rg.load(folder / "exits.rg").ranker_
+    assert served["relevance"] == pytest.approx(calibrated.relevance_of(scores).expected)
+    n_trees = client.get("/models/trees").json()["n_trees"]
+    assert client.get("/models/exits").json()["n_trees"] == n_trees > 0

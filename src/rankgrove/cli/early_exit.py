@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankgrove.cli.options import Convention, Reading, Threads, reads_data
+
+if TYPE_CHECKING:
+    from rankgrove import EarlyExitRanker
 
 
 @reads_data("base_score")
@@ -67,9 +70,26 @@ def early_exit(
     ).fit(judged)
     fast.save(out)
     typer.echo(str(fast.certificate_))
-    if fast.exits_ is None:
-        typer.echo(
-            "No rule had a small enough bound of the loss: give more queries or a larger "
-            "--max-loss. (Queries of fewer than 64 documents are always scored to the end.)"
-        )
+    if not fast.certificate_.saved:
+        typer.echo(_why_none(fast))
     say_written(out)
+
+
+def _why_none(fast: EarlyExitRanker) -> str:
+    """Return why no documents are left out, and what helps."""
+    from rankgrove.scoring.lanes import chunk_ends
+    from rankgrove.validation import counted
+
+    trees = fast.flat()
+    if trees is not None and chunk_ends(trees.n_trees).size < 2:
+        return (
+            f"Scoring may first stop after 32 trees, and the model has "
+            f"{counted(trees.n_trees, 'tree')}: early exit is for larger models."
+        )
+    short = "Queries of fewer than 64 documents are always scored to the end."
+    if fast.exits_ is None:
+        return (
+            "No rule had a small enough bound of the loss: give more queries or a larger "
+            f"--max-loss. ({short})"
+        )
+    return f"{short} Give queries with as many documents as will be scored."

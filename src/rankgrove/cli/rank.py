@@ -93,6 +93,7 @@ def rank(
     from rankgrove.data.trec_files import run_lines
     from rankgrove.errors import ParameterError
     from rankgrove.files import write_atomically
+    from rankgrove.rankers.ensembles.early_exit import calibrated_in
 
     form = _checked_form(form, out, top, with_features)
     if relevance and form is Form.trec:
@@ -103,7 +104,8 @@ def rank(
         )
     check_writable("rank", {"--out": out}, [*data, model])
     trained = rg.load(model)
-    if (relevance or min_relevance is not None) and not isinstance(trained, rg.CalibratedRanker):
+    calibrated = calibrated_in(trained)
+    if (relevance or min_relevance is not None) and calibrated is None:
         raise ParameterError(
             f"{model} has scores without a scale: --relevance and --min-relevance need a model of "
             "'rankgrove calibrate'."
@@ -116,8 +118,8 @@ def rank(
         if saved > 0.0:
             typer.echo(f"{saved:.1%} of the documents' trees were skipped.", err=True)
     expected = None
-    if relevance or min_relevance is not None:
-        expected = trained.relevance_of(scores).expected
+    if calibrated is not None and (relevance or min_relevance is not None):
+        expected = calibrated.relevance_of(scores).expected
         if min_relevance is not None:  # a document with this score is not written
             scores = np.where(expected >= min_relevance, scores, -np.inf)
     if form is Form.table and out is not None:

@@ -51,6 +51,8 @@ def as_held(
         as 0; ``"keep"``: hold the model's directions, with more splits if need be
     learned : whether the model may have learned where missing values go
     """
+    if target is not None and target.missing == "kept":
+        return model, []
     if not isinstance(model, Ensemble):
         if target is not None and target.fills:
             return model, []
@@ -90,6 +92,8 @@ def _no_directions(
     asked = " and missing='keep' cannot be done" if missing == "keep" else ""
     newer = "" if target is None else _NEWER.get(target.format, "")
     update = f" Or update: {newer} learned directions are kept." if newer else ""
+    if not newer:
+        update = " Or train on data in which missing values are 0."
     return (
         f"{program} treats a missing value as 0, but {counted(n, 'split')} of "
         f"{model.feature.size:,} {sends} it elsewhere than 0{asked}. If no value is missing, or "
@@ -109,7 +113,9 @@ def _filled_with_zero(
         raise ParameterError(
             f"{program} treats a missing value as 0, but this model uses the mean of "
             f"{counted(n, 'feature')} for it. If no value is missing, or the index has 0 for "
-            "missing values, pass missing='zero' (--missing zero)."
+            "missing values, pass missing='zero' (--missing zero). Or train with scaling='none' on "
+            "data in which missing values are 0; or use to='solr', to='vespa' or to='onnx', which "
+            "can hold the mean."
         )
     return [
         "No value was missing in training, so nothing was learned for missing values: "

@@ -7,11 +7,14 @@ the same names.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankgrove.errors import ParameterError
 
-_VERSION = re.compile(r"(.+)-(\d+)\.(\d+)(?:\.\d+)*")
+# the plugin of Elasticsearch names the engine's version behind its own: 1.5.8-es8.9.2
+_VERSION = re.compile(r"([a-z]+(?:-[a-z]+)*)-v?(\d+(?:\.\d+)*)(?:-es[\d.]+)?")
+_ANY = 10**9  # a part of a version that was left out may be any number up to this
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Target:
     title : engine and versions in words
     format : the format that it reads
     missing : what it does with a missing value at a split: ``"zero"``: treats it as 0;
-        ``"right"``: sends it right; ``"learned"``: sends it to the side that the model says
+        ``"right"``: sends it right; ``"learned"``: sends it to the side that the model says;
+        ``"kept"``: the same, in all versions
     zero_flag : whether a model may say that all missing values are 0
     fills : whether the features of linear models and nets may have a value for missing ones
     """
@@ -68,11 +72,16 @@ _ALL = (  # the first of a format is the default
     ),
     Target("solr-9.2", "Solr 9.2 and later", "solr", "learned", fills=True),
     Target("solr-9.1", "Solr up to 9.1", "solr", "zero", fills=True),
-)
+    Target("vespa", "Vespa", "vespa", "kept", fills=True),
+    Target("vespa-fast-forest", "Vespa with vespa.eval.use_fast_forest", "vespa", "kept",
+           fills=True),
+    Target("ranklib", "RankLib", "ranklib", "zero"),
+)  # fmt: skip
 TARGETS = {target.name: target for target in _ALL}
 
-# product -> (first version, name of the engine), ascending; older versions are unknown
-_SINCE: dict[str, list[tuple[tuple[int, int], str]]] = {
+# product -> (first version, name of the engine or "" where there is none), ascending; older
+# versions are unknown
+_SINCE: dict[str, list[tuple[tuple[int, ...], str]]] = {
     "opensearch": [
         ((1, 0), "opensearch-3.1"),
         ((3, 2), "opensearch-3.2"),
@@ -80,7 +89,13 @@ _SINCE: dict[str, list[tuple[tuple[int, int], str]]] = {
         ((3, 9), "opensearch-main"),
     ],
     "elasticsearch": [((8, 12), "elasticsearch-8.12")],
+    "elasticsearch-ltr": [
+        ((0, 1), "elasticsearch-ltr-2023"),
+        ((1, 5, 9), "elasticsearch-ltr"),
+        ((2, 0), ""),
+    ],
     "solr": [((6, 4), "solr-9.1"), ((9, 2), "solr-9.2")],
+    "vespa": [((7, 0), "vespa")],
 }
 
 
@@ -89,30 +104,63 @@ def targets_of(form: str) -> list[Target]:
     return [target for target in TARGETS.values() if target.format == form]
 
 
-def target_of(name: str, form: str | None = None) -> Target:
+def target_of(name: str, form: str | None = None, owner: str = "convert") -> Target:
     """Return an engine by its name; versions in between are those that follow the same rules.
 
     `form` : the format that was asked for, if any; an engine that reads another one is refused
     """
-    target = TARGETS.get(name) or TARGETS.get(_engine_of_version(name))
+    target = TARGETS.get(engine_of(name))
     if target is None:
-        raise ParameterError(
-            f"convert: engine (--engine) is one of {', '.join(TARGETS)}; or opensearch-X.Y, "
-            f"solr-X.Y or elasticsearch-X.Y (from 8.12 on) with another version; leave it "
-            f"out for other programs. Got {name!r}."
-        )
+        raise ParameterError(f"{owner}: {unknown_engine(name, list(TARGETS))}")
     if form is not None and target.format != form:
         able = ", ".join(other.name for other in targets_of(form)) or "none"
         raise ParameterError(
-            f"convert: engine={name!r} (--engine) reads the format {target.format!r}, not "
+            f"{owner}: engine={name!r} (--engine) reads the format {target.format!r}, not "
             f"{form!r}. Leave to= (--to) out; engines of {form!r}: {able}."
         )
     return target
 
 
-def _engine_of_version(name: str) -> str:
+def engine_of(name: str) -> str:
+    """Return the engine whose rules a name or version means; the name itself if there is none."""
+    plain = name.strip().lower()
+    if plain in TARGETS:
+        return plain
+    meant = _engines_of_version(plain)
+    return meant[0] if len(meant) == 1 and meant[0] else name
+
+
+def unknown_engine(name: str, known: Sequence[str]) -> str:
+    """Return a sentence about a name that means none of the known engines, or several of them."""
+    plain = name.strip().lower()
+    meant = [engine for engine in _engines_of_version(plain) if engine]
+    if plain.rstrip("-") in _SINCE:
+        meant = [engine for engine in TARGETS if engine.startswith(plain.rstrip("-") + "-")]
+    if len(meant) > 1:
+        listed = ", ".join(f"{engine} ({TARGETS[engine].title})" for engine in meant)
+        return f"engine= (--engine) {name!r} may be one of several: {listed}. Name one of them."
+    from rankgrove.validation import nearest  # the command line reads this file without NumPy
+
+    hint = nearest(plain, known)
+    if re.match(r"elasticsearch-(v?\d|native)", plain):
+        hint = (
+            " (Elasticsearch's own learning to rank begins with elasticsearch-8.12; the plugin is "
+            "elasticsearch-ltr, or elasticsearch-ltr-2023 up to its version 1.5.8)"
+        )
+    return (
+        f"engine= (--engine) is one of {', '.join(known)}, or another version, as opensearch-2.19, "
+        f"solr-8.11 or elasticsearch-9.1; for other programs leave it out{hint}. Got {name!r}."
+    )
+
+
+def _engines_of_version(name: str) -> list[str]:
+    """Return the engines that a version may mean: several where its last part decides."""
     match = _VERSION.fullmatch(name)
     if match is None or match[1] not in _SINCE:
-        return ""
-    version = (int(match[2]), int(match[3]))
-    return next((own for first, own in reversed(_SINCE[match[1]]) if version >= first), "")
+        return []
+    first = tuple(int(part) for part in match[2].split("."))
+    last = (*first, _ANY) if len(first) < 3 else first
+    since = _SINCE[match[1]]
+    inside = [engine for begin, engine in since if first < begin <= last]
+    before = [engine for begin, engine in since if begin <= first][-1:]
+    return list(dict.fromkeys([*before, *inside]))

@@ -133,7 +133,7 @@ FORMATS = {  # their endings are in endings.py
         definitions=lambda m, of: elasticsearch.feature_set(of.features),
     ),
     "elasticsearch-native": Format(
-        "Elasticsearch",
+        "Elasticsearch's own learning to rank",
         lambda m, of: elasticsearch_native.write_trees(m, of.features, of.name),
         definitions=lambda m, of: elasticsearch_native.inference_config(m, of.features),
     ),
@@ -247,12 +247,12 @@ def fitted(
     if isinstance(model, Ensemble) and target is not None:
         labels = replace(labels, missing_as_zero=zero and target.zero_flag)
         if engine is None and depends_on_version(model, target):
-            others = ", ".join(
+            others = " or ".join(
                 other.name for other in targets_of(to) if other.missing != target.missing
             )
             notes.append(
                 f"Written for {target.title}: other versions treat missing values in another way. "
-                f"If yours is another one, name it: engine= (--engine), one of {others}."
+                f"If yours is another one, name it: engine= (--engine) {others}."
             )
     model, more = _scores(model, form, to, False if labels.probability else shift)
     return model, labels, [*notes, *more]

@@ -14,28 +14,28 @@ import numpy as np
 from rankgrove.data.categories import Categories
 from rankgrove.errors import ParameterError
 from rankgrove.files import atomic_output, write_atomically
-from rankgrove.formats.endings import FORMAT_OF
 from rankgrove.formats.read import DUMP, kind_of
 from rankgrove.formats.targets import target_of
 from rankgrove.formats.write import FORMATS, Labels, Model, fitted, write
 from rankgrove.model.ensemble import Ensemble
 from rankgrove.model.linear import BY_QUERY, Linear
 from rankgrove.model.tree import Tree
+from rankgrove.operations.convert_files import OURS, check_ending, definitions_file, format_of
 from rankgrove.rankers.auto.auto import AutoRanker
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
 from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
 from rankgrove.rankers.ensembles.combination import CombinedRanker
+from rankgrove.rankers.ensembles.early_exit import EarlyExitRanker, calibrated_in
 from rankgrove.rankers.ensembles.relevance_curves import Sigmoids
 from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.rankers.load import load
 from rankgrove.rankers.trees.mcrank import McRank
-from rankgrove.validation import check_choice, check_output_file, counted, refuse
+from rankgrove.validation import check_choice, check_output_file, counted, refuse, with_article
 
-OURS = "rankgrove"
 MISSING = ("refuse", "zero", "keep")
 _log = logging.getLogger("rankgrove")
 
@@ -88,8 +88,9 @@ def convert(
     engine : the search engine and version that reads the file, as engines differ in what they do
         with missing values: ``"elasticsearch-ltr"``, ``"elasticsearch-ltr-2023"``,
         ``"opensearch-3.8"``, ``"opensearch-3.2"``, ``"opensearch-3.1"``, ``"opensearch-main"``,
-        ``"elasticsearch-8.12"``, ``"solr-9.2"``, ``"solr-9.1"``; other versions in between may be
-        named, as ``"opensearch-2.19"``. None: the first of the format
+        ``"elasticsearch-8.12"``, ``"solr-9.2"``, ``"solr-9.1"``; also ``"vespa"``,
+        ``"vespa-fast-forest"`` and ``"ranklib"``, which do the same in all versions; other versions
+        in between may be named, as ``"opensearch-2.19"``. None: the first of the format
     relevance : for a calibrated ranker of ``method="sigmoid"``, a grade: the scores in the program
         are the probabilities that a document has this grade or a higher one. None: the ranker's own
         scores
@@ -120,8 +121,10 @@ def convert(
     ranker._check_is_fitted()
     target = check_output_file("path", owner, path)
     read_by = None if engine is None else target_of(engine, to)
-    form = _format(target, to if read_by is None else read_by.format)
-    definitions = _definitions_file(feature_set, form, target)
+    if read_by is not None and to is None:
+        check_ending(target, read_by)
+    form = format_of(target, to if read_by is None else read_by.format)
+    definitions = definitions_file(feature_set, form, target)
     check_choice("missing", owner, missing, MISSING)
     notes: list[str] = []
     if combine is not None:
@@ -145,8 +148,10 @@ def convert(
     flat = flat_model(ranker)
     if relevance is not None:
         flat, labels = _margins(ranker, flat, relevance), replace(labels, probability=True)
-    elif isinstance(ranker, CalibratedRanker):
+    elif calibrated_in(ranker) is not None:
         notes.append("The file has the ranker's own scores, without the calibration.")
+    if _exits_early(ranker):
+        notes.append("The file scores every document by all trees: early exit is left out.")
     held, labels, more = fitted(
         flat,
         form,
@@ -158,6 +163,9 @@ def convert(
         expand_categories=expand_categories,
     )
     content, last = write(held, form, labels)
+    if form == "vespa" and not isinstance(held, Ensemble) and target.suffix != ".profile":
+        last = [*last, "This is a rank profile: Vespa reads it as schemas/SCHEMA/"
+                f"{labels.name}.profile, and not from the folder models."]  # fmt: skip
     with atomic_output(target, pack=False) as out:
         out.write(content)
     _log_notes(target, [*notes, *more, *last])
@@ -168,62 +176,38 @@ def convert(
 
 def _margins(ranker: Ranker, model: Model, grade: float) -> Ensemble:
     """Return trees whose sum is the log odds of a grade or a higher one."""
-    if not isinstance(ranker, CalibratedRanker) or not isinstance(ranker.curves_, Sigmoids):
+    calibrated = calibrated_in(ranker)
+    if calibrated is None or not isinstance(calibrated.curves_, Sigmoids):
         raise ParameterError(
             "convert: relevance= (--relevance) needs a ranker that was calibrated with "
             "method='sigmoid', whose probabilities programs can compute: rg.calibrate(model, data, "
             "method='sigmoid') (rankgrove calibrate --method sigmoid)."
         )
-    grades = ranker.grades_
+    grades = calibrated.grades_
     if not isinstance(model, Ensemble) or model.n_columns != 1 or grades is None:
-        raise ParameterError("convert: relevance= (--relevance) needs a ranker of trees.")
+        raise ParameterError(
+            "convert: relevance= (--relevance) needs a ranker that is one sum of trees, such as "
+            "rg.LambdaMART, calibrated with method='sigmoid'. Leave it out to write this ranker's "
+            "own scores, whose order is the same."
+        )
     if grade not in grades[1:].tolist():
         known = ", ".join(f"{known:g}" for known in grades[1:])
         refuse("relevance", "convert", f"a grade above the lowest, one of {known}", grade)
-    curves = ranker.curves_
+    curves = calibrated.curves_
     scaled = summed([model], np.array([curves.slope]), ranker.n_features_in_)
     intercept = float(curves.intercepts[grades[1:].tolist().index(grade)])
     return replace(scaled, base=scaled.base + intercept)
 
 
+def _exits_early(ranker: Ranker) -> bool:
+    return isinstance(ranker, EarlyExitRanker) or (
+        isinstance(ranker, CalibratedRanker) and isinstance(ranker.ranker_, EarlyExitRanker)
+    )
+
+
 def _log_notes(path: Path, notes: Sequence[str]) -> None:
     for note in notes:
         _log.warning("%s: %s", path, note)
-
-
-def _definitions_file(path: str | Path | None, form: str, model: Path) -> Path | None:
-    if path is None:
-        return None
-    able = [name for name, other in FORMATS.items() if other.definitions is not None]
-    if form not in able:
-        raise ParameterError(
-            f"convert: feature_set= (--feature-set) is for search engines ({', '.join(able)}), "
-            f"and the format is {form!r}. Leave it out."
-        )
-    target = check_output_file("feature_set", "convert", path)
-    if target.resolve() == model.resolve():
-        raise ParameterError(
-            f"convert: feature_set= (--feature-set) and the model are the same file, {target}."
-        )
-    return target
-
-
-def _format(path: Path, to: str | None) -> str:
-    if to is not None:
-        check_choice("to", "convert", to, [*FORMATS, OURS])
-        if to == "xgboost" and path.suffix.lower() == ".ubj":
-            raise ParameterError(
-                f"XGBoost models are written as JSON, and XGBoost reads {path} as UBJ by its "
-                "ending: use the ending .json."
-            )
-        return to
-    if path.suffix.lower() in FORMAT_OF:
-        return FORMAT_OF[path.suffix.lower()]
-    known = ", ".join(f"{ending} ({name})" for ending, name in FORMAT_OF.items())
-    raise ParameterError(
-        f"The ending of {path} does not say which format is meant: give to= (--to), one of "
-        f"{', '.join([*FORMATS, OURS])}; or one of these endings: {known}."
-    )
 
 
 def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: str | None) -> Labels:
@@ -290,9 +274,10 @@ def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
     """Return the bag of the same models that takes their plain mean, and notes on that."""
     if not ranker.is_bag:
         raise ParameterError(
-            f"convert: combine='mean' is for a bag, and this is a {type(ranker).__name__}: leave "
-            "it out. (A bag within a combination must itself be trained with combine='mean', as "
-            "the combination's weights are for the scores it had.)"
+            "convert: combine='mean' is for a bag, and this is "
+            f"{with_article(type(ranker).__name__)}: leave it out. (A bag within a combination "
+            "must itself be trained with combine='mean', as the combination's weights are for the "
+            "scores it had.)"
         )
     if ranker.combine == "mean":
         return ranker, []
@@ -355,6 +340,11 @@ def _of_calibrated(ranker: CalibratedRanker, weight: float) -> list[tuple[float,
     return _parts(ranker.ranker_, weight)
 
 
+@_parts.register(EarlyExitRanker)
+def _of_early_exit(ranker: EarlyExitRanker, weight: float) -> list[tuple[float, Model]]:
+    return _parts(ranker.ranker_, weight)
+
+
 @_parts.register(CombinedRanker)
 def _of_combination(ranker: CombinedRanker, weight: float) -> list[tuple[float, Model]]:
     pairs = zip(ranker.rankers_, ranker.weights_.tolist(), strict=True)
@@ -407,8 +397,11 @@ def _of_ranker(ranker: Ranker, weight: float) -> list[tuple[float, Model]]:
             "express. Train it without, or transform in the search engine and convert `ranker_`, "
             "the model on the prepared features."
         )
-    kind = type(ranker).__name__
-    raise ParameterError(f"A {kind} has neither trees nor weights nor a net to be converted.")
+    kind = with_article(type(ranker).__name__)
+    raise ParameterError(
+        f"{kind[0].upper()}{kind[1:]} has neither trees nor weights nor a net to be converted. "
+        "Convert a LambdaMART, a linear ranker or a RankNet."
+    )
 
 
 def _plain(model: Model) -> Model:

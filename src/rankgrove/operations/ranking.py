@@ -19,7 +19,7 @@ from rankgrove.frames import Tabular, write_columns
 from rankgrove.measures.base import rank as ranked
 from rankgrove.operations.named_features import dataset_of_frame
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
+from rankgrove.rankers.ensembles.early_exit import calibrated_in
 from rankgrove.showing import html_table
 from rankgrove.validation import check_flag, check_integer, counted
 
@@ -155,8 +155,9 @@ def rank(
         data = dataset_of_frame(model, data, OWNER, qid=qid, docid=docid)
     scores = _scores(model, data, top, n_threads)
     expected = None
-    if isinstance(model, CalibratedRanker):
-        expected = model.relevance_of(scores).expected
+    calibrated = calibrated_in(model)
+    if calibrated is not None:
+        expected = calibrated.relevance_of(scores).expected
     return table_of_scores(data, scores, top, features, expected)
 
 

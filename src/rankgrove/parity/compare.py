@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankgrove.errors import DataError, ModelFileError, ParameterError, RankgroveError
-from rankgrove.formats.targets import target_of
+from rankgrove.formats.targets import engine_of, unknown_engine
 from rankgrove.parity.case import Case, listed
 from rankgrove.parity.causes import CAUSES
 from rankgrove.parity.diagnosis import Explained, diagnosed
@@ -32,7 +32,7 @@ from rankgrove.parity.result import Cause, Parity, examples_of
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.load import load
-from rankgrove.validation import check_choice, check_real, counted, refuse
+from rankgrove.validation import check_real, counted, refuse
 
 _OWNER = "parity"
 # The engines that may have written a log, by the beginnings of their names; the best is taken.
@@ -103,7 +103,8 @@ def parity(
         )
     engines = all_engines()
     ranker, file = _model(model, engine, engines)
-    name, production, values = _production(ranker, file, scored, engine, engines, features)
+    name, production, values, chosen = _production(ranker, file, scored, engine, engines, features)
+    scored = replace(scored, notes=(*chosen, *scored.notes))
     given_models = {
         title: _other(one, title, name, engine, engines, production, features, scored)
         for title, one in _also(also).items()
@@ -177,7 +178,8 @@ def _model(
             if any(_reads(one, path) for one in _asked(engine, engines).values()):
                 return None, path
             raise ModelFileError(
-                f"{error} Nor is it a file that one of the engines reads."
+                f"{error} Nor is it a file that one of the engines reads: give the model that it "
+                "was converted from."
             ) from None
     ranker = of_object(model)
     inside = getattr(ranker, "ranker", None)
@@ -203,11 +205,14 @@ def _asked(engine: str | Engine | None, engines: Mapping[str, Engine]) -> Mappin
         return {engine.name: engine}
     if engine is None or engine == OURS:
         return engines
-    if engine not in engines:
-        with contextlib.suppress(ParameterError):  # a version in between
-            engine = target_of(engine).name
-    check_choice("engine", _OWNER, engine, [*engines, OURS])
-    return {engine: engines[engine]}
+    if not isinstance(engine, str):
+        refuse("engine", _OWNER, "the name of an engine", engine)
+    name = engine_of(engine)  # a version in between is an engine that has a name
+    if name == OURS:
+        return engines
+    if name not in engines:
+        raise ParameterError(f"{_OWNER}: {unknown_engine(engine, [*engines, OURS])}")
+    return {name: engines[name]}
 
 
 def _production(
@@ -217,8 +222,8 @@ def _production(
     engine: str | Engine | None,
     engines: Mapping[str, Engine],
     features: Sequence[str] | None,
-) -> tuple[str, Production, np.ndarray]:
-    """Return the name of the engine, the model in it, and the log in the model's columns.
+) -> tuple[str, Production, np.ndarray, list[str]]:
+    """Return the name of the engine, the model in it, the log in the model's columns, and notes.
 
     Without `engine`, that of the log's kind by which the most scores are right.
     """
@@ -243,16 +248,30 @@ def _production(
         else:
             able = {name: written(ranker, one, names, named) for name, one in asked.items()}
     best: tuple[int, str, Production, np.ndarray] | None = None
+    n_right: dict[str, int] = {}
     for name, production in able.items():
         values = columns_in(log, production.names, production.read, named)
-        n = 0
+        n_right[name] = 0
         if len(able) > 1:
             case = Case(log, production, values, 1e-6)
-            n = int(case.agree(case.base, np.arange(len(log))).sum())
-        if best is None or n > best[0]:
-            best = (n, name, production, values)
+            n_right[name] = int(case.agree(case.base, np.arange(len(log))).sum())
+        if best is None or n_right[name] > best[0]:
+            best = (n_right[name], name, production, values)
     assert best is not None
-    return best[1:]
+    _, name, production, values = best
+    return name, production, values, _chosen(name, n_right)
+
+
+def _chosen(name: str, n_right: Mapping[str, int]) -> list[str]:
+    """Return a note if the engine that was taken is not the usual one, the first."""
+    usual = next(iter(n_right))
+    if name == usual:
+        return []
+    return [
+        f"no engine was named: {name} was taken, by which {counted(n_right[name], 'score')} are "
+        f"right; by {usual} only {n_right[usual]:,} are. If yours is another one than {name}, name "
+        "it (--engine)"
+    ]
 
 
 def _also(also: Mapping[str, Any] | Sequence[str | Path] | None) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from rankgrove.parity.hypotheses import LAST, one_sided, plain_hypotheses
 
 _MOST_CAUSES = 12
 _FEW = 0.03  # of the documents whose scores differ: fewer are no proof of a cause that was fitted
+_FEW_AGAINST = 0.1  # the same, if documents whose scores agree speak against the cause
+_TWO = "; and "  # in texts, between two changes
 
 
 @dataclass
@@ -62,10 +64,12 @@ def diagnosed(case: Case, wrong: np.ndarray, right: np.ndarray) -> list[Explaine
     found: list[Explained] = []
     simple = plain_hypotheses(case)
     left, control = wrong, sample_of(right, FEW)
-    few = _FEW * wrong.size
     while left.size and len(found) < _MOST_CAUSES:
         part = _next_cause(case, simple, left, control, first=not found)
-        if part is None or (part.is_fitted and part.rows.size < few):
+        if part is None:
+            break
+        share = _FEW_AGAINST if part.n_against else _FEW
+        if part.is_fitted and part.rows.size < share * wrong.size:
             break
         found.append(part)
         left = np.setdiff1d(left, part.rows, assume_unique=True)
@@ -107,6 +111,8 @@ def _next_cause(
         trial.hypothesis.detail
         for trial in sorted(trials, key=lambda trial: trial.hypothesis.rank)
         if trial is not best
+        # two changes are no other explanation where one of them alone does it
+        and (_TWO in best.hypothesis.detail or _TWO not in trial.hypothesis.detail)
         and trial.quality[:2] == best.quality[:2]
         and np.array_equal(trial.explains, best.explains)
     ]

@@ -36,6 +36,11 @@ class LogBuilder:
     def __len__(self) -> int:
         return len(self._score)
 
+    @property
+    def n_scored(self) -> int:
+        """The number of documents with a score."""
+        return sum(score is not None for score in self._score)
+
     def add(
         self,
         names: tuple[str, ...],

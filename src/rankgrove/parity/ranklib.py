@@ -78,7 +78,10 @@ def _sum(trees: tuple[_Tree, ...], rows: np.ndarray) -> np.ndarray:
 
 def read(data: bytes) -> RankLibModel:
     """Parse a model file of LambdaMART, MART or Random Forests."""
-    lines = data.decode().splitlines()
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        raise ModelFileError("RankLib cannot read the model: it is not text.") from None
     kind = next((line.strip("# \t") for line in lines if line.startswith("##")), "")
     if kind not in ("LambdaMART", "MART", "Random Forests"):
         raise ModelFileError(f"RankLib's {kind!r} is not emulated; its tree models are.")

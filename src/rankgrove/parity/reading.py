@@ -16,7 +16,7 @@ from rankgrove.parity.log import FeatureLog
 from rankgrove.parity.log_builder import LogBuilder
 from rankgrove.parity.log_tables import read_tables
 from rankgrove.parity.responses import Options, hit_of, responses_in
-from rankgrove.validation import check_choice
+from rankgrove.validation import check_choice, counted
 
 _HOW = {
     "elasticsearch": "name the sltr query (_name) and ask for its log: "
@@ -91,6 +91,7 @@ def read_feature_log(
         kind = "elasticsearch" if builder is None else builder.kind
         said = "has no hits" if builder is None or not builder.n_without else "logs no features"
         raise ParseError(files[0], None, f"the log {said}: {_HOW[kind]}.")
+    collected.check_places()
     zero = absent == "zero" or (absent is None and builder.kind == "solr")
     return builder.log(0.0 if zero else np.nan)
 
@@ -102,6 +103,7 @@ class _Collected:
         self.files, self.options = files, options
         self.builder: LogBuilder | None = None
         self.n_responses = 0
+        self.n_queries = 0  # hits whose query was found where the user said
 
     def add(self, value: Any, number: int, line: int) -> None:
         """Add the hits of a JSON value, which begins in a line of the file of a number."""
@@ -119,6 +121,7 @@ class _Collected:
                     builder.n_tensors = max(builder.n_tensors, hit.n_tensors)
                     place = (number, line, at)
                     query = hit.query or told
+                    self.n_queries += response.asked or hit.query is not None
                     builder.add(hit.names, hit.values, query, hit.document, hit.score, place)
                 at = 0
         except ParseError:
@@ -126,6 +129,26 @@ class _Collected:
         except DataError as error:
             message = (f"hit {at}: " if at else "") + str(error)
             raise ParseError(self.files[number], line, message) from None
+
+    def check_places(self) -> None:
+        """Refuse a place of the query or the score that no hit has; note where some lack it."""
+        builder, options = self.builder, self.options
+        assert builder is not None
+        n = {"query": self.n_queries, "score": builder.n_scored}
+        for what, place in (("query", options.query), ("score", options.score)):
+            if place is None or n[what] == len(builder):
+                continue
+            if n[what] == 0:
+                raise ParseError(
+                    self.files[0],
+                    None,
+                    f"no hit has anything at {place!r}, where {what}= (--{what}) says that its "
+                    f"{what} is. Write names with dots between them, as in _source.title, or leave "
+                    f"{what}= (--{what}) out.",
+                )
+            if what == "query":
+                lacking = counted(len(builder) - n[what], "document")
+                builder.notes.append(f"{lacking} without {place!r}: the query is told otherwise")
 
     def _builder_of(self, kind: str) -> LogBuilder:
         if self.builder is None:

@@ -45,6 +45,7 @@ class Response:
     kind: str
     hits: list[Any]
     query: str | None
+    asked: bool = False  # whether the query's id was found where the user said
 
 
 @dataclass(frozen=True)
@@ -59,31 +60,40 @@ class Hit:
     n_tensors: int = 0
 
 
-def responses_in(value: Any, options: Options, query: str | None = None) -> Iterator[Response]:
-    """Yield the responses in a JSON value; a hit outside a response is one of its own."""
+def responses_in(
+    value: Any, options: Options, query: str | None = None, asked: bool = False
+) -> Iterator[Response]:
+    """Yield the responses in a JSON value; a hit outside a response is one of its own.
+
+    query, asked : the query's id, and whether it was found where the user said, in what is around
+    """
     if isinstance(value, list):
         for part in value:
-            yield from responses_in(part, options, query)
+            yield from responses_in(part, options, query, asked)
         return
     if not isinstance(value, Mapping):
         raise DataError(f"a response must be a JSON object. Got {str(value)[:60]!r}.")
-    told = _text(_at(value, options.query)) or query or _query_of(value)
+    there = _text(_at(value, options.query))
+    asked = asked or there is not None
+    told = there or query or _query_of(value)
     if isinstance(value.get("responses"), list):  # of _msearch
-        yield from responses_in(value["responses"], options, told)
+        yield from responses_in(value["responses"], options, told, asked)
     elif isinstance(value.get("hits"), Mapping):
-        yield Response("elasticsearch", _listed(value["hits"].get("hits"), "hits.hits"), told)
+        yield Response(
+            "elasticsearch", _listed(value["hits"].get("hits"), "hits.hits"), told, asked
+        )
     elif isinstance(value.get("response"), Mapping) and "docs" in value["response"]:
         docs = _listed(value["response"]["docs"], "response.docs")
-        yield Response("solr", docs, told or _query_of_solr(value))
+        yield Response("solr", docs, told or _query_of_solr(value), asked)
     elif isinstance(value.get("root"), Mapping):
-        yield Response("vespa", list(_leaves(value["root"])), told)
+        yield Response("vespa", list(_leaves(value["root"])), told, asked)
     elif (kind := _kind_of_hit(value)) is not None:
-        yield Response(kind, [value], told)
+        yield Response(kind, [value], told, asked)
     else:
         wrapped = [name for name in _WRAPPED if isinstance(value.get(name), Mapping | list)]
         if not wrapped:
             raise DataError(_unknown(value))
-        yield from responses_in(value[wrapped[0]], options, told)
+        yield from responses_in(value[wrapped[0]], options, told, asked)
 
 
 def hit_of(kind: str, value: Any, options: Options) -> Hit:

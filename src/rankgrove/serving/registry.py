@@ -14,7 +14,7 @@ import numpy as np
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import ParameterError
 from rankgrove.rankers.base import Ranker
-from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
+from rankgrove.rankers.ensembles.early_exit import calibrated_in
 from rankgrove.rankers.load import load
 from rankgrove.rankers.trees.starts import needs_base_score
 from rankgrove.scoring.scorer import Scorer
@@ -45,8 +45,9 @@ class Served:
         ids = [request.ids[i] for i in order.tolist()]
         answer: dict[str, Json] = {"model": self.name, "version": self.version}
         answer |= {"ids": ids, "scores": scores.tolist()}
-        if isinstance(self.model, CalibratedRanker):
-            answer["relevance"] = self.model.relevance_of(scores).expected.tolist()
+        calibrated = calibrated_in(self.model)
+        if calibrated is not None:
+            answer["relevance"] = calibrated.relevance_of(scores).expected.tolist()
         return answer
 
     def _best(self, request: RankRequest) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +79,6 @@ class Served:
 
     def about(self) -> dict[str, Json]:
         """Return a description of the model, as plain values."""
-        trees = getattr(self.model, "ensemble_", None)
         return {
             "name": self.name,
             "kind": self.model.kind,
@@ -92,7 +92,7 @@ class Served:
                 self.form.names[j]: None if names is None else len(names)
                 for j, names in self.model.categories_.items()
             },
-            "n_trees": None if trees is None else trees.n_trees,
+            "n_trees": self.model.tree_count(),
             "measure": str(getattr(self.model, "measure", "")) or None,
             "validation": _validation(self.model),
             "needs_base_score": self.form.needs_base_score,

@@ -40,7 +40,7 @@ from rankgrove.rankers.ensembles.relevance_curves import (
 from rankgrove.rankers.estimator import clone
 from rankgrove.rankers.fitting import Training, row_weights
 from rankgrove.rankers.inner_rankers import loaded, member_scores, pack, unpack
-from rankgrove.validation import refuse
+from rankgrove.validation import refuse, with_article
 
 if TYPE_CHECKING:
     from rankgrove.rankers.given import Documents
@@ -412,9 +412,9 @@ def _without_validation(ranker: Ranker) -> Any:
     """Return an untrained copy that learns the same number of rounds without validation data."""
     if not ranker.trainable and not isinstance(getattr(ranker, "base", None), Ranker):
         raise ParameterError(
-            f"CalibratedRanker: retrain=True trains copies of the ranker, and a "
-            f"{type(ranker).__name__} cannot be trained from data alone. Calibrate it on queries "
-            "that it was not trained on, without retrain."
+            f"CalibratedRanker: retrain=True trains copies of the ranker, and "
+            f"{with_article(type(ranker).__name__)} cannot be trained from data alone. Calibrate "
+            "it on queries that it was not trained on, without retrain."
         )
     copy: Any = clone(ranker)
     if getattr(copy, "early_stopping", None) is not None:

@@ -18,13 +18,14 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import declares_parameters, integer, learned, parameter, real
+from rankgrove.rankers.ensembles.calibrated import CalibratedRanker, Relevance
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.inner_rankers import loaded, pack, unpack
 from rankgrove.rankers.top_scores import contenders
 from rankgrove.scoring.score import score
 from rankgrove.scoring.scorer import Exits, Scorer
-from rankgrove.validation import counted, refuse
+from rankgrove.validation import counted, refuse, with_article
 
 if TYPE_CHECKING:
     from rankgrove.rankers.given import Documents
@@ -159,6 +160,24 @@ class EarlyExitRanker(Ranker):
         threads = self.n_threads if n_threads is None else n_threads
         return self.ranker_.predict(X, n_threads=threads)
 
+    def predict_relevance(self, X: Documents, n_threads: int | None = None) -> Relevance:
+        """Return what the scores mean, if the ranker is calibrated; see :class:`CalibratedRanker`.
+
+        Parameters
+        ----------
+        X : a data set, or features as in training
+        n_threads : number of threads; None: the ranker's own `n_threads`
+        """
+        self._check_is_fitted()
+        calibrated = calibrated_in(self)
+        if calibrated is None:
+            raise ParameterError(
+                f"EarlyExitRanker.predict_relevance: {with_article(type(self.ranker_).__name__)} "
+                "has scores without a scale. Calibrate it: rg.calibrate(model, data) (rankgrove "
+                "calibrate)."
+            )
+        return calibrated.relevance_of(self.predict(X, n_threads))
+
     def scorer(self) -> Scorer:
         """Return the ranker in a form for services, whose ``top`` stops early."""
         self._check_is_fitted()
@@ -222,13 +241,24 @@ class EarlyExitRanker(Ranker):
         self.exits_ = Exits(sense.whole(content["top"], "top", low=1), ends, gaps)
 
 
+def calibrated_in(ranker: object) -> CalibratedRanker | None:
+    """Return the calibrated ranker that a ranker is, or whose scores it has; None: there is none.
+
+    Early exit does not change scores, so that they mean the same before and after it.
+    """
+    while isinstance(ranker, EarlyExitRanker):
+        ranker = ranker.ranker_
+    return ranker if isinstance(ranker, CalibratedRanker) else None
+
+
 def _trees_of(ranker: Ranker, owner: str) -> Ensemble:
     ranker._check_is_fitted()
     trees = ranker.flat()
     if trees is None or trees.n_columns != 1:
         raise ParameterError(
-            f"{owner} needs a ranker that is one sum of trees, and a {type(ranker).__name__} is "
-            "not: use boosted trees, or a bag of them with combine='mean'."
+            f"{owner} needs a ranker that is one sum of trees, and "
+            f"{with_article(type(ranker).__name__)} is not: use boosted trees, or a bag of "
+            "them with combine='mean'."
         )
     return trees
 
