@@ -49,9 +49,8 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
         a = _common(logged[big] / scores[big], allowed[big] / np.abs(scores[big]))
     a = None if a is None else neat(a, _EXACT * abs(a))
     if a is not None and abs(a - 1.0) > 1e-6:
-        yield _linear(
-            case, on, "scale", f"{begin}scores are {a:.9g} times as high", a, 0.0, rank + 1
-        )
+        detail = f"{begin}scores are {a:.9g} times as high" if a else "all scores are 0"
+        yield _linear(case, on if a else None, "scale", detail, a, 0.0, rank + 1)
     if c is None and a is None:
         line = _line(scores, logged, allowed)
         if line is not None:
