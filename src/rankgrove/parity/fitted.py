@@ -157,7 +157,7 @@ def _with_columns(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         for i, j in list(_pairs_of(rows.size))[:20]:
             system = np.array([[scores[i], x[i]], [scores[j], x[j]]])
             size = np.abs(system).max()
-            if not np.isfinite(size) or abs(np.linalg.det(system)) < 1e-9 * size**2:
+            if not np.isfinite(size) or abs(np.linalg.det(system)) <= 1e-9 * size**2:
                 continue
             a, b = np.linalg.solve(system, logged[[i, j]]).tolist()
             fits = np.abs(a * scores + b * x - logged) <= 4 * allowed
