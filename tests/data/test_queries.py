@@ -9,6 +9,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankgrove import parallel
+from rankgrove.data import dataset_checks
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.text_column import TextColumn
 from rankgrove.errors import DataError
@@ -376,3 +378,31 @@ def test_attributes_cannot_be_set(mixed):
         assert again.qid.tolist() == mixed.qid.tolist()
         with pytest.raises(AttributeError, match="frozen"):
             again.y = 3
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_conversion_in_pieces_names_the_first_value(monkeypatch, n_threads):
+    monkeypatch.setattr(dataset_checks, "_WORTH_THREADS", 100)
+    monkeypatch.setattr(parallel, "available_threads", lambda: 2)
+    values = np.random.default_rng(0).normal(size=(9000, 7))
+    for array in (values, np.asfortranarray(values), values[::2], values > 0, np.int64(values)):
+        kept = dataset_checks.check_features(array, len(array), n_threads=n_threads)
+        assert kept.flags.c_contiguous
+        assert kept.dtype == np.float32
+        assert np.array_equal(kept, array.astype(np.float32))
+    for shape in ((9000, 0), (0, 7)):
+        empty = dataset_checks.check_features(np.empty(shape), shape[0], n_threads=n_threads)
+        assert empty.shape == shape
+    values[[10, 8000], [2, 3]] = [-1e300, 1e39]
+    with pytest.raises(DataError, match=r"kept as float32.* Got -1e\+300: scale"):
+        dataset_checks.check_features(values, 9000, n_threads=n_threads)
+
+
+def test_numbers_beyond_float64_are_refused():
+    with pytest.raises(DataError, match="must be numbers: int too large"):
+        QueryDataset(np.array([[10**400], [1]], object), [0, 1], [0, 0])
+    long = np.full((2, 1), np.finfo(np.longdouble).max)
+    if long.dtype == np.float64 or np.finfo(np.longdouble).maxexp == 1024:
+        pytest.skip("long double is no wider than float64 here")
+    with pytest.raises(DataError, match=r"float64, whose maximum is 1\.8e308\. Got 1\.18.*e\+"):
+        dataset_checks.check_features(long, 2, double=True)

@@ -373,3 +373,26 @@ def test_files_that_are_no_text_are_refused(made, tmp_path):
     (tmp_path / "web.onnx").write_bytes(b"\x08\x08\x12\xba\xff")
     with pytest.raises(rg.ModelFileError, match="give the model that it was converted from"):
         rg.parity(tmp_path / "web.onnx", tmp_path / "log.json")
+
+
+def test_scores_that_fit_by_chance_are_no_proof(made):
+    """Two scores of 1 are no rounding, and one score for all documents fits any function of it."""
+    data, X, model, _ = made
+
+    def causes(scores, by=model):
+        n = len(scores)
+        docids = np.array([f"d{row}" for row in range(n)])
+        log = rg.FeatureLog("table", tuple(NAMES), X[:n], data.qid[:n], docids, scores)
+        return [(c.name, c.detail) for c in rg.parity(by, log, engine=ENGINE).causes]
+
+    for n in (1, 2, 5):
+        near = emulated(model, X[:n])
+        assert causes(near) == []
+        assert "score-rounded" not in dict(causes(np.full(n, np.round(near[0]))))
+        expected = "score-transformed" if np.unique(near).size > 1 else "unexplained"
+        assert causes(np.exp(near))[0][0] == expected
+    assert causes(np.zeros(len(X))) == [("scale", "all scores are 0")]
+    constant = model.truncated(1)
+    trees = constant.ensemble_
+    constant.ensemble_ = replace(trees, value=np.zeros_like(trees.value))
+    assert causes(np.ones(len(X)), constant)[0][0] == "unexplained"

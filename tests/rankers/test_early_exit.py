@@ -22,7 +22,7 @@ def model(parts):
 
 @pytest.fixture(scope="module")
 def fast(model, parts):
-    return rg.EarlyExitRanker(model, "ndcg@5", max_loss=0.002, n_threads=1).fit(parts[1])
+    return rg.EarlyExitRanker(model, "ndcg@5", max_loss=0.01, n_threads=1).fit(parts[1])
 
 
 def by_definition(model, data, exits):
@@ -57,7 +57,7 @@ def test_the_kernel_does_what_the_rule_says(model, parts, fast):
 
 def test_far_fewer_pairs_at_a_small_loss(model, parts, fast):
     certificate = fast.certificate_
-    assert certificate.bound <= 0.002
+    assert certificate.bound <= 0.01
     assert certificate.saved > 0.5
     top = fast.predict_top(parts[2], 5)
     assert abs(top.saved - certificate.saved) < 0.1
@@ -95,10 +95,38 @@ def test_bounds_hold_as_often_as_they_say():
     assert 0.88 < np.mean(held) < 0.92
 
 
+@pytest.mark.parametrize("expected_number", [0.5, 2.0, 5.0, 20.0])
+def test_bounds_hold_where_losses_are_rare(expected_number):
+    """By Student's t alone they hold in 33, 67, 81 and 87 %: most samples have few losses."""
+    random, n, size = np.random.default_rng(4), 100, 0.06
+    losses = (random.random((1000, n)) < expected_number / n) * random.exponential(size, (1000, n))
+    unseen = 2**0.5 * size  # the root mean square of an exponential size
+    bounds = np.array([_upper_bound(row, 0.95, unseen)[1] for row in losses])
+    assert (bounds >= expected_number / n * size).mean() > 0.9
+    assert (bounds - losses.mean(axis=1)).mean() < 0.12 * size  # and they are no empty words
+
+
+def test_few_queries_without_a_loss_show_little(model, parts):
+    certificate = rg.EarlyExitRanker(model, "ndcg@5", max_loss=1e-4).fit(parts[2]).certificate_
+    assert certificate.saved == 0
+    assert certificate.least > 1e-4
+    assert f"60 queries can show no loss below {certificate.least:.5f}" in str(certificate)
+    # the rule of three: a share of 3 / n of the queries may have a loss that no query showed
+    assert certificate.least == pytest.approx(3 * certificate.unseen / 60, rel=0.15)
+
+
+def test_a_model_of_one_chunk_leaves_nothing_out_and_loses_nothing(model, parts):
+    short = model.truncated(20)
+    fast = rg.EarlyExitRanker(short, "ndcg@5", max_loss=0.0).fit(parts[2])
+    assert fast.certificate_.bound == 0.0
+    assert fast.certificate_.saved == 0.0
+    assert fast.predict_top(parts[2], 5).saved == 0.0
+
+
 def test_bolder_with_a_larger_loss(model, parts):
     saved = [
         rg.EarlyExitRanker(model, "ndcg@5", max_loss=loss).fit(parts[1]).certificate_.saved
-        for loss in (0.0005, 0.005, 0.05)
+        for loss in (0.0005, 0.01, 0.05)
     ]
     assert saved == sorted(saved)
     assert saved[0] < saved[2]
@@ -117,7 +145,7 @@ def test_no_rule_is_safe_enough(model, parts):
 
 
 def test_the_same_for_any_number_of_threads_and_after_loading(model, parts, fast, tmp_path):
-    again = rg.EarlyExitRanker(model, "ndcg@5", max_loss=0.002, n_threads=2).fit(parts[1])
+    again = rg.EarlyExitRanker(model, "ndcg@5", max_loss=0.01, n_threads=2).fit(parts[1])
     assert np.array_equal(again.exits_.gaps, fast.exits_.gaps)
     assert again.certificate_ == fast.certificate_
     fast.save(tmp_path / "fast.rg")

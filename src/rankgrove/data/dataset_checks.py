@@ -66,7 +66,7 @@ def check_features(
         raise
     except TypeError as error:
         raise _NoNumberError(f"Features must be numbers: {error}.") from None
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise DataError(f"Features must be numbers: {error}.") from None
     if array.ndim != 2:
         raise DataError(
@@ -99,7 +99,11 @@ def _converted(
     if array.size <= _WORTH_THREADS or thread_count(n_threads) == 1:
         convert(0, rows)
     else:
-        run_pieces(convert, piece_bounds(np.arange(rows + 1), n_threads, 2), n_threads)
+        try:
+            run_pieces(convert, piece_bounds(np.arange(rows + 1), n_threads, 2), n_threads)
+        except DataError:
+            convert(0, rows)  # names the first value, whichever thread was the first to fail
+            raise
     return dense
 
 
@@ -188,8 +192,10 @@ def _check_overflow(values: np.ndarray, kept: np.ndarray) -> None:
     lost = np.isinf(kept) & np.isfinite(values)
     if lost.any():
         value = values[lost].flat[0]
+        most = "3.4e38" if kept.dtype == np.float32 else "1.8e308"
+        shown = f"{value:g}" if np.isfinite(float(value)) else str(value)  # a long double
         raise DataError(
-            f"Features are kept as float32, whose maximum is 3.4e38. Got {value:g}: scale the "
+            f"Features are kept as {kept.dtype}, whose maximum is {most}. Got {shown}: scale the "
             "column."
         )
 

@@ -85,13 +85,16 @@ def reliability(
     what : what is predicted, for tables and plots
     predicted, observed : one number per row
     query_of_row : the number of every row's query; standard errors are over queries
-    weight : weights of the rows; None: all 1
+    weight : weights of the rows; None: all 1. Rows of weight 0 are left out
     bins : the greatest number of bins
     """
     check_integer("bins", "reliability", bins, low=1)
-    if not predicted.size:
-        raise DataError("reliability needs at least one row.")
     weight = np.ones(predicted.size) if weight is None else weight
+    some = weight > 0
+    if not some.any():
+        raise DataError("reliability needs at least one row whose weight is not 0.")
+    predicted, observed, weight = predicted[some], observed[some], weight[some]
+    query_of_row = np.unique(query_of_row[some], return_inverse=True)[1]
     bin_of_row = _equal_bins(predicted, bins)
     n = int(bin_of_row.max()) + 1
     total = np.bincount(bin_of_row, weight, minlength=n)

@@ -49,9 +49,8 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
         a = _common(logged[big] / scores[big], allowed[big] / np.abs(scores[big]))
     a = None if a is None else neat(a, _EXACT * abs(a))
     if a is not None and abs(a - 1.0) > 1e-6:
-        yield _linear(
-            case, on, "scale", f"{begin}scores are {a:.9g} times as high", a, 0.0, rank + 1
-        )
+        detail = f"{begin}scores are {a:.9g} times as high" if a else "all scores are 0"
+        yield _linear(case, on if a else None, "scale", detail, a, 0.0, rank + 1)
     if c is None and a is None:
         line = _line(scores, logged, allowed)
         if line is not None:
@@ -158,7 +157,7 @@ def _with_columns(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         for i, j in list(_pairs_of(rows.size))[:20]:
             system = np.array([[scores[i], x[i]], [scores[j], x[j]]])
             size = np.abs(system).max()
-            if not np.isfinite(size) or abs(np.linalg.det(system)) < 1e-9 * size**2:
+            if not np.isfinite(size) or abs(np.linalg.det(system)) <= 1e-9 * size**2:
                 continue
             a, b = np.linalg.solve(system, logged[[i, j]]).tolist()
             fits = np.abs(a * scores + b * x - logged) <= 4 * allowed

@@ -256,18 +256,26 @@ def _cut_off(scores: np.ndarray, decimals: int) -> np.ndarray:
 
 
 def _of_the_score(case: Case) -> Iterator[Hypothesis]:
-    def after(cause: str, detail: str, function: Callable[[np.ndarray], np.ndarray]) -> Hypothesis:
+    """Yield functions of the score; a single score, or two rounded ones, may fit any by chance."""
+    if np.unique(case.base).size < 2:
+        return
+
+    def after(
+        cause: str, detail: str, function: Callable[[np.ndarray], np.ndarray], least: int = 2
+    ) -> Hypothesis:
         def scores(rows: np.ndarray) -> np.ndarray:
             with np.errstate(all="ignore"):
                 return function(case.base[rows])
 
-        return Hypothesis(cause, detail, scores, 0, least=2)
+        return Hypothesis(cause, detail, scores, 0, least)
 
-    for d in range(_MOST_DECIMALS, -1, -1):
+    varied = np.unique(case.log.score).size > 1
+    for d in range(_MOST_DECIMALS if varied else -1, -1, -1):
+        least = max(2, 5 - d)  # the fewer decimals, the more scores are right by chance
         unit = f"{d} decimal{'s' * (d != 1)}"
         rounded, cut = partial(_rounded, decimals=d), partial(_cut_off, decimals=d)
-        yield after("score-rounded", f"scores are rounded to {unit}", rounded)
-        yield after("score-rounded", f"scores are cut off after {unit}", cut)
+        yield after("score-rounded", f"scores are rounded to {unit}", rounded, least)
+        yield after("score-rounded", f"scores are cut off after {unit}", cut, least)
     yield after("score-rounded", "scores are float16", lambda s: s.astype(np.float16).astype(float))
     yield after("score-clipped", "negative scores are 0", lambda s: np.maximum(s, 0.0))
     yield after("score-clipped", "scores above 1 are 1", lambda s: np.clip(s, 0.0, 1.0))

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, Callable[[Observed], Curves]] = {"isotonic": isotonic, "sigmoid": sigmoid}
 MOST_GRADES = 32
+MOST_SCORE = 1e150  # squares of scores are summed
 _GRID = 201  # scores at which intervals are kept
 
 
@@ -207,12 +208,13 @@ class CalibratedRanker(Ranker):
         if not isinstance(ranker, Ranker):
             refuse("ranker", owner, "a trained ranker of rankgrove, or a model file", self.ranker)
         ranker._check_is_fitted()
+        data, weight = _counting(data)
         labels = data.grouped(data.y)
-        scale = _Scale.of(labels, self.method, owner)
+        scale = _Scale.of(labels[weight > 0], self.method, owner)
         if data.n_queries < max(self.folds, 2):
             raise DataError(
-                f"{owner} needs at least {self.folds} queries for folds={self.folds}. Got "
-                f"{data.n_queries}."
+                f"{owner} needs at least {self.folds} queries for folds={self.folds}, each with a "
+                f"row whose weight is not 0. Got {data.n_queries}."
             )
         fold = assign_parts(data.query_keys, self.folds, self.random_state, owner, least=2)
         sizes = np.diff(data.query_ptr)
@@ -221,8 +223,12 @@ class CalibratedRanker(Ranker):
         scores = self._scores_of(ranker, data, held_out)
         if not np.isfinite(scores).all():
             raise DataError(f"{owner} needs finite scores, and the ranker has others.")
-        weight = row_weights(data)
-        weight = np.ones(data.n_rows) if weight is None else weight
+        if np.abs(scores).max() > MOST_SCORE:
+            raise DataError(
+                f"{owner} needs scores between -{MOST_SCORE:g} and {MOST_SCORE:g}, as their "
+                f"squares are summed. Got {scores[np.abs(scores).argmax()]:g}: divide the leaves "
+                "or weights of the model by a constant, which changes no ranking."
+            )
         learn, rows = METHODS[self.method], Rows(scores, scale.targets(labels))
         curves = learn(rows.observed(weight))
         unseen = np.empty(data.n_rows)
@@ -295,7 +301,10 @@ class CalibratedRanker(Ranker):
 
     def relevance_of(self, scores: np.ndarray) -> Relevance:
         """Return what scores of the ranker say about documents."""
-        scale, above = _Scale(self.grades_), self.curves_.at(np.asarray(scores, np.float64))
+        scores = np.asarray(scores, np.float64)
+        if np.isnan(scores).any():
+            raise DataError("relevance_of needs scores that are numbers. Got NaN.")
+        scale, above = _Scale(self.grades_), self.curves_.at(scores)
         expected = scale.expected(above)
         at, low, high = self._edges
         return Relevance(
@@ -406,6 +415,21 @@ class CalibratedRanker(Ranker):
         predicted, observed, error = bins
         self.reliability_ = Reliability("expected grade", counts, predicted, observed, error, scale)
         self.calibration_error_ = self.reliability_.ece
+
+
+def _counting(data: QueryDataset) -> tuple[QueryDataset, np.ndarray]:
+    """Return the queries that have weight, and the weights of their rows, whose mean is 1.
+
+    Rows of weight 0 count nothing: neither as queries, nor as rows in the mean. Only ratios of
+    weights matter: the shrinking by one row would otherwise be by many rows or by none.
+    """
+    weight = row_weights(data)
+    if weight is None:
+        return data, np.ones(data.n_rows)
+    some = np.add.reduceat((weight > 0).astype(np.int64), data.query_ptr[:-1]) > 0
+    data, weight = data.select(some), weight[np.repeat(some, np.diff(data.query_ptr))]
+    weight = weight / weight.max()
+    return data, weight / weight[weight > 0].mean()
 
 
 def _without_validation(ranker: Ranker) -> Any:

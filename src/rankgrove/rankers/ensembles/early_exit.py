@@ -47,10 +47,13 @@ class ExitCertificate:
     measure : the measure, as text
     value : its mean when all documents are scored
     loss : the mean loss by leaving documents out; below 0: a gain
-    bound : upper end of the one-sided confidence interval of the loss, by Student's t over queries
+    bound : upper end of the one-sided confidence interval of this rule's loss, by Student's t over
+        queries and one more query, which has the loss `unseen`. The search guarantees that the loss
+        is at most `max_loss`; the bound of the rule that it ends with is a little less certain
     confidence : its confidence
     saved : the share of (document, tree) pairs that is not evaluated
     n_queries : number of queries
+    unseen : the size of a query's loss where the boldest rule makes one (root mean square)
     """
 
     measure: str
@@ -60,10 +63,18 @@ class ExitCertificate:
     confidence: float
     saved: float
     n_queries: int
+    unseen: float
+
+    @property
+    def least(self) -> float:
+        """The bound if no query lost anything: no smaller `max_loss` can be shown."""
+        return _upper_bound(np.zeros(self.n_queries), self.confidence, self.unseen)[1]
 
     def __str__(self) -> str:
         if not self.saved:
-            return "no documents are left out"
+            queries = counted(self.n_queries, "query", "queries")
+            shown = f"{queries} can show no loss below {self.least:.5f}"
+            return "no documents are left out" + (f" ({shown})" if self.unseen else "")
         fewer = 1.0 / max(1.0 - self.saved, 1e-9)
         return (
             f"{fewer:.1f} times fewer pairs of document and tree; {self.measure} {self.value:.4f}, "
@@ -80,7 +91,9 @@ class EarlyExitRanker(Ranker):
     left out. ``fit`` learns how far, from judged queries: the documents that count are those of the
     first k with a label above the lowest, and the gap is what nearly all of them need. It becomes
     bolder step by step while the confidence bound of the loss, on queries that the gaps were not
-    learned from, is at most `max_loss`. ``predict`` scores all documents, as before.
+    learned from, is at most `max_loss`. A loss that few queries have may be seen in none of them:
+    so the bound counts one more query, which loses as much as queries do by the boldest rule.
+    ``predict`` scores all documents, as before.
 
     Attributes
     ----------
@@ -225,7 +238,7 @@ class EarlyExitRanker(Ranker):
             raise ModelFileError("The ranker of the model file is not one sum of trees.")
         record = sense.table(content["certificate"], "the certificate")
         name, n_queries = record["measure"], sense.whole(record["n_queries"], "n_queries")
-        words = ("value", "loss", "bound", "confidence", "saved")
+        words = ("value", "loss", "bound", "confidence", "saved", "unseen")
         numbers = {word: sense.number(record[word], word) for word in words}
         if not isinstance(name, str):
             raise ModelFileError("The certificate of the model file names no measure.")
@@ -293,22 +306,37 @@ class _Trial:
     def boldest(self, max_loss: float, confidence: float) -> tuple[Exits | None, ExitCertificate]:
         """Return the boldest rule whose loss has a small enough bound, and its certificate.
 
-        Rules are tested from careful to bold, up to the first that fails: so the confidence holds
-        for the rule that is chosen, without a correction for the number of rules.
+        Rules are tested from careful to bold, up to the first that fails: to choose one that loses
+        more than `max_loss`, the search must pass the first such rule, which it does as seldom as
+        the confidence says, without a correction for the number of rules. A fold's loss is by gaps
+        from the other folds; the final gaps are learned from all, and are more careful on average.
         """
         n, value = int(self.defined.sum()), float(self.full[self.defined].mean())
         chosen: tuple[float, float] | None = None
         loss = bound = saved = 0.0
+        unseen = self._size_of_losses()
         for share, factor in BOLDNESS:
             losses, part = self._losses(share, factor)
-            mean, high = _upper_bound(losses, confidence)
+            mean, high = _upper_bound(losses, confidence, unseen if part > 0 else None)
             if not high <= max_loss:
                 break
             chosen, loss, bound, saved = (share, factor), mean, high, part
-        certificate = ExitCertificate(self.name, value, loss, bound, confidence, saved, n)
+        certificate = ExitCertificate(self.name, value, loss, bound, confidence, saved, n, unseen)
         if chosen is None:
             return None, certificate
         return Exits(self.k, self.ends, self._gaps(*chosen)), certificate
+
+    def _size_of_losses(self) -> float:
+        """Return the root mean square of the losses, or gains, that the boldest rule makes.
+
+        Where it leaves out documents and changes no query, nothing is known of a loss: it may be
+        all that a query has.
+        """
+        losses, part = self._losses(*BOLDNESS[-1])
+        changed = losses[losses != 0]
+        if not changed.size:
+            changed = self.full[self.defined] if part > 0 else np.zeros(1)
+        return float(np.sqrt(np.mean(changed**2)))
 
     def _losses(self, share: float, factor: float) -> tuple[np.ndarray, float]:
         """Return the loss of every query, and the share of pairs that was not evaluated."""
@@ -378,12 +406,21 @@ def _shortfalls(
     return ends, (kth[:, query] - sums[:, rows_of]).T, query
 
 
-def _upper_bound(losses: np.ndarray, confidence: float) -> tuple[float, float]:
-    """Return the mean and the upper end of its one-sided interval, by Student's t."""
+def _upper_bound(
+    losses: np.ndarray, confidence: float, unseen: float | None = None
+) -> tuple[float, float]:
+    """Return the mean and the upper end of its one-sided interval, by Student's t.
+
+    Where a loss is rare, n queries may have none, and an interval without width: then the share p
+    of queries with a loss is below 3 / n, with 95 % confidence, as (1 - p)^n >= .05 ("rule of
+    three"). One more query, with the loss `unseen`, makes the bound (1 + 1.65) unseen / n instead,
+    and with m losses in n about m + 1 + 1.65 sqrt(m + 1) of them: close to Poisson's limits.
+    """
     from scipy.special import stdtrit
 
     mean = float(losses.mean())
     if losses.size < 2:
         return mean, np.inf
-    error = float(losses.std(ddof=1)) / np.sqrt(losses.size)
-    return mean, float(mean + stdtrit(losses.size - 1, confidence) * error)
+    sample = losses if unseen is None else np.append(losses, unseen)
+    error = float(sample.std(ddof=1)) / np.sqrt(sample.size)
+    return mean, float(sample.mean() + stdtrit(sample.size - 1, confidence) * error)

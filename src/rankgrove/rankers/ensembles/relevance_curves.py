@@ -16,6 +16,8 @@ from rankgrove.errors import ModelFileError
 
 MOST_STEPS = 100
 _CLOSE = 1e-10
+_EQUAL = 1e-12  # means of blocks that differ by less, relative to the largest, are equal
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class Curves(Protocol):
@@ -79,7 +81,9 @@ class Sigmoids:
         """Return the functions' values."""
         from scipy.special import expit
 
-        return np.asarray(expit(self.slope * scores[:, None] + self.intercepts[None, :]))
+        with np.errstate(over="ignore"):
+            slopes = self.slope * np.clip(scores, -_LARGEST, _LARGEST)  # 0 times infinity is NaN
+        return np.asarray(expit(slopes[:, None] + self.intercepts[None, :]))
 
     def check(self) -> None:
         """Refuse numbers that are no such functions."""
@@ -94,9 +98,9 @@ def never_falling(x: np.ndarray, knots: np.ndarray, values: np.ndarray) -> np.nd
         return np.full(x.size, values[0])
     left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
     low, high = values[left], values[left + 1]
-    slope = (high - low) / (knots[left + 1] - knots[left])
     # a slope may overflow only where two knots are closer than any difference of their values
     with np.errstate(over="ignore", invalid="ignore"):
+        slope = (high - low) / (knots[left + 1] - knots[left])
         inside = low + slope * (np.clip(x, knots[0], knots[-1]) - knots[left])
     return np.asarray(np.clip(np.where(np.isfinite(inside), inside, high), low, high))
 
@@ -143,7 +147,9 @@ def isotonic(rows: Observed) -> Lines:
     knots, values = [], []
     for k in range(rows.above.shape[1]):
         fitted = isotonic_regression(rows.above[:, k] / rows.weight, sample_weight=rows.weight)
-        block = np.concatenate([[0], np.flatnonzero(np.diff(fitted) > 0) + 1])
+        # rounding alone would decide whether blocks of equal means are one
+        least = _EQUAL * np.abs(fitted).max()
+        block = np.concatenate([[0], np.flatnonzero(np.diff(fitted) > least) + 1])
         weight = np.add.reduceat(rows.weight, block)
         centre = np.add.reduceat(rows.weight * rows.scores, block) / weight
         value = np.add.reduceat(rows.above[:, k], block) / weight
@@ -158,8 +164,13 @@ def isotonic(rows: Observed) -> Lines:
 def sigmoid(rows: Observed) -> Sigmoids:
     """Return the logistic curves of the highest likelihood, by Newton's method.
 
-    Each threshold is one logistic regression, and all share the slope. Targets are shrunk by one
-    row towards the mean, as in Platt (1999), so that separable data has a maximum too.
+    Each threshold is one logistic regression, and all share the slope: the sum of their likelihoods
+    is maximised. The likelihood of the grades themselves (the cumulative logit model) has the same
+    maximum in the limit if the model is right. The sum is taken because its derivative by an
+    intercept is the sum of a threshold's residuals: at the maximum, the mean probability of every
+    threshold, and so the mean expected grade, is the observed one even where the model is wrong.
+    Intercepts never rise at the maximum, as targets do not. Targets are shrunk by one row towards
+    the mean (Platt, 1999, adds one row of each class), so that separable data has a maximum too.
     """
     weight, n_thresholds = rows.weight, rows.above.shape[1]
     total = weight.sum()
