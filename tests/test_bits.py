@@ -35,7 +35,10 @@ def test_models_of_earlier_versions_score_the_same(path):
 
 def test_every_kind_has_a_file_of_the_version_in_which_it_began():
     headers = {path.stem: saved_models.header_of(path) for path in SAVED}
-    assert {header["kind"] for header in headers.values()} == set(KINDS), (
+    ours = {  # other tests define rankers of their own
+        kind for kind, ranker in KINDS.items() if ranker.__module__.startswith("rankgrove.")
+    }
+    assert {header["kind"] for header in headers.values()} == ours, (
         "a new kind: python -m tools.saved_models add"
     )
     assert headers.keys() == json.loads(saved_models.SCORES.read_text()).keys()
