@@ -78,9 +78,7 @@ class BoltzmannTask(Task):
         seed = derive_seed(self._draws.seed, "rankings", number)
         self._draw_keys = mix64(self.keys ^ np.uint64(seed))
 
-    def run(
-        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
-    ) -> int:
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
         """Make the updates of the queries in `order`."""
         from rankgrove.nets._boltzmann_kernels import train_boltzmann, train_boltzmann_for
 

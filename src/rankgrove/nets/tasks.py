@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from rankgrove.model.mlp import matrix_parts, refuse_infinite
-from rankgrove.objectives.clicks import ClickLambdaObjective
+from rankgrove.objectives.clicks import ClickLambdaObjective, no_sums
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.objectives.position_bias import TowerBias
+from rankgrove.objectives.position_bias import PositionBias, TowerBias
 from rankgrove.objectives.preference_pairs import PairGroups
 
 if TYPE_CHECKING:
@@ -77,24 +77,34 @@ class Tower(NamedTuple):
     bias: TowerBias
     cell: np.ndarray
 
+    def append_state(self, positions: np.ndarray) -> None:
+        """Append the numbers after an epoch to the states of the bias."""
+        self.bias.states.append(positions[: self.bias.start.size].copy())
+
+    def for_kernels(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return (positions, cell, anchor)."""
+        return positions, self.cell, self.bias.anchor
+
 
 class Task(Protocol):
     """A training task: units (queries, groups of pairs), each of which makes updates."""
 
     keys: np.ndarray  # one per unit: they determine the order of units
     ptr: np.ndarray  # the borders of units in the documents
-    tower: Tower | None = None
+    bias: PositionBias | None = None  # what is learned or known about positions
 
     def begin_epoch(self, epoch: int) -> None:
         """Prepare for an epoch, counted from 0; most tasks have nothing to do."""
         return
 
-    def run(
-        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
-    ) -> int:
+    def end_epoch(self, positions: np.ndarray) -> None:
+        """Append the state of the bias after an epoch, and keep it in `positions`."""
+        return
+
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
         """Make the updates of the units in `order`; return the first that failed, or -1.
 
-        `tower` is the state of the tower, where there is one.
+        `positions` has what is learned about positions, as `bias.room`, or is empty.
         """
 
 
@@ -107,19 +117,12 @@ class QueryTask(Task):
     objective : the lambdas
     keys : one per query
     form : ``"factorised"`` or, only for RankNet's pairs, ``"pairs"``
-    tower : the second tower
     """
 
     def __init__(
-        self,
-        inputs: Inputs,
-        objective: LambdaObjective,
-        keys: np.ndarray,
-        form: str = FORMS[0],
-        tower: Tower | None = None,
+        self, inputs: Inputs, objective: LambdaObjective, keys: np.ndarray, form: str = FORMS[0]
     ) -> None:
         self.keys = keys
-        self.tower = tower
         self.ptr = objective.query_ptr
         self._inputs = inputs.for_kernels()
         self.objective = objective
@@ -131,16 +134,10 @@ class QueryTask(Task):
         """Draw the noise of the epoch."""
         self._seed = self.objective.seed_of(epoch)
 
-    def run(
-        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
-    ) -> int:
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
         """Make the updates of the queries in `order`."""
         from rankgrove.nets._net_kernels import train_queries, train_queries_for, train_query_pairs
 
-        if isinstance(self.objective, ClickLambdaObjective):
-            return self._run_clicks(self.objective, order, step, state)
-        if self.tower is not None:
-            return self._run_towers(self.tower, order, step, state, tower)
         lambdas = self.objective.for_kernels()
         if self._form == "pairs":
             return int(train_query_pairs(order, self._inputs, lambdas, *step, state))
@@ -150,26 +147,69 @@ class QueryTask(Task):
         noisy = (lambdas, self._seed)
         return int(measure.run(kernel, order, self._inputs, *noisy, *step, state, *self._scratch))
 
-    def _run_clicks(
-        self, objective: ClickLambdaObjective, order: np.ndarray, step: Step, state: State
-    ) -> int:
+
+class ClickTask(QueryTask):
+    """Queries with clicks, whose pairs are weighed by positions; Hu's ratios move every epoch.
+
+    Parameters
+    ----------
+    inputs, objective, keys : as of QueryTask
+    """
+
+    objective: ClickLambdaObjective
+
+    def __init__(self, inputs: Inputs, objective: ClickLambdaObjective, keys: np.ndarray) -> None:
+        super().__init__(inputs, objective, keys)
+        self.bias = objective.bias
+        self._sums = no_sums(objective.bias)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Draw the noise of the epoch, and begin its sums of losses."""
+        super().begin_epoch(epoch)
+        self._sums = no_sums(self.objective.bias)
+
+    def end_epoch(self, positions: np.ndarray) -> None:
+        """Set the ratios by the losses of the epoch."""
+        bias = self.objective.bias
+        if bias.moves:
+            bias.advance(self._sums)
+            positions[:] = bias.state
+
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
+        """Make the updates of the queries in `order`."""
         from rankgrove.nets._tower_kernels import train_click_queries
 
-        noisy = (objective.clicks_for_kernels(), self._seed)
-        return int(train_click_queries(order, self._inputs, *noisy, *step, state, *self._scratch))
+        clicks = self.objective.clicks_for_kernels()._replace(sums=self._sums)
+        given = (order, self._inputs, clicks, self._seed, *step, state)
+        return int(train_click_queries(*given, *self._scratch))
 
-    def _run_towers(
-        self,
-        tower: Tower,
-        order: np.ndarray,
-        step: Step,
-        state: State,
-        numbers: np.ndarray | None,
-    ) -> int:
+
+class TowerTask(QueryTask):
+    """Queries with clicks, and a second tower that takes up what positions do to them.
+
+    Parameters
+    ----------
+    inputs, objective, keys : as of QueryTask
+    tower : the second tower
+    """
+
+    def __init__(
+        self, inputs: Inputs, objective: LambdaObjective, keys: np.ndarray, tower: Tower
+    ) -> None:
+        super().__init__(inputs, objective, keys)
+        self.bias = tower.bias
+        self._tower = tower
+
+    def end_epoch(self, positions: np.ndarray) -> None:
+        """Append the tower's numbers after an epoch."""
+        self._tower.append_state(positions)
+
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
+        """Make the updates of the queries in `order`."""
         from rankgrove.nets._tower_kernels import train_two_towers
 
         noisy = (self.objective.for_kernels(), self._seed)
-        cells = (numbers, tower.cell, tower.bias.anchor)
+        cells = self._tower.for_kernels(positions)
         return int(
             train_two_towers(order, self._inputs, *noisy, *step, state, *cells, *self._scratch)
         )
@@ -195,7 +235,8 @@ class ListTask(Task):
         query_weight: np.ndarray | None = None,
         tower: Tower | None = None,
     ) -> None:
-        self.tower = tower
+        self.bias = None if tower is None else tower.bias
+        self._tower = tower
         starts, sizes = query_ptr[:-1], np.diff(query_ptr)
         highest = np.maximum.reduceat(labels, starts)
         # with a tower, labels are clicks, and the target their shares: positions then multiply
@@ -214,15 +255,18 @@ class ListTask(Task):
         """Whether no query has unequal labels."""
         return not self._weight.any()
 
-    def run(
-        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
-    ) -> int:
+    def end_epoch(self, positions: np.ndarray) -> None:
+        """Append the tower's numbers after an epoch."""
+        if self._tower is not None:
+            self._tower.append_state(positions)
+
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
         """Make the updates of the queries in `order`."""
         lists = (self.ptr, self._target, self._weight)
-        if self.tower is not None:
+        if self._tower is not None:
             from rankgrove.nets._tower_kernels import train_list_towers
 
-            cells = (tower, self.tower.cell, self.tower.bias.anchor)
+            cells = self._tower.for_kernels(positions)
             given = (order, self._inputs, lists, *step, state, *cells)
             return int(train_list_towers(*given, *self._scratch))
         from rankgrove.nets._list_kernels import train_lists
@@ -251,9 +295,7 @@ class GroupTask(Task):
         self._form = form
         self._scratch = np.zeros((2, int(np.diff(groups.ptr).max())))
 
-    def run(
-        self, order: np.ndarray, step: Step, state: State, tower: np.ndarray | None = None
-    ) -> int:
+    def run(self, order: np.ndarray, step: Step, state: State, positions: np.ndarray) -> int:
         """Make the updates of the groups in `order`."""
         from rankgrove.nets._net_kernels import train_group_pairs, train_groups
 

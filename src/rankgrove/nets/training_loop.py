@@ -17,6 +17,7 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.model import sense
 from rankgrove.model.mlp import ACTIVATIONS, Network, factors, filled_widths, gathered, spread
 from rankgrove.nets.tasks import Inputs, State, Step, Task
+from rankgrove.objectives.position_bias import PositionBias
 from rankgrove.random import derive_seed, generator, mix64
 from rankgrove.training import progress as training
 from rankgrove.training.checkpoint import Checkpoint
@@ -74,8 +75,8 @@ class Optimiser(NamedTuple):
 class Trained:
     """A net in training: its weights in the form of kernels, the optimiser's state, the best.
 
-    ``tower`` has the numbers of the second tower and its optimiser's state, ``best_tower`` the
-    numbers of the best epoch; both are empty without a tower.
+    ``positions`` has what is learned about positions, as the bias's ``room``; ``best_positions``
+    has the bias's state in the best epoch. Both are empty where nothing is learned about them.
     """
 
     parameters: np.ndarray
@@ -83,24 +84,23 @@ class Trained:
     square: np.ndarray
     powers: np.ndarray
     best: np.ndarray
-    tower: np.ndarray = field(default_factory=lambda: np.empty(0))
-    best_tower: np.ndarray = field(default_factory=lambda: np.empty(0))
+    positions: np.ndarray = field(default_factory=lambda: np.empty(0))
+    best_positions: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def from_network(cls, network: Network, n_cells: int = 0) -> Trained:
-        """Start with the weights of a net, and a tower of this many cells."""
+    def from_network(cls, network: Network, bias: PositionBias | None = None) -> Trained:
+        """Start with the weights of a net, and with a bias."""
         parameters = spread(network.flat, network.sizes)
         zeros = np.zeros_like(parameters)
         trained = cls(parameters, zeros, zeros.copy(), np.ones(2), parameters.copy())
-        if n_cells:
-            trained.tower = np.concatenate([np.zeros(3 * n_cells), np.ones(2)])
-            trained.best_tower = np.zeros(n_cells)
+        if bias is not None and bias.moves:
+            trained.positions, trained.best_positions = bias.room(), bias.start.copy()
         return trained
 
     @property
-    def tower_values(self) -> np.ndarray:
-        """The numbers of the second tower."""
-        return self.tower[: self.best_tower.size]
+    def bias_state(self) -> np.ndarray:
+        """The state of the bias."""
+        return self.positions[: self.best_positions.size]
 
     def copy(self) -> Trained:
         """Return a copy that shares only the best weights."""
@@ -110,8 +110,8 @@ class Trained:
             self.square.copy(),
             self.powers.copy(),
             self.best,
-            self.tower.copy(),
-            self.best_tower,
+            self.positions.copy(),
+            self.best_positions,
         )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -142,6 +142,12 @@ class Progress(training.Progress):
         """The net after the best epoch; without validation data, after the newest."""
         best = self.watch.best_round
         return self.network if best is None else self._with(self.trained.best)
+
+    @property
+    def best_bias_state(self) -> np.ndarray:
+        """The state of the bias that belongs to the best network."""
+        newest = self.watch.best_round is None
+        return self.trained.bias_state if newest else self.trained.best_positions
 
     def _with(self, parameters: np.ndarray) -> Network:
         return self.start.with_flat(gathered(parameters, self.start.sizes))
@@ -178,7 +184,9 @@ def train(
     -----
     Ctrl-C ends the loop like patience; the results of complete epochs are kept.
     """
-    state = Trained.from_network(network, cells_of(task)) if trained is None else trained
+    state = Trained.from_network(network, task.bias) if trained is None else trained
+    if task.bias is not None and task.bias.moves:
+        task.bias.resume([state.bias_state])
     progress = Progress(
         round=done, rounds=n_epochs, watch=watch, first=done, start=network, trained=state
     )
@@ -187,8 +195,6 @@ def train(
             state = progress.trained.copy()
             rate = optimiser.rate_at(epoch, n_epochs)
             _run_epoch(task, network, state, optimiser._replace(rate=rate), seed, epoch)
-            if task.tower is not None:
-                task.tower.bias.states.append(state.tower_values.copy())
             now = network.with_flat(gathered(state.parameters, network.sizes))
             for name, watched in watch.watched.items():
                 documents = shown[name]
@@ -196,7 +202,7 @@ def train(
             watch.record()
             if watch.best_round == epoch + 1:
                 state.best = state.parameters.copy()
-                state.best_tower = state.tower_values.copy()
+                state.best_positions = state.bias_state.copy()
             progress.trained, progress.round = state, epoch + 1
             stopped = [bool(callback(progress)) for callback in callbacks]
             if any(stopped) or watch.out_of_patience:
@@ -224,21 +230,16 @@ def _run_epoch(
         state.square,
         state.powers,
     )
-    tower = [] if task.tower is None else [state.tower]
     task.begin_epoch(epoch)
     order = epoch_order(task.keys, seed, epoch)
     sizes = np.diff(task.ptr)[order]
     turns = (np.cumsum(sizes) - 1) // DOCUMENTS_AT_ONCE
     for part in np.split(order, np.flatnonzero(np.diff(turns)) + 1):
-        if task.run(part, step, arrays, *tower) >= 0:
+        if task.run(part, step, arrays, state.positions) >= 0:
             _refuse_divergence(optimiser, epoch)
     if not np.isfinite(state.parameters).all():
         _refuse_divergence(optimiser, epoch)
-
-
-def cells_of(task: Task) -> int:
-    """Return the number of cells of a task's tower, or 0."""
-    return 0 if task.tower is None else task.tower.bias.cells.size
+    task.end_epoch(state.positions)
 
 
 def epoch_order(keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
@@ -267,12 +268,12 @@ class NetCheckpoint(Checkpoint):
         self.write_state(content, progress.trained.to_arrays())
 
     def read(
-        self, n_epochs: int, network: Network, history: History, n_cells: int = 0
+        self, n_epochs: int, network: Network, history: History, bias: PositionBias | None = None
     ) -> tuple[Trained, int, History] | None:
         """Return the state, the number of epochs and the history, or None without a checkpoint.
 
-        The state must fit `network` and a tower of `n_cells`; `history` has the names of the
-        data sets and measures.
+        The state must fit `network` and `bias`; `history` has the names of the data sets and
+        measures.
         """
         state = self.read_state(history)
         if state is None:
@@ -280,7 +281,7 @@ class NetCheckpoint(Checkpoint):
         content, arrays = state
         with self.reading():
             epoch = sense.whole(content["epoch"], "the epoch")
-            for name, array in Trained.from_network(network, n_cells).to_arrays().items():
+            for name, array in Trained.from_network(network, bias).to_arrays().items():
                 sense.numbers(sense.typed(arrays[name], np.float64, name), name)
                 if arrays[name].dtype != array.dtype or arrays[name].shape != array.shape:
                     raise ValueError(f"the array {name!r} does not fit the net")

@@ -148,19 +148,27 @@ class PositionBias:
         """The state now."""
         return self.states[-1] if self.states else self.start
 
+    def room(self) -> np.ndarray:
+        """Return what a net keeps of the bias between updates: the state before the first one."""
+        return self.start.copy()
+
     def advance(self, sums: np.ndarray | None) -> None:
         """Append the state that follows from the exact sums of a round."""
         if self.moves:
             assert sums is not None
             self.states.append(self._next(self.state, exact_values(sums)))
 
-    def resume(self, states: np.ndarray) -> None:
+    def resume(self, states: np.ndarray | Sequence[np.ndarray]) -> None:
         """Continue from the states of the rounds of a checkpoint."""
         self.states = list(states)
 
     def learned(self, n_rounds: int) -> PositionTable:
         """Return the table of a model of this many rounds."""
-        state = self.start if n_rounds == 0 or not self.states else self.states[n_rounds - 1]
+        never = n_rounds == 0 or not self.states
+        return self.described(self.start if never else self.states[n_rounds - 1])
+
+    def described(self, state: np.ndarray) -> PositionTable:
+        """Return the table of a state."""
         values = {name: self.cells.table(v) for name, v in self._values(state).items()}
         shown = self.cells.table(self.cells.shown)
         return PositionTable(self.method, self.cells.contexts, shown, values)
@@ -228,18 +236,18 @@ class TowerBias(PositionBias):
     """
 
     method = "two_tower"
+    moves = True
 
     def __init__(self, cells: Cells) -> None:
         super().__init__(cells, np.zeros(cells.size))
         self.anchor = int(np.argmax(cells.shown > 0))
 
+    def room(self) -> np.ndarray:
+        """Return the state before the first update, and after it the optimiser's state."""
+        return np.concatenate([self.start, np.zeros(2 * self.start.size), np.ones(2)])
+
     def _values(self, state: np.ndarray) -> dict[str, np.ndarray]:
         return {"bias": state - state[self.cells.first]}
-
-    def table(self, state: np.ndarray) -> PositionTable:
-        """Return the table of a state."""
-        self.states = [state]
-        return self.learned(1)
 
     def offsets(self) -> np.ndarray:
         """Return what positions add to scores, one number per cell."""

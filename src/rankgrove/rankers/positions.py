@@ -21,7 +21,7 @@ from rankgrove.objectives.position_bias import (
     Propensities,
     RatioBias,
 )
-from rankgrove.rankers.declaring import Parameter, Rule, choice, integer, optional, real
+from rankgrove.rankers.declaring import Parameter, choice, integer, optional, real
 from rankgrove.validation import refuse
 
 if TYPE_CHECKING:
@@ -91,40 +91,34 @@ POSITION_NORM: Any = Parameter(
     real(low=0.0),
 )
 
-
-_NO_RATIOS = (
-    "{words}. Hu's ratios are learned by LambdaMART alone: use LambdaMART(position_bias='ratios'), "
-    "or let the net learn a number per position by 'two_tower'"
-)
+_OF_NETS = _ELSEWHERE | {"additive": "two_tower"}
 
 
-def _choice_of_nets(methods: Sequence[str]) -> Rule:
-    """Return the rule for the methods of nets, which says what to do in place of ratios."""
-    usual = choice(methods, _ELSEWHERE | {"additive": "two_tower"})
-    words = ", ".join(map(repr, methods))
-    words = f"one of {words}" if len(methods) > 1 else words
-
-    def check(name: str, owner: str, value: object) -> None:
-        if isinstance(value, str) and "ratios" in (value, _ELSEWHERE.get(value)):
-            refuse(name, owner, _NO_RATIOS.format(words=words), value)
-        usual(name, owner, value)
-
-    return optional(check)
+def _of_lists(name: str, owner: str, value: object) -> None:
+    """Check a method of ListNet; say where those that weigh pairs are."""
+    if isinstance(value, str) and _ELSEWHERE.get(value, value) in ("ratios", "ips", "affine"):
+        rule = (
+            f"'two_tower' or None: a loss of lists has no pairs to weigh. Use {value!r} with "
+            "LambdaRank or LambdaMART"
+        )
+        refuse(name, owner, rule, value)
+    choice(["two_tower"], _OF_NETS)(name, owner, value)
 
 
 OF_NETS: Any = POSITION_BIAS(
     meaning="how learning from clicks corrects for positions (the data has them, and labels are "
     'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
-    'the net; ``"ips"``: clicks are weighed by inverse propensities; ``"affine"``: clicks are '
-    "corrected for trust in high positions too; None: labels are taken as they are",
-    rule=_choice_of_nets(["two_tower", "ips", "affine"]),
+    'the net; ``"ratios"``: pairs are weighed by the ratios of Hu (2019), learned epoch by epoch; '
+    '``"ips"``: clicks are weighed by inverse propensities; ``"affine"``: clicks are corrected for '
+    "trust in high positions too; None: labels are taken as they are",
+    rule=optional(choice(["two_tower", "ratios", "ips", "affine"], _OF_NETS)),
 )
 OF_LISTNET: Any = POSITION_BIAS(
     meaning="how learning from clicks corrects for positions (the data has them, and labels are "
     'clicks): ``"two_tower"``: a number per position is added to scores in training, learned with '
     "the net, and the target is every document's share of the clicks; None: labels are taken as "
     "they are",
-    rule=_choice_of_nets(["two_tower"]),
+    rule=optional(_of_lists),
 )
 
 

@@ -83,6 +83,7 @@ class RankNet(FitsPairs, NetRanker):
     propensities: Any = positions.PROPENSITIES
     n_positions: int | None = positions.N_POSITIONS
     position_clip: float = positions.POSITION_CLIP
+    position_norm: float = positions.POSITION_NORM
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -161,6 +162,7 @@ class LambdaRank(NetRanker):
     propensities: Any = positions.PROPENSITIES
     n_positions: int | None = positions.N_POSITIONS
     position_clip: float = positions.POSITION_CLIP
+    position_norm: float = positions.POSITION_NORM
 
     def _check_together(self) -> None:
         super()._check_together()

@@ -16,19 +16,27 @@ from rankgrove.errors import DataError, ParameterError
 from rankgrove.measures.base import Measure
 from rankgrove.measures.parse import target_measure
 from rankgrove.model.mlp import Network, chosen_rows
-from rankgrove.nets.tasks import FORMS, Inputs, QueryTask, Task, Tower, moments
+from rankgrove.nets.tasks import (
+    FORMS,
+    ClickTask,
+    Inputs,
+    QueryTask,
+    Task,
+    Tower,
+    TowerTask,
+    moments,
+)
 from rankgrove.nets.training_loop import (
     Callback,
     NetCheckpoint,
     Optimiser,
     Progress,
-    cells_of,
     drawn_network,
     train,
 )
-from rankgrove.objectives.clicks import ClickLambdaObjective
+from rankgrove.objectives.clicks import ClickLambdaObjective, PairBias
 from rankgrove.objectives.lambdas import LambdaObjective
-from rankgrove.objectives.position_bias import AffineBias, PositionBias, Propensities, TowerBias
+from rankgrove.objectives.position_bias import PositionBias, TowerBias
 from rankgrove.random import row_keys
 from rankgrove.rankers import positions
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker, plain_parameters
@@ -141,13 +149,9 @@ class NetRanker(Ranker):
         )
         end = self._train(training, inputs, task, network, depends_on)
         learned: Learned = {}
-        bias = _bias_of(task)
-        if isinstance(bias, TowerBias):
-            is_last = end.watch.best_round is None
-            numbers = end.trained.tower_values if is_last else end.trained.best_tower
-            learned["position_bias_"] = bias.table(numbers)
-        elif bias is not None:
-            learned["position_bias_"] = bias.learned(0)
+        bias, state = task.bias, end.best_bias_state
+        if bias is not None:
+            learned["position_bias_"] = bias.described(state if bias.moves else bias.start)
         return learned | {
             "network_": end.best_network,
             "history_": end.watch.history,
@@ -198,14 +202,14 @@ class NetRanker(Ranker):
         depends_on: Mapping[str, str],
     ) -> Progress:
         """Train a net on a task; `depends_on`: values that a checkpoint must agree with."""
-        bias = _bias_of(task)
+        bias = task.bias
         watch = watch_of(training, self.early_stopping, self.n_threads, bias=bias)
         if bias is not None:
             depends_on = {**depends_on, "position bias": digest_of([bias.start])}
         saver = self._saver(training, depends_on)
         state = None
         if saver is not None:
-            state = saver.read(self.n_epochs, network, watch.history, cells_of(task))
+            state = saver.read(self.n_epochs, network, watch.history, bias)
         trained, done, watch.history = state or (None, 0, watch.history)
         bar = ProgressBar(type(self).__name__, "epochs") if self.progress else None
         called: list[Callback] = [*([saver] if saver else []), *([bar] if bar else [])]
@@ -315,11 +319,11 @@ def lambda_task(
                 f"{training.owner}: position_bias='two_tower' cannot follow a measure of your "
                 "own: use one of rankgrove's."
             )
-        return QueryTask(inputs, objective, data.query_keys, form, tower_of(bias, data))
+        return TowerTask(inputs, objective, data.query_keys, tower_of(bias, data))
     cell = positions.cells_of_rows(bias, data)
-    assert isinstance(bias, Propensities | AffineBias)
+    assert isinstance(bias, PairBias)
     weighed = ClickLambdaObjective(*rows, bias=bias, cell=cell, **others)
-    return QueryTask(inputs, weighed, data.query_keys, form)
+    return ClickTask(inputs, weighed, data.query_keys)
 
 
 def positions_of(ranker: Any, training: Training) -> PositionBias | None:
@@ -332,13 +336,6 @@ def positions_of(ranker: Any, training: Training) -> PositionBias | None:
 def tower_of(bias: TowerBias, data: QueryDataset) -> Tower:
     """Return the second tower of a net."""
     return Tower(bias, positions.cells_of_rows(bias, data))
-
-
-def _bias_of(task: Task) -> PositionBias | None:
-    """Return what a task learns or knows about positions."""
-    if task.tower is not None:
-        return task.tower.bias
-    return getattr(getattr(task, "objective", None), "bias", None)
 
 
 def _shown(data: QueryDataset, like: Inputs) -> Inputs:
