@@ -133,3 +133,10 @@ def test_large_logs_take_seconds(tmp_path):
     start = time.process_time()
     assert len(rg.read_feature_log(path)) == n
     assert time.process_time() - start < 2.0  # 0.1 s; 100,000 documents in a few seconds
+
+
+def test_a_table_without_numbers_tells_what_it_has(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("query,document,bm25,score\nq,d,np.float64(0.5),1\n")
+    with pytest.raises(rg.ParseError, match=r"no numbers: bm25 \('np.float64\(0.5\)'\)"):
+        rg.read_feature_log(path)

@@ -211,6 +211,37 @@ def test_a_clean_log_is_equal(made, tmp_path):
     assert rg.parity(model, log).equal
 
 
+def test_a_default_value_in_the_engine_is_told(made, tmp_path):
+    """Without NaN as default in the feature store all scores are right, for zeros."""
+    data, X, model, _ = made
+    values = np.nan_to_num(X)
+    path = tmp_path / "log.json"
+    scores = emulated(model, values, "solr-9.2")
+    path.write_text(log_files.solr(NAMES, values, data.qid.tolist(), scores))
+    found = rg.parity(model, path, engine="solr-9.2")
+    assert found.equal
+    assert any("defaultValue of the feature store" in note for note in found.notes)
+    path.write_text(log_files.solr(NAMES, X, data.qid.tolist(), emulated(model, X, "solr-9.2")))
+    assert not rg.parity(model, path, engine="solr-9.2").notes
+
+
+def test_two_causes_with_lost_trees(made, tmp_path):
+    data, X, model, _ = made
+    scores = emulated(flat_model(model).truncated(17), np.nan_to_num(X))
+    found = rg.parity(model, read(tmp_path, data, X, scores), engine=ENGINE)
+    assert [cause.name for cause in found.causes] == ["truncated"]
+    assert "taken as 0; and only the first 17" in found.causes[0].detail
+
+
+def test_all_changes_that_fit_are_told(made, tmp_path):
+    """A feature far above all thresholds may have been changed in many ways."""
+    data, X, model, _ = made
+    scores = emulated(model, change(2, lambda x: np.where(x > 0, 1e9 * x, x))(X))
+    [cause] = rg.parity(model, read(tmp_path, data, X, scores), engine=ENGINE).causes
+    assert cause.name == "feature-normalised"
+    assert sum(also.startswith("feat_b reaches the model") for also in cause.also) >= 2
+
+
 def test_float32(made):
     """A model with float64 thresholds at float64 values, scored in float32."""
     data, X, model, _ = made
