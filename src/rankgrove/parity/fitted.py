@@ -172,7 +172,7 @@ def _with_columns(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         x = case.log.values[at, column]
         return a * case.base[at] + b * np.where(np.isnan(x), 0.0, x)
 
-    detail = f"scores are {a:.9g} x score {_signed(b)} x {name}"
+    detail = f"scores are {_times(a)}score {_signed(b)} x {name}"
     yield Hypothesis("rescore", detail, combined, RANK + 5, 5, case.noise * max(1.0, abs(a)))
 
 
@@ -203,9 +203,13 @@ def _times_column(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         return a * case.base[at] * np.nan_to_num(case.log.values[at, column])
 
     size = float(np.nanmax(np.abs(case.log.values[:, column]), initial=1.0))
-    detail = f"scores are {'' if a == 1 else f'{a:.9g} x '}score x {case.log.features[column]}"
+    detail = f"scores are {_times(a)}score x {case.log.features[column]}"
     noise = case.noise * max(1.0, abs(a) * size)
     yield Hypothesis("rescore", detail, multiplied, RANK + 6, 5, noise)
+
+
+def _times(factor: float) -> str:
+    return "" if factor == 1 else f"{factor:.9g} x "
 
 
 def _signed(number: float) -> str:

@@ -61,7 +61,7 @@ class Relevance(Tabular):
         return columns
 
     def _rows(self) -> list[list[str]]:
-        columns = [column[:_SHOWN_ROWS].tolist() for column in self.table_columns().values()]
+        columns = [column[:_SHOWN_ROWS] for column in self.table_columns().values()]
         return [[f"{value:.4f}" for value in row] for row in zip(*columns, strict=True)]
 
     def _note(self) -> str:
