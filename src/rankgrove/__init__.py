@@ -28,7 +28,7 @@ _HOME = {
     "read_letor": "data.letor",
     "BinnedDataset": "data.binned_dataset",
     "CalibratedRanker": "rankers.ensembles.calibrated",
-    "Relevance": "rankers.ensembles.calibrated",
+    "Relevance": "rankers.ensembles.relevance",
     "Reliability": "evaluation.reliability",
     "calibrate": "rankers.ensembles.calibrated",
     "EarlyExitRanker": "rankers.ensembles.early_exit",
@@ -286,12 +286,12 @@ if TYPE_CHECKING:
     from rankgrove.rankers.auto.auto import AutoRanker as AutoRanker
     from rankgrove.rankers.ensembles.bagged import BaggedRanker as BaggedRanker
     from rankgrove.rankers.ensembles.calibrated import CalibratedRanker as CalibratedRanker
-    from rankgrove.rankers.ensembles.calibrated import Relevance as Relevance
     from rankgrove.rankers.ensembles.calibrated import calibrate as calibrate
     from rankgrove.rankers.ensembles.combination import CombinedRanker as CombinedRanker
     from rankgrove.rankers.ensembles.early_exit import EarlyExitRanker as EarlyExitRanker
     from rankgrove.rankers.ensembles.early_exit import ExitCertificate as ExitCertificate
     from rankgrove.rankers.ensembles.prepared import PreparedRanker as PreparedRanker
+    from rankgrove.rankers.ensembles.relevance import Relevance as Relevance
     from rankgrove.rankers.ensembles.stacking import StackedRanker as StackedRanker
     from rankgrove.rankers.foreign_models import TreeRanker as TreeRanker
     from rankgrove.rankers.foreign_models import WeightRanker as WeightRanker

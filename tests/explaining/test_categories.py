@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
-from rankgrove.operations.convert import flat_model
+from rankgrove.operations.flat_models import flat_model
 from rankgrove.reporting.dependence import dependences
 from rankgrove.reporting.importance import Importance
 from rankgrove.reporting.systems import System

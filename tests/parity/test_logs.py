@@ -49,6 +49,20 @@ def test_elasticsearch_hits_alone_and_old_objects(tmp_path):
     assert (log.query[0], log.document[0], log.values.tolist()) == ("rain", "rain", [[2.0, 3.0]])
 
 
+def test_elasticsearch_scores_of_named_queries(tmp_path):
+    path = tmp_path / "log.json"
+    matched = [{"bm25": 2.5, "age": 3.0}, {"age": 1.0}, {}]
+    hits = [{"_id": f"d{k}", "_score": 0.5, "matched_queries": m} for k, m in enumerate(matched)]
+    path.write_text(json.dumps({"query_id": "q", "response": {"hits": {"hits": hits}}}))
+    log = rg.read_feature_log(path)
+    assert log.features == ("bm25", "age")
+    nan = np.nan
+    np.testing.assert_array_equal(log.values, [[2.5, 3.0], [nan, 1.0], [nan, nan]])
+    hits[1]["matched_queries"] = ["age"]  # without their scores
+    path.write_text(json.dumps({"hits": {"hits": hits}}))
+    assert "1 hit without features left out" in rg.read_feature_log(path).notes
+
+
 def test_solr_dense_and_sparse(tmp_path):
     values = np.nan_to_num(VALUES)
     path = tmp_path / "solr.json"
@@ -133,3 +147,10 @@ def test_large_logs_take_seconds(tmp_path):
     start = time.process_time()
     assert len(rg.read_feature_log(path)) == n
     assert time.process_time() - start < 2.0  # 0.1 s; 100,000 documents in a few seconds
+
+
+def test_a_table_without_numbers_tells_what_it_has(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("query,document,bm25,score\nq,d,np.float64(0.5),1\n")
+    with pytest.raises(rg.ParseError, match=r"no numbers: bm25 \('np.float64\(0.5\)'\)"):
+        rg.read_feature_log(path)

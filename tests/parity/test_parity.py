@@ -14,7 +14,7 @@ import pytest
 import rankgrove as rg
 from rankgrove.formats.write import Labels, encode
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.operations.convert import flat_model
+from rankgrove.operations.flat_models import flat_model
 from rankgrove.parity.engines import ENGINES
 from rankgrove.parity.production import file_for, of_file, written
 from rankgrove.scoring.score import score as score_ensemble
@@ -80,7 +80,14 @@ def strict(values):
     return np.float64(np.nextafter(np.float32(values), np.float32(np.inf)))
 
 
+def without(trees, *lost):
+    kept = [trees.tree(t) for t in range(trees.n_trees) if t not in lost]
+    return Ensemble.from_trees(kept, trees.n_features, trees.base)
+
+
 lost = change(0, lambda x: np.full_like(x, np.nan))
+filled = change(3, lambda x: np.where(np.isnan(x), 0.0, x))
+taxed = change(2, lambda x: 1.19 * x + 0.01)
 log1p = change(2, lambda x: np.sign(x) * np.log1p(np.abs(x)))
 stale = change(4, lambda x: np.roll(x, 7))
 
@@ -93,6 +100,20 @@ FAULTS = {
     "missing right": (
         "missing-right", "to the right", lambda x, m, o: emulated(m, x, read_by="opensearch-3.2")
     ),
+    "missing to the other side": (
+        "missing-opposite", "to the other side",
+        lambda x, m, o: emulated(
+            replace(flat_model(m), missing_left=~flat_model(m).missing_left), x
+        ),
+    ),
+    "missing as the mean": (
+        "missing-as-number", "the mean of its values",
+        lambda x, m, o: emulated(m, np.where(np.isnan(x), np.nanmean(x, axis=0), x)),
+    ),
+    "a feature's default value": (
+        "missing-as-number", "a missing feat_c is taken as 0",
+        lambda x, m, o: emulated(m, filled(x)),
+    ),
     "strict compare": (
         "strict-compare", "x < t is asked", lambda x, m, o: emulated(m, strict(x))
     ),
@@ -103,6 +124,10 @@ FAULTS = {
     "two columns exchanged": (
         "feature-order", "feat_b and feat_e are exchanged",
         lambda x, m, o: emulated(m, swapped(x, 2, 5)),
+    ),
+    "one column twice": (
+        "feature-order", "feat_b has the value of feat_e",
+        lambda x, m, o: emulated(m, x[:, [0, 1, 5, 3, 4, 5, 6, 7, 8, 9, 10, 11]]),
     ),
     "numbers shifted by one": (
         "feature-order", "by one", lambda x, m, o: emulated(m, np.roll(x, 1, axis=1))
@@ -119,6 +144,18 @@ FAULTS = {
         "truncated", "first 17 of 30 trees",
         lambda x, m, o: emulated(flat_model(m).truncated(17), x),
     ),
+    "the first trees lost": (
+        "truncated", "the first 5 of 30 trees are not added",
+        lambda x, m, o: emulated(without(flat_model(m), *range(5)), x),
+    ),
+    "a tree lost": (
+        "truncated", "tree 8 of 30 is not added",
+        lambda x, m, o: emulated(without(flat_model(m), 7), x),
+    ),
+    "a feature in a way that is not known": (
+        "feature-changed", "scores fit other values of feat_b: document d",
+        lambda x, m, o: emulated(m, taxed(x)),
+    ),
     "stale values": ("stale-features", "feat_d", lambda x, m, o: emulated(m, stale(x))),
     "shift lost": (
         "constant", "the shift that keeps scores above 0",
@@ -127,6 +164,9 @@ FAULTS = {
     "boost": ("scale", "2.5 times", lambda x, m, o: 2.5 * emulated(m, x)),
     "rescored": (
         "rescore", "feat_a", lambda x, m, o: 2 * emulated(m, x) + 0.25 * np.nan_to_num(x[:, 1])
+    ),
+    "multiplied": (
+        "rescore", "score x feat_a", lambda x, m, o: emulated(m, x) * np.nan_to_num(x[:, 1])
     ),
     "rounded": ("score-rounded", "2 decimals", lambda x, m, o: np.round(emulated(m, x), 2)),
 }  # fmt: skip
@@ -169,6 +209,37 @@ def test_a_clean_log_is_equal(made, tmp_path):
         assert found.differences == []
     # without a name, the engine of the log's kind that fits best
     assert rg.parity(model, log).equal
+
+
+def test_a_default_value_in_the_engine_is_told(made, tmp_path):
+    """Without NaN as default in the feature store all scores are right, for zeros."""
+    data, X, model, _ = made
+    values = np.nan_to_num(X)
+    path = tmp_path / "log.json"
+    scores = emulated(model, values, "solr-9.2")
+    path.write_text(log_files.solr(NAMES, values, data.qid.tolist(), scores))
+    found = rg.parity(model, path, engine="solr-9.2")
+    assert found.equal
+    assert any("defaultValue of the feature store" in note for note in found.notes)
+    path.write_text(log_files.solr(NAMES, X, data.qid.tolist(), emulated(model, X, "solr-9.2")))
+    assert not rg.parity(model, path, engine="solr-9.2").notes
+
+
+def test_two_causes_with_lost_trees(made, tmp_path):
+    data, X, model, _ = made
+    scores = emulated(flat_model(model).truncated(17), np.nan_to_num(X))
+    found = rg.parity(model, read(tmp_path, data, X, scores), engine=ENGINE)
+    assert [cause.name for cause in found.causes] == ["truncated"]
+    assert "taken as 0; and only the first 17" in found.causes[0].detail
+
+
+def test_all_changes_that_fit_are_told(made, tmp_path):
+    """A feature far above all thresholds may have been changed in many ways."""
+    data, X, model, _ = made
+    scores = emulated(model, change(2, lambda x: np.where(x > 0, 1e9 * x, x))(X))
+    [cause] = rg.parity(model, read(tmp_path, data, X, scores), engine=ENGINE).causes
+    assert cause.name == "feature-normalised"
+    assert sum(also.startswith("feat_b reaches the model") for also in cause.also) >= 2
 
 
 def test_float32(made):

@@ -261,3 +261,17 @@ def test_what_cannot_be_calibrated_is_refused(model, parts):
         rg.calibrate(model, parts[1].select(np.arange(3)))
     with pytest.raises(rg.ParameterError, match="cannot be trained from data alone"):
         rg.calibrate(rg.CombinedRanker([model, model]).fit(parts[0]), parts[0], retrain=True)
+
+
+def test_relevance_is_shown_and_is_a_table():
+    data = rg.make_web(30, n_docs=10, n_features=4, seed=1)
+    model = rg.calibrate(rg.LambdaMART(n_trees=5).fit(data), data)
+    relevance = model.predict_relevance(data)
+    assert repr(relevance) == f"Relevance({data.n_rows} documents, 5 grades)"
+    assert len(str(relevance).splitlines()) == 13  # two headings, ten documents, the rest
+    assert f"{data.n_rows - 10} other documents" in str(relevance)
+    assert f"{relevance.expected[0]:.4f}" in relevance._repr_html_()
+    table = relevance.to_pandas()
+    assert list(table) == ["expected", "low", "high", *(f"P(grade={g})" for g in range(5))]
+    np.testing.assert_allclose(table.iloc[:, 3:].sum(axis=1), 1.0)
+    assert "relevance" in rg.rank(model, data)._repr_html_()

@@ -10,7 +10,7 @@ import pytest
 import xgboost as xgb
 
 import rankgrove as rg
-from rankgrove.operations.convert import flat_model
+from rankgrove.operations.flat_models import flat_model
 from tests.formats.made import walked
 from tests.reference import formats as mirrored
 
@@ -103,6 +103,102 @@ def test_linear_rankers(train, test, tmp_path):
         rg.convert(by_query, tmp_path / "m.json", to="solr")
 
 
+def with_missing(data):
+    X = np.array(data.X)
+    X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
+    return X
+
+
+def linear_scores(model, X):
+    weights, intercept = model.raw_weights()
+    return np.where(np.isnan(X), model.shift, X) @ weights + intercept
+
+
+def test_sums_of_linear_rankers_are_linear(train, test, tmp_path):
+    bag = rg.BaggedRanker(rg.CoordinateAscent(), n_models=3, combine="mean").fit(train)
+    first, second = rg.RankSVM(scaling="standard").fit(train), rg.SVMMap(scaling="none").fit(train)
+    combined = rg.optimal_combination(first, second, test, "ndcg@10").ranker
+    X = with_missing(test)
+    for ranker in (bag, combined, rg.CombinedRanker([bag, second]).fit(train)):
+        model = flat_model(ranker)
+        np.testing.assert_allclose(linear_scores(model, X), ranker.predict(X), rtol=1e-5, atol=1e-6)
+        rg.convert(ranker, tmp_path / "m.json", engine="solr-9.2")
+
+
+@pytest.mark.parametrize("inner", ["trees", "linear", "net", "net without hidden units"])
+def test_chosen_features_are_columns_of_the_whole(inner, train, test, tmp_path):
+    base = {
+        "trees": rg.LambdaMART(**SMALL),
+        "linear": rg.CoordinateAscent(scaling="standard"),
+        "net": rg.RankNet(hidden=(3,), n_epochs=1),
+        "net without hidden units": rg.ListNet(n_epochs=1),
+    }[inner]
+    ranker = rg.PreparedRanker(base, features=[2, 5]).fit(train)
+    X = with_missing(test)
+    rg.convert(ranker, tmp_path / "m.onnx")
+    session = pytest.importorskip("onnxruntime").InferenceSession(tmp_path / "m.onnx")
+    (scores,) = session.run(["score"], {"features": X.astype(np.float32)})
+    np.testing.assert_allclose(scores[:, 0], ranker.predict(X), rtol=1e-5, atol=1e-5)
+
+
+def test_trees_on_logarithms_have_other_thresholds(train, tmp_path):
+    X = 300.0 * with_missing(train)
+    data = rg.QueryDataset(X, train.y, train.qid)
+    ranker = rg.PreparedRanker(rg.LambdaMART(**SMALL), [1, 3, 4], transform="log1p").fit(data)
+    trees = flat_model(ranker)
+    edge = np.tile(trees.threshold[:, None], 5)
+    beyond = np.nextafter(edge, np.float32(np.inf))
+    zeros = np.full((2, 5), [[0.0], [-0.0]])
+    infinite = np.full((2, 5), [[np.inf], [-np.inf]])
+    values = np.vstack([X, edge, beyond, zeros, infinite]).astype(np.float32)
+    rg.convert(ranker, tmp_path / "m.txt")
+    for found in (walked(trees, values)[0], rg.load(tmp_path / "m.txt").predict(values)):
+        np.testing.assert_array_equal(found, ranker.predict(values))
+
+
+def test_our_own_files_keep_missing_values(boosted, tmp_path):
+    with pytest.raises(rg.ParameterError, match=r"missing='zero'.*is for other programs"):
+        rg.convert(boosted, tmp_path / "m.rg", missing="zero")
+
+
+def test_what_is_prepared_by_query_is_refused(train, tmp_path):
+    refusals = [
+        (rg.PreparedRanker(rg.LambdaMART(**SMALL), normalise="linear"), "normalise='linear'"),
+        (rg.PreparedRanker(rg.CoordinateAscent(), transform="log1p"), "which only trees can hold"),
+    ]
+    for ranker, said in refusals:
+        ranker.fit(train)
+        with pytest.raises(rg.ParameterError, match=rf"{said}.*convert `ranker_`"):
+            rg.convert(ranker, tmp_path / "m.onnx")
+        rg.convert(ranker.ranker_, tmp_path / "m.onnx")  # as is said
+
+
+def test_encoded_categories_are_refused(tmp_path):
+    data = rg.make_web(20, n_docs=10, n_features=3, seed=1)
+    X = np.array(data.X)
+    X[:, 1] = np.arange(len(X)) % 4
+    coded = rg.QueryDataset(X, data.y, data.qid, categorical={2: ["a", "b", "c", "d"]})
+    ranker = rg.PreparedRanker(rg.LambdaMART(**SMALL), encode="onehot").fit(coded)
+    with pytest.raises(rg.ParameterError, match=r"encode='onehot'.*sets of categories"):
+        rg.convert(ranker, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("to", ["lightgbm", "xgboost", "vespa", "solr"])
+def test_missing_values_are_zero_where_that_is_asked_for(to, train, tmp_path):
+    X = with_missing(train)
+    model = rg.LambdaMART(**SMALL).fit(rg.QueryDataset(X, train.y, train.qid))
+    assert not np.array_equal(model.predict(X), model.predict(np.nan_to_num(X)))
+    rg.convert(model, tmp_path / "m.json", to=to, missing="zero")
+    back = rg.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(back.predict(X), back.predict(np.nan_to_num(X)))
+
+
+def test_a_mean_for_missing_values_stays_and_is_told(train, tmp_path, caplog):
+    model = rg.CoordinateAscent(scaling="standard").fit(train)
+    rg.convert(model, tmp_path / "m.json", engine="vespa", missing="zero")
+    assert "missing='zero' (--missing zero) changes nothing" in caplog.text
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_no_format_can_hold(train, test, boosted, tmp_path):
     bag = rg.BaggedRanker(rg.LambdaMART(**SMALL), n_models=2, combine="minmax").fit(train)
@@ -113,7 +209,9 @@ def test_what_no_format_can_hold(train, test, boosted, tmp_path):
         rg.convert(bag, tmp_path / "m.txt")
     net = rg.RankNet(hidden=(3,), n_epochs=1).fit(train)
     mixed = rg.CombinedRanker([boosted, net]).fit(test)
-    with pytest.raises(rg.ParameterError, match=r"not all trees.*one by one"):
+    with pytest.raises(
+        rg.ParameterError, match=r"neither all trees nor all linear.*one by one, .* weights 0"
+    ):
         rg.convert(mixed, tmp_path / "m.txt")
     scored = train.with_base_score(np.zeros(train.n_rows))
     going_on = rg.LambdaMART(submodel="base_score", **SMALL).fit(scored)

@@ -95,8 +95,9 @@ def convert(
     missing: Annotated[
         Missing,
         typer.Option(
-            help="Where the model sends missing values is kept. If the program cannot do that: "
-            "refuse to convert, let missing values count as 0 (zero), or add splits (keep)."
+            help="Where the model sends missing values is kept, and refused if the program cannot "
+            "do that (refuse); or splits are added where the program needs them (keep); or missing "
+            "values count as 0, whatever the model learned (zero)."
         ),
     ] = Missing.refuse,
     combine: Annotated[

@@ -46,19 +46,19 @@ def as_held(
     """Return a model with missing values as a program has them, and notes.
 
     program : its name in messages
-    target : the engine; None: a program that treats missing values as 0
+    target : the engine; None: a program that keeps the model's directions in all versions
     missing : ``"refuse"``: refuse what the program cannot hold; ``"zero"``: treat missing values
         as 0; ``"keep"``: hold the model's directions, with more splits if need be
     learned : whether the model may have learned where missing values go
     """
-    if target is not None and target.missing == "kept":
-        return model, []
     if not isinstance(model, Ensemble):
-        if target is not None and target.fills:
-            return model, []
+        if target is None or target.fills:
+            return model, _filled_with_mean(model, program, missing)
         return model, _filled_with_zero(model, program, missing, learned)
-    rule = "zero" if target is None else target.missing
-    as_zero = model.threshold >= 0.0
+    rule = "kept" if target is None else target.missing
+    if rule == "kept" and missing != "zero":
+        return model, []
+    as_zero = np.where(model.set_of < 0, model.threshold >= 0.0, model.missing_left)
     n = int(np.count_nonzero(model.missing_left != as_zero))
     notes = []
     if missing == "zero" or (missing == "refuse" and not learned):
@@ -69,6 +69,7 @@ def as_held(
             )
         model = replace(model, missing_left=as_zero)
     elif n and rule == "zero":
+        assert target is not None
         raise ParameterError(_no_directions(model, n, program, target, missing))
     if rule == "right":
         assert target is not None
@@ -85,12 +86,10 @@ def depends_on_version(model: Ensemble, target: Target) -> bool:
     )
 
 
-def _no_directions(
-    model: Ensemble, n: int, program: str, target: Target | None, missing: str
-) -> str:
+def _no_directions(model: Ensemble, n: int, program: str, target: Target, missing: str) -> str:
     sends = "sends" if n == 1 else "send"
     asked = " and missing='keep' cannot be done" if missing == "keep" else ""
-    newer = "" if target is None else _NEWER.get(target.format, "")
+    newer = _NEWER.get(target.format, "")
     update = f" Or update: {newer} learned directions are kept." if newer else ""
     if not newer:
         update = " Or train on data in which missing values are 0."
@@ -101,12 +100,29 @@ def _no_directions(
     )
 
 
+def _fills(model: Linear | Network) -> int:
+    """Return for how many features a missing value is another number than 0."""
+    fill = model.shift if isinstance(model, Linear) else model.mean
+    return int(np.count_nonzero(fill[model.scale > 0]))
+
+
+def _filled_with_mean(model: Linear | Network, program: str, missing: str) -> list[str]:
+    """Return notes on a model without trees, for a program that can hold what it fills in."""
+    n = _fills(model)
+    if not n or missing != "zero":
+        return []
+    return [
+        f"The model uses the mean of {counted(n, 'feature')} for a missing value, and so does "
+        f"{program}: missing='zero' (--missing zero) changes nothing. Send 0 for missing values if "
+        "they mean 0."
+    ]
+
+
 def _filled_with_zero(
     model: Linear | Network, program: str, missing: str, learned: bool
 ) -> list[str]:
-    """Return notes on a model without trees, for which every program takes missing values as 0."""
-    fill = model.shift if isinstance(model, Linear) else model.mean
-    n = int(np.count_nonzero(fill[model.scale > 0]))
+    """Return notes on a model without trees, for a program that takes missing values as 0."""
+    n = _fills(model)
     if not n or missing == "zero":
         return []
     if learned or missing == "keep":

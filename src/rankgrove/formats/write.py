@@ -61,8 +61,6 @@ class Format:
     trees, linear, net : the functions that write such models; None: they cannot be written
     columns : whether trees may give several scores per row
     sets : whether splits may be on sets of categories
-    zero : whether the program treats a missing value as 0; for formats with engines, the engine
-        says it (:mod:`rankgrove.formats.targets`)
     positive : whether the program refuses scores below 0
     sigmoid : whether the program can take the sigmoid of the sum of trees
     definitions : returns a skeleton of what defines the features in the program; None: there is
@@ -75,7 +73,6 @@ class Format:
     net: Callable[[Network, Labels], Written] | None = None
     columns: bool = False
     sets: bool = False
-    zero: bool = False
     positive: bool = False
     sigmoid: bool = False
     definitions: Callable[[Model, Labels], str] | None = None
@@ -101,9 +98,7 @@ FORMATS = {  # their endings are in endings.py
         sigmoid=True,
     ),
     "ranklib": Format(
-        "RankLib",
-        lambda m, of: ranklib.write_text(m, of.features if of.expanded else ()),
-        zero=True,
+        "RankLib", lambda m, of: ranklib.write_text(m, of.features if of.expanded else ())
     ),
     "solr": Format(
         "Solr",
@@ -241,9 +236,8 @@ def fitted(
             "one feature per category; or train without categorical features."
         )
     target = engine or next(iter(targets_of(to)), None)
-    if form.zero or target is not None:
-        model, more = as_held(model, form.program, target, missing=missing, learned=learned_missing)
-        notes += more
+    model, more = as_held(model, form.program, target, missing=missing, learned=learned_missing)
+    notes += more
     if isinstance(model, Ensemble) and target is not None:
         labels = replace(labels, missing_as_zero=zero and target.zero_flag)
         if engine is None and depends_on_version(model, target):

@@ -5,35 +5,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankgrove.data.categories import Categories
 from rankgrove.errors import ParameterError
 from rankgrove.files import atomic_output, write_atomically
 from rankgrove.formats.read import DUMP, kind_of
 from rankgrove.formats.targets import target_of
 from rankgrove.formats.write import FORMATS, Labels, Model, fitted, write
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.model.linear import BY_QUERY, Linear
-from rankgrove.model.tree import Tree
 from rankgrove.operations.convert_files import OURS, check_ending, definitions_file, format_of
-from rankgrove.rankers.auto.auto import AutoRanker
+from rankgrove.operations.flat_models import flat_model
 from rankgrove.rankers.base import Ranker
 from rankgrove.rankers.ensembles.bag_scores import summed
-from rankgrove.rankers.ensembles.bagged import BaggedRanker
 from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
-from rankgrove.rankers.ensembles.combination import CombinedRanker
 from rankgrove.rankers.ensembles.early_exit import EarlyExitRanker, calibrated_in
 from rankgrove.rankers.ensembles.relevance_curves import Sigmoids
-from rankgrove.rankers.ensembles.stacking import StackedRanker
 from rankgrove.rankers.foreign_models import of_object
 from rankgrove.rankers.inner_rankers import loaded
 from rankgrove.rankers.load import load
-from rankgrove.rankers.trees.mcrank import McRank
 from rankgrove.validation import check_choice, check_output_file, counted, refuse, with_article
 
 MISSING = ("refuse", "zero", "keep")
@@ -76,9 +68,9 @@ def convert(
     shift : add a constant so that no score is negative; None: only for the plugins of Elasticsearch
         and OpenSearch, which refuse negative scores
     missing : what becomes of missing values: ``"refuse"``: where the model learned to send them is
-        kept, and refused if the program cannot do it; ``"zero"``: they count as 0, whatever the
-        model learned; ``"keep"``: as ``"refuse"``, but with more splits where a program can be
-        brought to it by them, and with the model's directions even if none were learned
+        kept, and refused if the program cannot do it; ``"zero"``: trees send them where they send
+        0, whatever was learned; ``"keep"``: as ``"refuse"``, but with more splits where a program
+        can be brought to it by them, and with the model's directions even if none were learned
     combine : ``"mean"``: for a bag that scales its models' scores within every query, which no
         format can express, write the plain mean of its models, which is a different ranking
     base_score : for a dump of XGBoost, the start of its scores, as in :func:`load`
@@ -135,6 +127,12 @@ def convert(
             raise ParameterError(
                 "convert: relevance= (--relevance) is for other programs; our own files hold the "
                 "calibration. Leave it out."
+            )
+        if missing == "zero":
+            raise ParameterError(
+                "convert: missing='zero' (--missing zero) is for other programs; our own files "
+                "hold what the model learned. Leave it out, or train on data in which missing "
+                "values are 0."
             )
         if expand_categories:
             raise ParameterError(
@@ -230,44 +228,7 @@ def _labels(ranker: Ranker, path: Path, features: Sequence[str] | None, name: st
     return Labels(name or path.stem, list(names), True, ranker.absent_, known)
 
 
-# -- one model of a ranker ------------------------------------------------------------------------
-
-
-def flat_model(ranker: Ranker) -> Model:
-    """Return a ranker's score as trees, a linear model or a net; refuse other rankers."""
-    parts = _parts(ranker, 1.0)
-    if len(parts) == 1 and parts[0][0] == 1.0:
-        return _within(parts[0][1], ranker.n_features_in_)
-    if not all(isinstance(model, Ensemble) and model.n_columns == 1 for _, model in parts):
-        raise ParameterError(
-            f"The score of this {type(ranker).__name__} is a sum of models that are not all trees, "
-            "which no format can hold. Convert them one by one."
-        )
-    ensembles = [model for _, model in parts if isinstance(model, Ensemble)]
-    _check_codes(ranker, {}, ranker)
-    return summed(ensembles, np.array([weight for weight, _ in parts]), ranker.n_features_in_)
-
-
-def _check_codes(ranker: object, known: Categories, whole: Ranker) -> None:
-    """Refuse rankers whose codes stand for different categories: their trees cannot be joined.
-
-    known : inout, the names of every column so far; one model may know more of them than another
-    """
-    if not isinstance(ranker, Ranker):
-        return
-    own = {} if ranker.combined() else ranker.categories_  # a combination has no trees of its own
-    for j, names in own.items():
-        before = known.setdefault(j, names)
-        first, second = sorted((before or (), names or ()), key=len)
-        if second[: len(first)] != first:
-            raise ParameterError(
-                f"The models in this {type(whole).__name__} have different codes for the "
-                f"categories of {whole._names()[j]!r}, so that their trees cannot be joined. Train "
-                "them on the same data set, or convert them one by one."
-            )
-        known[j] = second or None
-    for member in ranker.members():
-        _check_codes(member, known, whole)
+# -- bags and missing values ----------------------------------------------------------------------
 
 
 def _as_mean(ranker: Ranker) -> tuple[Ranker, list[str]]:
@@ -296,147 +257,3 @@ def _may_have_learned_missing(model: object) -> bool:
     if model.is_bag or model.combined():
         return inside
     return inside or model.saw_missing_ is not False
-
-
-def _within(model: Model, n_features: int) -> Model:
-    if isinstance(model, Ensemble) and model.n_features != n_features:
-        return replace(model, n_features=n_features)
-    return model
-
-
-@singledispatch
-def _parts(ranker: object, weight: float) -> list[tuple[float, Model]]:
-    """Return the models whose weighted sum is a ranker's score; registered by class below."""
-    kind = type(ranker).__name__
-    raise ParameterError(f"A {kind} is not a rankgrove ranker: it cannot be converted.")
-
-
-@_parts.register(BaggedRanker)
-def _of_bag(bag: BaggedRanker, weight: float) -> list[tuple[float, Model]]:
-    if bag.combine != "mean":
-        raise ParameterError(
-            f"The bag scales its models' scores within every query (combine="
-            f"{bag.combine!r}), which no format can express. Train it with combine='mean' "
-            "(its scores change, and often little else); or write the plain mean of its "
-            "models, a different ranking, with convert(combine='mean') (--combine mean)."
-        )
-    shares = weight * bag.weights_ / bag.weights_.sum()
-    return [p for model, w in zip(bag.models_, shares, strict=True) for p in _parts(model, w)]
-
-
-@_parts.register(AutoRanker)
-def _of_search(ranker: AutoRanker, weight: float) -> list[tuple[float, Model]]:
-    try:
-        return _parts(ranker.model_, weight)
-    except ParameterError as error:
-        raise ParameterError(
-            f"{error} AutoRanker(exportable=True) (rankgrove auto --exportable) keeps to models "
-            "that can be converted."
-        ) from None
-
-
-@_parts.register(CalibratedRanker)
-def _of_calibrated(ranker: CalibratedRanker, weight: float) -> list[tuple[float, Model]]:
-    return _parts(ranker.ranker_, weight)
-
-
-@_parts.register(EarlyExitRanker)
-def _of_early_exit(ranker: EarlyExitRanker, weight: float) -> list[tuple[float, Model]]:
-    return _parts(ranker.ranker_, weight)
-
-
-@_parts.register(CombinedRanker)
-def _of_combination(ranker: CombinedRanker, weight: float) -> list[tuple[float, Model]]:
-    pairs = zip(ranker.rankers_, ranker.weights_.tolist(), strict=True)
-    return [part for member, w in pairs for part in _parts(member, weight * w)]
-
-
-@_parts.register(StackedRanker)
-def _of_stack(ranker: StackedRanker, weight: float) -> list[tuple[float, Model]]:
-    raise ParameterError(
-        "A StackedRanker is a net of other rankers' scores, which no format can express. "
-        "Combine them with rg.CombinedRanker instead, whose sum of trees can be converted."
-    )
-
-
-@_parts.register(McRank)
-def _of_mcrank(ranker: McRank, weight: float) -> list[tuple[float, Model]]:
-    if ranker.form != "classes":
-        raise ParameterError(
-            "The score of McRank(form='ordinal') is made of one sum of trees per label, which no "
-            "format can express. Train it with form='classes', which lightgbm, xgboost and onnx "
-            "can hold class by class; or rg.MART, which gives one sum."
-        )
-    return _of_ranker(ranker, weight)
-
-
-@_parts.register(Ranker)
-def _of_ranker(ranker: Ranker, weight: float) -> list[tuple[float, Model]]:
-    """Return the ranker's own model, after the parts of its submodel."""
-    below: list[tuple[float, Model]] = []
-    submodel = getattr(ranker, "submodel_", None)
-    if isinstance(submodel, str):
-        raise ParameterError(
-            "The ranker starts from scores that come with the data: they are not part of the "
-            "model, and cannot be converted."
-        )
-    if submodel is not None:
-        below = _parts(submodel, weight * getattr(ranker, "submodel_weight_", 1.0))
-    for name in ("ensemble_", "linear_", "network_"):
-        model: Model | None = getattr(ranker, name, None)
-        if model is not None:
-            return [*below, (weight, _plain(model))]
-    if getattr(ranker, "normalise", None) is not None:
-        raise ParameterError(
-            f"The model normalises features within every query (normalise={ranker.normalise!r}), "
-            "which no format can express. Train it without, or normalise in the search engine."
-        )
-    if getattr(ranker, "transform", None) is not None:
-        raise ParameterError(
-            f"The model transforms features (transform={ranker.transform!r}), which no format can "
-            "express. Train it without, or transform in the search engine and convert `ranker_`, "
-            "the model on the prepared features."
-        )
-    kind = with_article(type(ranker).__name__)
-    raise ParameterError(
-        f"{kind[0].upper()}{kind[1:]} has neither trees nor weights nor a net to be converted. "
-        "Convert a LambdaMART, a linear ranker or a RankNet."
-    )
-
-
-def _plain(model: Model) -> Model:
-    """Return a model as formats take it: linear models on thresholds become trees of one split."""
-    if not isinstance(model, Linear):
-        return model
-    if model.has_thresholds:
-        return _stumps(model)
-    if model.scaling in BY_QUERY:
-        raise ParameterError(
-            f"The model scales features within every query (scaling={model.scaling!r}), which no "
-            "format can express. Train it with scaling='standard' or 'none'."
-        )
-    return model
-
-
-def _stumps(model: Linear) -> Ensemble:
-    """Return trees of one split each: a weight is added where the value is above its threshold."""
-    count = np.full(3, -1.0)
-    unknown = np.full(3, np.nan)
-    trees = [
-        Tree(
-            feature=np.array([j], np.int32),
-            threshold=np.array([threshold], np.float32),
-            left=np.array([-1], np.int32),
-            right=np.array([-2], np.int32),
-            missing_left=np.array([True]),
-            gain=np.zeros(1),
-            value=np.array([0.0, weight]),
-            count=count.copy(),
-            weight=unknown.copy(),
-            mean=unknown.copy(),
-        )
-        for j, (thresholds, weights) in enumerate(model.by_feature())
-        for threshold, weight in zip(thresholds, weights, strict=True)
-        if weight
-    ]
-    return Ensemble.from_trees(trees, model.n_features, model.intercept)

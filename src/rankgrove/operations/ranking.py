@@ -66,10 +66,11 @@ class RankedDocuments(Tabular):
         return f"RankedDocuments({counted(len(self), 'document')}, {queries})"
 
     def _repr_html_(self) -> str:
-        names = ("qid", "docid", "rank", "score")
+        names = ["qid", "docid", "rank", "score"]
+        names += [] if self.relevance is None else ["relevance"]
         rows = [
-            [q, d, str(r), f"{s:.4f}"]
-            for q, d, r, s in zip(
+            [q, d, str(r), *(f"{value:.4f}" for value in values)]
+            for q, d, r, *values in zip(
                 *(getattr(self, name)[:SHOWN_ROWS].tolist() for name in names), strict=True
             )
         ]

@@ -40,6 +40,11 @@ CAUSES = {
         "missing values always go to the left",
         "Look for a default direction in the engine's file, and convert the model again.",
     ),
+    "missing-opposite": CauseKind(
+        "missing values go to the other side than the model says",
+        "Look for exchanged children or an inverted default direction (default_left, missing) in "
+        "the engine's file, and convert the model again.",
+    ),
     "float32": CauseKind(
         "numbers are rounded to float32",
         "Documents whose values are at a threshold move. Train on float32 values, or convert with "
@@ -75,12 +80,19 @@ CAUSES = {
         "Compare the feature's name in the engine's feature set and in the model's file, and its "
         "parameters in the request.",
     ),
+    "feature-changed": CauseKind(
+        "one feature has other values than those logged",
+        "Log features and scores in the same request. Compare how the engine computes this feature "
+        "with what is logged: a cache, parameters, units, a default value. If you know the right "
+        "values, give them: --reference features.csv.",
+    ),
     "model-version": CauseKind(
         "scored by another model", "Upload the model again, and check the name in the request."
     ),
     "truncated": CauseKind(
-        "the last trees are not added",
-        "The file was cut, or an older, smaller model is in use: upload the model again.",
+        "some trees are not added",
+        "The file was cut, the trees of a submodel are missing, or an older, smaller model is in "
+        "use: upload the model again.",
     ),
     "constant": CauseKind(
         "all scores are off by a constant",
@@ -93,8 +105,8 @@ CAUSES = {
         "tree weights in the request and in the file.",
     ),
     "rescore": CauseKind(
-        "another score is added to the model's",
-        "Set query_weight to 0 (or score_mode) in rescore, if the model alone is to rank.",
+        "the model's score is combined with another one",
+        "Set query_weight to 0 and score_mode to total in rescore, if the model alone is to rank.",
     ),
     "score-rounded": CauseKind(
         "scores are rounded", "Ties then hide the model's order: log and sort by the full score."

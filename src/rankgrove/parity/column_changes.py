@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -81,20 +82,37 @@ def _by_query(case: Case, values: np.ndarray, how: str) -> tuple[np.ndarray, np.
     return mean, np.sqrt(squares / (np.maximum(count - 1.0, 1.0) if how == "z1" else count))
 
 
+def _filled(title: str, number: Callable[[np.ndarray], float]) -> ColumnChange:
+    """Return a change of missing values alone: to a number that is computed from the others."""
+
+    def apply(case: Case, column: int, rows: np.ndarray) -> np.ndarray:
+        key = (column, title)
+        if key not in case.statistics:
+            values = case.values[:, column]
+            present = values[~np.isnan(values)]
+            found = np.array([number(present) if present.size else 0.0])
+            case.statistics[key] = (found, found)
+        values = case.values[rows, column]
+        return np.where(np.isnan(values), case.statistics[key][0], values)
+
+    return ColumnChange(title, apply)
+
+
+def _divided(by: float, values: np.ndarray) -> np.ndarray:
+    return values / by
+
+
+_UNITS = (10, 100, 1000, 60, 3600, 86_400, 1024, 1_000_000)  # of money, time and size
 CHANGES = (
     _plain("as log1p", lambda x: np.sign(x) * np.log1p(np.abs(x))),
     _plain("as natural logarithm", np.log),
     _plain("as decimal logarithm", np.log10),
     _plain("as square root", np.sqrt),
-    _plain("without its log1p (as expm1)", np.expm1),
-    _plain("squared", np.square),
+    *(_plain(f"times {n:,}", partial(np.multiply, float(n))) for n in _UNITS),
+    *(_plain(f"divided by {n:,}", partial(_divided, float(n))) for n in _UNITS),
     _plain("with the opposite sign", np.negative),
-    _plain("times 10", lambda x: x * 10.0),
-    _plain("times 100", lambda x: x * 100.0),
-    _plain("times 1,000", lambda x: x * 1000.0),
-    _plain("divided by 10", lambda x: x / 10.0),
-    _plain("divided by 100", lambda x: x / 100.0),
-    _plain("divided by 1,000", lambda x: x / 1000.0),
+    _plain("squared", np.square),
+    _plain("without its log1p (as expm1)", np.expm1),
     _plain("without its fraction", np.trunc),
     _plain("rounded to a whole number", np.rint),
     _plain("rounded to 1 decimal", lambda x: np.round(x, 1)),
@@ -110,4 +128,15 @@ CHANGES = (
 LOST = (
     ColumnChange("missing", lambda case, column, rows: np.full(rows.size, np.nan), lost=True),
     ColumnChange("0", lambda case, column, rows: np.zeros(rows.size), lost=True),
+)
+FILLS = (
+    _filled("0", lambda present: 0.0),
+    _filled("-1", lambda present: -1.0),
+    _filled("1", lambda present: 1.0),
+    _filled("the mean of its values", np.mean),
+    _filled("the median of its values", np.median),
+    _filled("its lowest value", np.min),
+    _filled("its highest value", np.max),
+    _filled("a number above all thresholds", lambda present: np.inf),
+    _filled("a number below all thresholds", lambda present: -np.inf),
 )

@@ -104,7 +104,8 @@ def parity(
     engines = all_engines()
     ranker, file = _model(model, engine, engines)
     name, production, values, chosen = _production(ranker, file, scored, engine, engines, features)
-    scored = replace(scored, notes=(*chosen, *scored.notes))
+    notes = [*chosen, *_nothing_missing(ranker, production, values)]
+    scored = replace(scored, notes=(*notes, *scored.notes))
     given_models = {
         title: _other(one, title, name, engine, engines, production, features, scored)
         for title, one in _also(also).items()
@@ -274,6 +275,20 @@ def _chosen(name: str, n_right: Mapping[str, int]) -> list[str]:
     ]
 
 
+def _nothing_missing(
+    ranker: Ranker | None, production: Production, values: np.ndarray
+) -> list[str]:
+    """Return a note if the model learned from missing values and the log has none."""
+    read = np.isin(production.names, production.read)
+    if ranker is None or ranker.saw_missing_ is not True or np.isnan(values[:, read]).any():
+        return []
+    return [
+        "values were missing in the model's training, and none is in the log: if documents can "
+        "lack a feature, the engine gives it a default value, such as 0 (in Solr the defaultValue "
+        "of the feature store), and scores are right for that value alone"
+    ]
+
+
 def _also(also: Mapping[str, Any] | Sequence[str | Path] | None) -> dict[str, Any]:
     if also is None:
         return {}
@@ -408,7 +423,7 @@ def _cause(case: Case, part: Explained, n_right: int) -> Cause:
     kind = CAUSES[part.cause]
     off = np.nan_to_num(np.abs(recomputed - case.log.score[part.rows]), nan=np.inf)
     note = ""
-    if part.n_tried and part.cause not in ("unexplained", "rounding"):
+    if part.n_tried and part.cause not in ("unexplained", "rounding", "feature-changed"):
         if part.n_against == 0:
             note = "It fits all other documents, too: it may hold for the whole log."
         else:

@@ -9,12 +9,15 @@ import numpy as np
 from rankgrove.parity.case import FEW, Case, Hypothesis, sample_of
 from rankgrove.parity.causes import ROUNDING, UNEXPLAINED
 from rankgrove.parity.edits import edit_hypotheses
+from rankgrove.parity.fewer_trees import fewer_trees
 from rankgrove.parity.fitted import RANK, fitted_hypotheses
-from rankgrove.parity.hypotheses import LAST, one_sided, plain_hypotheses
+from rankgrove.parity.free_values import free_values
+from rankgrove.parity.hypotheses import LAST, plain_hypotheses, sided
 
 _MOST_CAUSES = 12
 _FEW = 0.03  # of the documents whose scores differ: fewer are no proof of a cause that was fitted
 _FEW_AGAINST = 0.1  # the same, if documents whose scores agree speak against the cause
+_MOST_OF_THEM = 0.5  # documents that a cause explains: beyond that, no value is left free
 _TWO = "; and "  # in texts, between two changes
 
 
@@ -90,6 +93,7 @@ def _next_cause(
     if not sure:
         more = [
             *fitted_hypotheses(case, sample, _promising(trials)),
+            *fewer_trees(case, sample),
             *edit_hypotheses(case, sample),
         ]
         trials += [_tried(case, hypothesis, sample, control) for hypothesis in more]
@@ -97,6 +101,10 @@ def _next_cause(
         if not best.explains.all():
             both = _with_missing_rules(case, sample)
             trials += [_tried(case, hypothesis, sample, control) for hypothesis in both]
+            best = max(trials, key=lambda trial: trial.quality)
+        if best.explains.mean() < _MOST_OF_THEM:
+            free = free_values(case, sample)
+            trials += [_tried(case, hypothesis, sample, control) for hypothesis in free]
             best = max(trials, key=lambda trial: trial.quality)
     n = int(best.explains.sum())
     enough = n >= best.hypothesis.least and (first or n >= 3 or best.n_against == 0)
@@ -142,15 +150,19 @@ def _with_missing_rules(case: Case, sample: np.ndarray) -> list[Hypothesis]:
     if not case.missing[sample].any():
         return []
     filled = np.where(np.isnan(case.values), 0.0, case.values)
-    sided = one_sided(case, "right")
+    right = sided(case, "right")
     nested = [("a missing value is taken as 0", replace(case, values=filled, engines=dict))]
-    if sided is not None:
-        right = replace(case, production=sided, engines=dict)
-        nested.append(("a missing value goes to the right at every split", right))
+    if right is not None:
+        turned = replace(case, production=right, engines=dict)
+        nested.append(("a missing value goes to the right at every split", turned))
     return [
         replace(h, detail=f"{detail}; and {h.detail}", rank=h.rank + 2 * LAST, least=3)
         for detail, inner in nested
-        for h in [*plain_hypotheses(inner), *edit_hypotheses(inner, sample)]
+        for h in [
+            *plain_hypotheses(inner),
+            *fewer_trees(inner, sample),
+            *edit_hypotheses(inner, sample),
+        ]
     ]
 
 

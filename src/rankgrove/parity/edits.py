@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankgrove.parity.case import Case, Hypothesis, listed, sample_of
-from rankgrove.parity.column_changes import CHANGES, LOST, ColumnChange
+from rankgrove.parity.column_changes import CHANGES, FILLS, LOST, ColumnChange
 from rankgrove.parity.hypotheses import changing
 
 RANK = 2000
@@ -34,7 +34,7 @@ class Edit:
 
 
 def edit_hypotheses(case: Case, rows: np.ndarray) -> list[Hypothesis]:
-    """Return the best changes of single features: one hypothesis per family."""
+    """Return the best changes of single features, per family; of one feature all that do it."""
     if case.production.whole or case.used.size == 0:
         return []
     found: list[Hypothesis] = []
@@ -42,9 +42,16 @@ def edit_hypotheses(case: Case, rows: np.ndarray) -> list[Hypothesis]:
         done = any(case.agree(h.scores(rows), rows, case.noise).all() for h in found)
         if done and cause == "feature-order":  # the most work
             break
-        chosen = _search(case, rows, len(edits)).run(edits) if edits else []
-        if chosen:
-            found.append(_hypothesis(case, cause, chosen, tell, RANK + rank))
+        if not edits:
+            continue
+        search = _search(case, rows, len(edits))
+        chosen = search.run(edits)
+        if not chosen:
+            continue
+        found.append(_hypothesis(case, cause, chosen, tell, RANK + rank))
+        if len(chosen) == 1:
+            equal = [edit for edit in search.equal_to(chosen[0], edits) if tell is not _order_text]
+            found += [_hypothesis(case, cause, [e], tell, RANK + 5 + rank) for e in equal]
     return found
 
 
@@ -67,13 +74,19 @@ def _hypothesis(
 def _families(
     case: Case, rows: np.ndarray
 ) -> Iterator[tuple[str, list[Edit], Callable[[Sequence[Edit]], str]]]:
-    yield "feature-lost", list(_column_edits(case, LOST)), _lost_text
-    yield "feature-normalised", list(_column_edits(case, CHANGES)), _changed_text
-    yield "feature-order", list(_swaps(case, rows)), _order_text
+    used = case.used
+    with_missing = used[np.isnan(case.values[np.ix_(rows, used)]).any(axis=0)]
+    yield "feature-lost", list(_column_edits(case, LOST, used)), _lost_text
+    yield "missing-as-number", list(_column_edits(case, FILLS, with_missing)), _filled_text
+    yield "feature-normalised", list(_column_edits(case, CHANGES, used)), _changed_text
+    yield "feature-order", list(_swaps(case)), _order_text
+    yield "feature-order", list(_copies(case)), _copied_text
 
 
-def _column_edits(case: Case, changes: Sequence[ColumnChange]) -> Iterator[Edit]:
-    for column in case.used.tolist():
+def _column_edits(
+    case: Case, changes: Sequence[ColumnChange], columns: np.ndarray
+) -> Iterator[Edit]:
+    for column in columns.tolist():
         for change in changes:
             yield Edit((case.names[column],), change.title, _Changed(case, column, change))
 
@@ -92,7 +105,7 @@ class _Changed:
         x[:, column] = self._last[1]
 
 
-def _swaps(case: Case, rows: np.ndarray) -> Iterator[Edit]:
+def _swaps(case: Case) -> Iterator[Edit]:
     """Yield exchanges of a feature that the model reads with any other one."""
     used = set(case.used.tolist())
     for first in case.used.tolist():
@@ -106,9 +119,30 @@ def _swaps(case: Case, rows: np.ndarray) -> Iterator[Edit]:
             yield Edit((case.names[first], case.names[second]), "", apply)
 
 
+def _copies(case: Case) -> Iterator[Edit]:
+    """Yield the values of any other feature in place of a feature that the model reads."""
+    for to in case.used.tolist():
+        for of in range(len(case.names)):
+            if of == to:
+                continue
+
+            def apply(x: np.ndarray, rows: np.ndarray, to=to, of=of) -> None:  # type: ignore[no-untyped-def]
+                x[:, to] = x[:, of]
+
+            yield Edit((case.names[to], case.names[of]), "", apply)
+
+
 def _lost_text(chosen: Sequence[Edit]) -> str:
     parts = [f"{edit.names[0]} is always {edit.detail}" for edit in chosen]
     return f"in the engine {listed(parts)}"
+
+
+def _filled_text(chosen: Sequence[Edit]) -> str:
+    return listed([f"a missing {edit.names[0]} is taken as {edit.detail}" for edit in chosen])
+
+
+def _copied_text(chosen: Sequence[Edit]) -> str:
+    return listed([f"{edit.names[0]} has the value of {edit.names[1]}" for edit in chosen])
 
 
 def _changed_text(chosen: Sequence[Edit]) -> str:
@@ -188,6 +222,21 @@ class _Search:
                 if best is None or key > best[0]:
                     best = (key, edit, off)
         return None if best is None else best[1:]
+
+    def equal_to(self, chosen: Edit, edits: Sequence[Edit]) -> list[Edit]:
+        """Return the other changes of a change's feature that make the same scores right."""
+        same = [edit for edit in edits if edit.names == chosen.names]
+        right = []
+        for edit in same:
+            values = self.case.values[self.rows].copy()
+            edit.apply(values, self.rows)
+            right.append(self._off(values)[0] <= 1.0)
+        wanted = right[same.index(chosen)]
+        return [
+            edit
+            for edit, fits in zip(same, right, strict=True)
+            if edit is not chosen and np.array_equal(fits, wanted)
+        ]
 
     def _needed(self, chosen: list[Edit], n_right: int) -> list[Edit]:
         """Leave out changes without which as many scores are right."""

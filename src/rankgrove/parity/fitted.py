@@ -1,24 +1,21 @@
-"""Hypotheses with numbers that are found in the scores: constants, factors, numbers of trees."""
+"""Hypotheses with numbers that are found in the scores: constants and factors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from rankgrove.model.ensemble import Ensemble
 from rankgrove.parity.case import Case, Hypothesis
 
 _EXACT = 3e-7  # relative error of factors that are found in float32 scores
 _PAIRS = 60  # pairs of documents from which factors are computed
-_MOST_ROWS = 60  # documents whose trees are added one by one
 RANK = 1000  # of the simplest of these hypotheses
 
 
 def fitted_hypotheses(case: Case, rows: np.ndarray, simple: list[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses whose numbers fit most of `rows`; `simple` are tried with them."""
-    found = [*_of_scores(case, rows, None), *_with_columns(case, rows), *_fewer_trees(case, rows)]
+    found = [*_of_scores(case, rows, None), *_with_columns(case, rows), *_times_column(case, rows)]
     for hypothesis in simple:
         found += _of_scores(case, rows, hypothesis)
     return found
@@ -37,7 +34,7 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
         return
     begin = "" if on is None else f"{on.detail}; and "
     rank = RANK + (0 if on is None else 100 + on.rank)
-    c = _common(logged - scores, allowed)
+    c = common(logged - scores, allowed)
     c = None if c is None else neat(c, _EXACT * max(1.0, abs(c)))
     if c is not None and abs(c) > 2 * allowed.max():
         detail = f"{begin}scores are {'higher' if c > 0 else 'lower'} by {abs(c):.9g}"
@@ -46,7 +43,7 @@ def _of_scores(case: Case, rows: np.ndarray, on: Hypothesis | None) -> Iterator[
         yield _linear(case, on, "constant", detail, 1.0, c, rank)
     with np.errstate(all="ignore"):
         big = np.abs(scores) > np.abs(scores).max() / 100
-        a = _common(logged[big] / scores[big], allowed[big] / np.abs(scores[big]))
+        a = common(logged[big] / scores[big], allowed[big] / np.abs(scores[big]))
     a = None if a is None else neat(a, _EXACT * abs(a))
     if a is not None and abs(a - 1.0) > 1e-6:
         detail = f"{begin}scores are {a:.9g} times as high" if a else "all scores are 0"
@@ -87,7 +84,7 @@ def _meaning(case: Case, constant: float) -> str:
     return ""
 
 
-def _common(numbers: np.ndarray, allowed: np.ndarray) -> float | None:
+def common(numbers: np.ndarray, allowed: np.ndarray) -> float | None:
     """Return the number around which most numbers are, if at least three are."""
     good = np.isfinite(numbers)
     numbers, allowed = numbers[good], allowed[good]
@@ -175,66 +172,45 @@ def _with_columns(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
         x = case.log.values[at, column]
         return a * case.base[at] + b * np.where(np.isnan(x), 0.0, x)
 
-    detail = f"scores are {a:.9g} x score {_signed(b)} x {name}"
+    detail = f"scores are {_times(a)}score {_signed(b)} x {name}"
     yield Hypothesis("rescore", detail, combined, RANK + 5, 5, case.noise * max(1.0, abs(a)))
+
+
+def _times_column(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
+    """Yield a x score x feature, as rescoring multiplies by the first score."""
+    scores, logged, allowed = case.base[rows], case.log.score[rows], case.allowed(rows)
+    best: tuple[int, int, float] | None = None
+    for column, _ in enumerate(case.log.features):
+        product = scores * np.nan_to_num(case.log.values[rows, column])
+        some = (product != 0) & (logged != 0)
+        if np.unique(product[some]).size < 3:
+            continue
+        with np.errstate(over="ignore"):
+            width = (allowed[some] + case.noise) / np.abs(product[some])
+            a = common(logged[some] / product[some], 4 * width)
+        if not a:
+            continue
+        a = neat(a, _EXACT * abs(a))
+        fits = np.abs(a * product - logged) <= 4 * allowed + case.noise * np.abs(a)
+        n = int((fits & some).sum())
+        if n >= 5 and (best is None or n > best[0]):
+            best = (n, column, a)
+    if best is None:
+        return
+    _, column, a = best
+
+    def multiplied(at: np.ndarray) -> np.ndarray:
+        return a * case.base[at] * np.nan_to_num(case.log.values[at, column])
+
+    size = float(np.nanmax(np.abs(case.log.values[:, column]), initial=1.0))
+    detail = f"scores are {_times(a)}score x {case.log.features[column]}"
+    noise = case.noise * max(1.0, abs(a) * size)
+    yield Hypothesis("rescore", detail, multiplied, RANK + 6, 5, noise)
+
+
+def _times(factor: float) -> str:
+    return "" if factor == 1 else f"{factor:.9g} x "
 
 
 def _signed(number: float) -> str:
     return f"{'+' if number >= 0 else '-'} {abs(number):.9g}"
-
-
-# -- fewer trees ----------------------------------------------------------------------------------
-
-
-def _fewer_trees(case: Case, rows: np.ndarray) -> Iterator[Hypothesis]:
-    """Yield the first k trees that fit most rows, except for a constant."""
-    trees, with_trees = case.production.ensemble, case.production.with_trees
-    if trees is None or with_trees is None or trees.n_trees < 2:
-        return
-    rows = rows[:: max(1, rows.size // _MOST_ROWS)]
-    sums = _sums(trees, case.values[rows])
-    logged, allowed = case.log.score[rows], 4 * case.allowed(rows) + case.noise
-    best: tuple[int, int] | None = None
-    for k in range(trees.n_trees):
-        if np.unique(sums[k]).size < 3 and k:
-            continue
-        constant = _common(logged - sums[k], allowed) if k else None
-        if constant is None:
-            continue
-        fits = np.abs(logged - sums[k] - constant) <= allowed
-        n = int(fits.sum())
-        if n >= 3 and np.unique(sums[k][fits]).size >= 3 and (best is None or n > best[0]):
-            best = (n, k)
-    if best is None:
-        return
-    k = best[1]
-    by = replace(case.production, scores=with_trees(trees.truncated(k)), fast=None)
-    fewer = case.scored(None, rows, by)
-    agree = case.agree(fewer, rows, case.noise)
-    detail = f"only the first {k:,} of {trees.n_trees:,} trees are added"
-    if agree.sum() * 2 > best[0]:
-        yield Hypothesis(
-            "truncated", detail, lambda at: case.scored(None, at, by), RANK + 10, 3, case.noise
-        )
-        return
-    c = _common(logged - fewer, allowed)
-    if c is not None:
-        detail += f", and scores are {'higher' if c > 0 else 'lower'} by {abs(c):.9g}"
-        yield Hypothesis(
-            "truncated", detail, lambda at: case.scored(None, at, by) + c, RANK + 11, 4, case.noise
-        )
-
-
-def _sums(trees: Ensemble, values: np.ndarray) -> np.ndarray:
-    """Return the sum of the first k trees for every k and document."""
-    x = values if trees.threshold.dtype == np.float64 else _single(values)
-    sums = np.zeros((trees.n_trees + 1, len(values)))
-    sums[0] = trees.base
-    for t in range(trees.n_trees):
-        sums[t + 1] = sums[t] + trees.tree(t).predict(x)
-    return sums
-
-
-def _single(values: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return values.astype(np.float32)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from rankgrove.parity.case import Case, Change, Hypothesis, listed
-from rankgrove.parity.column_changes import CHANGES
+from rankgrove.parity.column_changes import CHANGES, FILLS, ColumnChange
 from rankgrove.parity.production import Production, single
 from rankgrove.scoring.score import score as score_ensemble
 
@@ -41,12 +41,18 @@ def _missing_rules(case: Case) -> Iterator[Hypothesis]:
         yield changing(case, "missing-as-zero", "a missing value is taken as 0", filled(0.0))
         for side, value in (("right", np.inf), ("left", -np.inf)):
             cause, detail = f"missing-{side}", f"a missing value goes to the {side} at every split"
-            by = one_sided(case, side)
+            by = sided(case, side)
             if by is None:
                 yield changing(case, cause, detail, filled(value))
             else:
                 yield Hypothesis(cause, detail, _by(case, by), 0)
-        yield changing(case, "missing-as-number", "a missing value is taken as -1", filled(-1.0))
+        opposite = sided(case, "opposite")
+        if opposite is not None:
+            detail = "a missing value goes to the other side than the model says at every split"
+            yield Hypothesis("missing-opposite", detail, _by(case, opposite), 0)
+        for fill in FILLS[1:5]:  # 0 and both sides have hypotheses of their own
+            detail = f"a missing value of a feature is taken as {fill.title}"
+            yield changing(case, "missing-as-number", detail, _of_all(case, fill))
     if (used == 0).any():
         yield changing(
             case, "zero-as-missing", "0 is taken for a missing value",
@@ -54,21 +60,23 @@ def _missing_rules(case: Case) -> Iterator[Hypothesis]:
         )  # fmt: skip
 
 
-def one_sided(case: Case, side: str) -> Production | None:
-    """Return the model with all missing values sent to one side; None: its trees are not known.
+def sided(case: Case, side: str) -> Production | None:
+    """Return the model with all missing values sent elsewhere; None: its trees are not known.
 
-    An infinite value would do the same, but for splits that only missing values leave to the right.
+    `side` is ``"left"``, ``"right"``, or ``"opposite"``: the other one at every split. An infinite
+    value would do the same, but for splits that only missing values leave to the right.
     """
     production = case.production
     trees, with_trees = production.ensemble, production.with_trees
     if trees is None or with_trees is None:
         return None
-    sided = replace(trees, missing_left=np.full(trees.feature.size, side == "left"))
+    one = np.full(trees.feature.size, side == "left")
+    turned = replace(trees, missing_left=~trees.missing_left if side == "opposite" else one)
     return replace(
         production,
-        scores=with_trees(sided),
-        ensemble=sided,
-        fast=None if production.fast is None else lambda x: score_ensemble(sided, single(x)),
+        scores=with_trees(turned),
+        ensemble=turned,
+        fast=None if production.fast is None else lambda x: score_ensemble(turned, single(x)),
     )
 
 
@@ -227,16 +235,20 @@ def _shifted(by: int) -> Change:
 def _whole_columns(case: Case) -> Iterator[Hypothesis]:
     """All features are changed in the same way."""
     for change in CHANGES:
+        detail = f"all features reach the model {change.title}"
+        yield changing(case, "feature-normalised", detail, _of_all(case, change))
 
-        def apply(x: np.ndarray, rows: np.ndarray, change=change) -> np.ndarray:  # type: ignore[no-untyped-def]
-            changed = x.copy()
-            for column in case.used.tolist():
-                changed[:, column] = change.apply(case, column, rows)
-            return changed
 
-        yield changing(
-            case, "feature-normalised", f"all features reach the model {change.title}", apply
-        )
+def _of_all(case: Case, change: ColumnChange) -> Change:
+    """Return a change of all columns that the model reads."""
+
+    def apply(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        changed = x.copy()
+        for column in case.used.tolist():
+            changed[:, column] = change.apply(case, column, rows)
+        return changed
+
+    return apply
 
 
 def _models(case: Case) -> Iterator[Hypothesis]:

@@ -153,7 +153,11 @@ def _read(path: Path, options: Options) -> Mapping[str, Any]:
     if skipped:
         notes.append(f"columns that are no numbers left out: {', '.join(skipped)}")
     if not features:
-        raise ParseError(path, None, "the table has no column of numbers that could be a feature.")
+        shown = ", ".join(f"{name} ({str(table.column(name)[0])[:24]!r})" for name in skipped[:3])
+        said = f" These are no numbers: {shown}." if skipped else ""
+        raise ParseError(
+            path, None, f"the table has no column of numbers that could be a feature.{said}"
+        )
     return {
         "features": features,
         "score": score,

@@ -17,7 +17,7 @@ from rankgrove.errors import DataError, ModelFileError, ParameterError, Rankgrov
 from rankgrove.formats.targets import TARGETS
 from rankgrove.formats.write import Labels, encode
 from rankgrove.model.ensemble import Ensemble
-from rankgrove.operations.convert import flat_model
+from rankgrove.operations.flat_models import flat_model
 from rankgrove.parity.engine import Engine, EngineModel
 from rankgrove.parity.log import FeatureLog
 from rankgrove.rankers.base import Ranker

@@ -6,6 +6,8 @@ The shapes, as the engines write them:
   ``_score`` and ``fields._ltrlog``, a list of one object that maps the name of a log entry to
   ``[{"name": ..., "value": ...}]``. There is no "value" where a feature did not match
   (LoggingFetchSubPhase of the plugin; old versions have an object of values by name).
+- Elasticsearch without the plugin: ``matched_queries``, an object of the scores of named queries
+  (``include_named_queries_score=true``), in which those that did not match are left out.
 - Solr: ``response.docs[]`` with ``id``, ``score`` and ``[features]``, a text ``a=1.0,b=2.0``
   (CSVFeatureLogger); with ``format=sparse`` features of the value 0 are left out.
 - Vespa: ``root.children[]`` with ``relevance`` and ``fields``, which has ``documentid``, and
@@ -135,7 +137,8 @@ def _of_elasticsearch(
     fields = _fields(hit)
     logged = _first(fields.get("_ltrlog", fields.get("ltr_log")))
     if not logged:
-        return None, []
+        named = hit.get("matched_queries")
+        return (tuple(named), list(named.values())) if isinstance(named, Mapping) else (None, [])
     if not isinstance(logged, Mapping):
         raise DataError("its fields._ltrlog must be a list of one object.")
     features = logged[_entry_name(logged, entry)]

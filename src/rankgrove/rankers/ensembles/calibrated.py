@@ -27,6 +27,7 @@ from rankgrove.rankers.declaring import (
     parameter,
     real,
 )
+from rankgrove.rankers.ensembles.relevance import Relevance
 from rankgrove.rankers.ensembles.relevance_curves import (
     Curves,
     Lines,
@@ -49,35 +50,6 @@ METHODS: dict[str, Callable[[Observed], Curves]] = {"isotonic": isotonic, "sigmo
 MOST_GRADES = 32
 MOST_SCORE = 1e150  # squares of scores are summed
 _GRID = 201  # scores at which intervals are kept
-
-
-@dataclass(frozen=True)
-class Relevance:
-    """What scores say about documents, one row per document.
-
-    Attributes
-    ----------
-    expected : expected grade
-    low, high : interval of `expected`: of the mean grade of documents with this score, not of the
-        grade of one document
-    grades : the grades, lowest first; None where the labels were soft
-    probabilities : of every grade, of shape (documents, grades); None where the labels were soft
-    """
-
-    expected: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    grades: np.ndarray | None
-    probabilities: np.ndarray | None
-
-    def at_least(self, grade: float) -> np.ndarray:
-        """Return the probability that a document has this grade or a higher one."""
-        if self.grades is None or self.probabilities is None:
-            raise ParameterError(
-                "Relevance.at_least needs grades, and the ranker was calibrated on soft labels: "
-                "use `expected`."
-            )
-        return np.asarray(self.probabilities[:, self.grades >= grade].sum(axis=1))
 
 
 @dataclass(frozen=True)

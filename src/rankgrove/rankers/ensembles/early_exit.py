@@ -18,7 +18,8 @@ from rankgrove.model.ensemble import Ensemble
 from rankgrove.rankers import parameters as shared
 from rankgrove.rankers.base import Arrays, Content, Learned, Ranker
 from rankgrove.rankers.declaring import declares_parameters, integer, learned, parameter, real
-from rankgrove.rankers.ensembles.calibrated import CalibratedRanker, Relevance
+from rankgrove.rankers.ensembles.calibrated import CalibratedRanker
+from rankgrove.rankers.ensembles.relevance import Relevance
 from rankgrove.rankers.fitting import Training
 from rankgrove.rankers.given import features_of
 from rankgrove.rankers.inner_rankers import loaded, pack, unpack
@@ -77,7 +78,8 @@ class ExitCertificate:
             return "no documents are left out" + (f" ({shown})" if self.unseen else "")
         fewer = 1.0 / max(1.0 - self.saved, 1e-9)
         return (
-            f"{fewer:.1f} times fewer pairs of document and tree; {self.measure} {self.value:.4f}, "
+            f"{self.saved:.1%} of the pairs of document and tree are left out ({fewer:.1f} times "
+            f"fewer); {self.measure} {self.value:.4f}, "
             f"loss {self.loss:+.5f}, at most {self.bound:.5f} with {self.confidence:.0%} "
             f"confidence ({counted(self.n_queries, 'query', 'queries')})"
         )
