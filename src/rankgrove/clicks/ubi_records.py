@@ -121,10 +121,10 @@ def shortened(text: str, most: int = 40) -> str:
 def _mappings(table: Any) -> Iterable[Record]:
     """Return the rows of a table of pandas, polars or pyarrow."""
     if hasattr(table, "to_pylist"):
-        return table.to_pylist()  # type: ignore[no-any-return]
+        return table.to_pylist()
     if hasattr(table, "iter_rows"):
-        return table.iter_rows(named=True)  # type: ignore[no-any-return]
-    return table.to_dict("records")  # type: ignore[no-any-return]
+        return table.iter_rows(named=True)
+    return table.to_dict("records")
 
 
 def _plain(value: Any) -> Any:
