@@ -90,13 +90,57 @@ def test_columns_bots_and_ubi(folder):
     (folder / "e.ndjson").write_text(
         '{"query_id": 1, "action_name": "click", "event_attributes": {"object": {"object_id": 8}}}'
     )
-    out, _ = run("clicks", "summary", "e.ndjson", "--ubi", "q.ndjson", cwd=folder)
+    words = ["clicks", "summary", "e.ndjson", "--ubi", "q.ndjson"]
+    out, _ = run(*words, cwd=folder)
     assert out.startswith("sessions                      2\n")
+    with (folder / "e.ndjson").open("a") as file:
+        for query in (3, 2):
+            file.write(
+                f'\n{{"query_id": {query}, "action_name": "buy", "event_attributes": '
+                '{"object": {"object_id": 8}}}'
+            )
+    words += ["--ubi-clicks", "click,buy", "--ubi-positions", "hits"]
+    _, said = run(*words, cwd=folder, status=2)
+    assert "--ubi-unmatched drop" in said
+    out, said = run(*words, "--ubi-unmatched", "drop", cwd=folder)
+    assert "clicks                        2," in out
+    assert "left out 1 event of searches" in said
+
+
+def test_convert(folder):
+    """A log of any form becomes one that commands without options of columns read."""
+    log = rg.read_clicks(folder / "log.csv")
+    text = (folder / "log.csv").read_text().replace('"session"', '"visit"', 1)
+    (folder / "visits.csv").write_text(text)
+    words = ["clicks", "convert", "visits.csv", "--columns", "session=visit", "--out", "c.parquet"]
+    out, _ = run(*words, cwd=folder)
+    assert out.endswith("written to c.parquet\n")
+    converted = rg.read_clicks(folder / "c.parquet")
+    assert repr(converted) == repr(log)
+    assert converted.click.tolist() == log.click.tolist()
+
+
+def test_several_systems_are_logged_together(folder):
+    words = ["clicks", "simulate", "data.txt", "--sessions", "300", "--out", "two.csv"]
+    run(*words, "-s", "feature:1", "-s", "feature:2", cwd=folder)
+    data = rg.read_letor(folder / "data.txt")
+    wanted = rg.simulate_clicks(data, [data.column(1), data.column(2)], sessions=300)
+    assert rg.read_clicks(folder / "two.csv").click.tolist() == wanted.click.tolist()
+
+
+def test_judgements_without_features_are_named(folder):
+    text = (folder / "data.txt").read_text().splitlines(keepends=True)
+    (folder / "fewer.txt").write_text("".join(text[:-1]))
+    words = ["clicks", "judge", "log.csv", "--data", "fewer.txt", "--out", "few.txt"]
+    _, said = run(*words, "--min-impressions", "1", "--samples", "0", cwd=folder)
+    assert "The data lacks 1 of" in said
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("convert log.csv --out log.txt", "The name of a click log must end in"),
+        ("convert log.csv --out log.csv", "would overwrite a file that is read"),
         ("check data.txt", "the name of a click log must end in"),
         ("check no.csv", "no.csv: there is no such file"),
         ("check log.csv --columns click=clik", "no column 'clik' for the click"),
@@ -105,6 +149,7 @@ def test_columns_bots_and_ubi(folder):
         ("summary log.csv --columns session=query", "twice"),
         ("summary data.txt --ubi data.txt --merge", "leave them out with --ubi"),
         ("summary data.txt --ubi data.txt", "data.txt:1: the line has no JSON"),
+        ("summary log.csv --ubi-clicks buy", "--ubi-clicks is for OpenSearch's logs"),
         ("judge log.csv --labels soft --out q.txt", "Soft labels are no grades"),
         ("judge log.csv --labels smoothed --out q.txt", "give --data FILE"),
         ("judge log.csv --labels smoothed --data data.txt --samples 9 --out q.txt", "no intervals"),

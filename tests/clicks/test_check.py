@@ -30,6 +30,14 @@ def test_one_ranking_cannot_be_told_apart(data):
     assert np.isnan(found.bias)
 
 
+def test_one_document_per_session():
+    """Nothing is linked, and nothing warns."""
+    log = rg.ClickLog(range(90), ["a", "b", "c"] * 30, ["x"] * 90, [1] * 90, [0, 1] * 45)
+    found = rg.check_clicks(log)
+    assert found.safe == ("naive",)
+    assert np.isnan(found.strength)
+
+
 def test_examination_and_its_error(data):
     """The errors are those of the truth: their ratio is near 1 over seeds."""
     z = []

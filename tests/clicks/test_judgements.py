@@ -39,6 +39,14 @@ def test_grades(data, log):
     assert "left out" in judged._repr_html_()
 
 
+def test_judged_documents_that_the_data_lacks_are_named(data, log):
+    judged = rg.judgements(log, samples=0)
+    assert "pooled" not in str(judged)
+    with pytest.warns(rg.DataWarning, match=r"The data lacks .* of .* judged documents, which are"):
+        part = judged.dataset(data.select(np.arange(5)))
+    assert part.n_queries <= 5
+
+
 def test_thresholds_and_soft_labels(log):
     model = rg.ClickThroughRate().fit(log)
     hard = rg.judgements(log, model, thresholds=[0.1, 0.2], samples=0)

@@ -39,6 +39,15 @@ def test_some_sessions():
     assert part.n_pairs == log.n_pairs
 
 
+def test_a_part_shows_its_own_sizes():
+    """Parts keep the numbers of queries and documents, but show how many of them occur."""
+    log = rg.ClickLog([1, 1, 2], ["a", "a", "b"], ["x", "y", "z"], [1, 2, 1], [0, 1, 1])
+    part = log.select([1])
+    assert part.n_queries == 2
+    assert repr(part) == "ClickLog(1 session, 1 impression, 1 click, 1 query, 1 document)"
+    assert part._repr_html_().count(">1</td>") == 5
+
+
 def test_frozen():
     log = rg.ClickLog([1], ["a"], ["x"], [1], [0])
     with pytest.raises(AttributeError, match="frozen"):

@@ -42,6 +42,7 @@ GOOD = {
         ({"click": [0, np.nan, 0]}, "click is missing in row 1"),
         ({"click": ["yes", "no", "no"]}, "must be booleans, or 0 and 1"),
         ({"dwell": [1, -1, 2]}, "seconds from 0, or NaN. Got -1 in row 1"),
+        ({"dwell": ["long", "1", "2"]}, "numbers of seconds. Got 'long' in row 0"),
         ({"time": ["a", "b", "c"]}, "numbers of seconds, or times"),
         ({"client": [1, 2, 1]}, "client must be the same .* the rows 0 and 1"),
         ({"context": {"device": ["tv", "pc", "tv"]}}, "context 'device' must be the same"),

@@ -132,15 +132,75 @@ def test_unmatched(tmp_path):
     assert log.notes[0].startswith("left out 1 event")
 
 
+def test_what_was_left_out_is_named_alone(tmp_path):
+    with pytest.warns(rg.DataWarning, match=r"ndjson: left out 1 click on documents that were not"):
+        read(tmp_path, QUERIES, [*EVENTS, event("q2", "click", "d9")], unmatched="drop")
+
+
+def test_fields_that_nothing_has(tmp_path):
+    with pytest.raises(rg.ParseError, match=r"no query or event has a value in the field 'devic'"):
+        read(tmp_path, QUERIES, EVENTS, context="devic")
+    with pytest.raises(rg.ParseError, match=r"no document is at .* 0: the first is 1. Leave"):
+        read(tmp_path, QUERIES, EVENTS, first_position=0)
+
+
+@pytest.mark.parametrize("kind", ["mappings", "pandas", "polars", "arrow", "dotted", "hits"])
+def test_tables_and_mappings(kind):
+    """Records of a client, and tables, are as good as files."""
+    if kind == "mappings":
+        queries, events = iter(QUERIES), iter(EVENTS)
+    elif kind == "hits":
+        queries, events = ([{"_source": r} for r in rows] for rows in (QUERIES, EVENTS))
+    elif kind == "polars":
+        frame = pytest.importorskip("polars").DataFrame
+        queries, events = (frame(rows, strict=False) for rows in (_alike(QUERIES), EVENTS))
+    elif kind == "arrow":
+        table = pytest.importorskip("pyarrow").Table.from_pylist
+        queries, events = table(_alike(QUERIES)), table(EVENTS)
+    else:
+        pandas = pytest.importorskip("pandas")
+        queries = pandas.DataFrame(QUERIES)
+        events = pandas.json_normalize(EVENTS) if kind == "dotted" else pandas.DataFrame(EVENTS)
+    log = rg.read_ubi(queries, events)
+    assert shown(log) == WANTED
+    assert log.session_time.tolist() == [1725541171.702, 1725541200.0]
+
+
+def _alike(queries):
+    """Columns of a table are of one type."""
+    return [query | {"timestamp": str(query["timestamp"])} for query in queries]
+
+
+def test_numbers_as_ids_in_a_table_with_gaps():
+    pandas = pytest.importorskip("pandas")
+    queries = [{"query_id": k, "user_query": "shoes", "query_response_hit_ids": [7, 8]}
+               for k in range(2)]  # fmt: skip
+    events = pandas.DataFrame({"query_id": [1, None], "action_name": ["click", "login"],
+                               "event_attributes.object.object_id": [8, None]})  # fmt: skip
+    log = rg.read_ubi(queries, events)
+    assert shown(log)[2:] == [("shoes", "7", 1, False), ("shoes", "8", 2, True)]
+
+
+def test_bad_tables():
+    with pytest.raises(rg.DataError, match=r"read_ubi, events: expected the name of a file.* dict"):
+        rg.read_ubi(QUERIES, {"query_id": [1]})
+    with pytest.raises(rg.DataError, match=r"read_ubi, events, row 0: expected a mapping.*Got 1\."):
+        rg.read_ubi(QUERIES, [1])
+    with pytest.raises(rg.DataError, match=r"read_ubi, queries, row 1: the record has no user_que"):
+        rg.read_ubi([QUERIES[0], {"query_id": 2}], EVENTS)
+
+
 BAD = {
     "no json": (QUERIES, ["{"], r"events.ndjson:1: the line has no JSON: '{'"),
     "list": (QUERIES, ["[1]"], r"events.ndjson:1: expected a JSON object"),
     "no action": (QUERIES, [{"action": 1}], r"events.ndjson:1: .*no action_name.*fields are 'acti"),
     "no object": (QUERIES, [{"query_id": "q1", "action_name": "click"}], r"has no event_attrib"),
     "no clicks": (QUERIES, [event("q1", "hover", "d1")], r"no event 'click'.*are 'hover': name th"),
+    "other clicks": (QUERIES, [event("q1", "impression", "d1")], r"no event .click. .*impression"),
+    "swapped": (QUERIES, QUERIES, r"It looks like one of ubi_queries"),
     "ordinal": (QUERIES, [event("q1", "click", "d1", "x")], r"must be a whole number. Got 'x'"),
     "no query": ([{"query_id": 1}], EVENTS, r"queries.ndjson:1: the record has no user_query"),
-    "nothing": ([], EVENTS, r"queries.ndjson: the file has no queries"),
+    "nothing": ([], EVENTS, r"queries.ndjson: there are no queries"),
     "hits": ([QUERIES[0] | {"query_response_hit_ids": "d1"}], EVENTS, r"must be a list of ids"),
     "time": ([QUERIES[0] | {"timestamp": "now"}], EVENTS, r"timestamp must be a time .* Got 'now'"),
     "two texts": ([QUERIES[0], QUERIES[0] | {"user_query": "x"}], EVENTS, r"a query_id is one sea"),

@@ -202,6 +202,11 @@ def test_lists_survive_json():
         assert rg.Interleaved(**json.loads(json.dumps(asdict(shown)))) == shown
 
 
+def test_documents_of_arrays_are_plain_values():
+    shown = rg.interleave(list(np.array([3, 1, 2])), [1, 2, 3], method="optimised")
+    assert json.loads(json.dumps(asdict(shown)))["documents"] == list(shown.documents)
+
+
 # -- analysis ---------------------------------------------------------------------------------
 
 
@@ -253,6 +258,13 @@ def test_bootstrap_interval_is_that_of_resampling():
         (lambda: rg.interleave("ab", "ba", "ab", method="optimised"), "needs two rankings"),
         (lambda: rg.interleave("aab", "ab"), "has the document 'a' twice"),
         (lambda: rg.interleave("", "ab"), "at least one document"),
+        (lambda: rg.interleave({"a": 1.0}, {"a": 2.0}), "Got 1.0 where the documents of a query"),
+        (
+            lambda: rg.analyse_interleaving(
+                [asdict(one) for one in sessions_with([1])[0]], [[0, 1]]
+            ),
+            r"Got dict: rg.Interleaved\(\*\*stored\) restores",
+        ),
         (lambda: rg.interleave("ab", {"q": "ab"}), "all rankings for one query"),
         (lambda: rg.interleave({"p": "ab"}, {"q": "ab"}), "no query for which all"),
         (lambda: rg.interleave("ab", "ba", method="optimized"), "did you mean 'optimised'"),

@@ -263,6 +263,10 @@ def test_the_examination_of_a_check():
     assert by_check == by_array
     with pytest.raises(rg.ParameterError, match="one number per position, a fitted click model"):
         rg.estimate_from_log(log, new, data=data, examination="steep")
+    with pytest.raises(rg.DataError, match=r"some of them above. Got \[0.0, 0.0"):
+        rg.estimate_from_log(log, new, data=data, examination=[0] * 10)
+    with pytest.raises(rg.DataError, match=r"Got the shape .* Take that of rg.PositionBased"):
+        rg.estimate_from_log(log, new, data=data, examination=rg.UserBrowsing().fit(log))
 
 
 def test_the_model_alone_has_no_weights():

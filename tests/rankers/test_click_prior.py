@@ -84,6 +84,18 @@ def test_correction_is_what_the_log_needs():
     np.testing.assert_allclose(naive.label, rates, atol=1e-6)
 
 
+def test_logs_without_anything_to_learn(caplog):
+    """Little data, equal rates, or one document per query: labels, and no notes of rankers."""
+    data = rg.make_web(9, n_docs=4, n_features=3, seed=1)
+    log = rg.simulate_clicks(data, data.column(1), sessions=300, noise=1.0, seed=1)
+    judged = rg.smoothed_judgements(log, data, rg.PositionBased(), n_folds=3)
+    assert len(judged) == np.unique(log.pair).size
+    log = rg.ClickLog(range(90), [*"abcdefghi"] * 10, ["x"] * 90, [1] * 90, [0, 1, 1] * 30)
+    one = rg.QueryDataset(np.arange(9.0)[:, None], np.zeros(9), qid=[*"abcdefghi"], docid=["x"] * 9)
+    assert rg.smoothed_judgements(log, one, rg.PositionBased()).correction == 1
+    assert "no tree" not in caplog.text
+
+
 def test_refused(data, log):
     with pytest.raises(rg.ParameterError, match="must be a click model"):
         rg.click_prior(log, data, "pbm")

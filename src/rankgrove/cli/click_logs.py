@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -28,6 +29,20 @@ LogFile = Annotated[
         "shown; or with --ubi a file of OpenSearch's ubi_events.",
     ),
 ]
+
+
+class Places(StrEnum):
+    """What says where a document was."""
+
+    events = "events"
+    hits = "hits"
+
+
+class Unmatched(StrEnum):
+    """What is done with events that match no search or no result."""
+
+    error = "error"
+    drop = "drop"
 
 
 @dataclass(frozen=True)
@@ -56,6 +71,35 @@ class LogReading:
         Path | None,
         typer.Option("--ubi", help="OpenSearch's ubi_queries (NDJSON); LOG is ubi_events then."),
     ] = None
+    ubi_clicks: Annotated[
+        str | None,
+        typer.Option(
+            help="The action_names that are clicks, as in click,add_to_cart; with --ubi.",
+            show_default="click",
+        ),
+    ] = None
+    ubi_impressions: Annotated[
+        str | None,
+        typer.Option(
+            help="The action_names that are impressions; with --ubi.", show_default="impression"
+        ),
+    ] = None
+    ubi_positions: Annotated[
+        Places | None,
+        typer.Option(
+            help="What says where a document was if events and query_response_hit_ids differ; with "
+            "--ubi.",
+            show_default="events",
+        ),
+    ] = None
+    ubi_unmatched: Annotated[
+        Unmatched | None,
+        typer.Option(
+            help="Clicks on what was not shown, and events of unknown searches: an error, or left "
+            "out with a note; with --ubi.",
+            show_default="error",
+        ),
+    ] = None
     no_bots: Annotated[
         bool,
         typer.Option("--no-bots", help="Leave out suspected bots; the number is printed."),
@@ -73,9 +117,15 @@ class LogReading:
                 )
             with notes():
                 log = rg.read_ubi(
-                    self.ubi, path, first_position=self.first_position, context=contexts
+                    self.ubi,
+                    path,
+                    first_position=self.first_position,
+                    context=contexts,
+                    **self._ubi_settings(),
                 )
         else:
+            for name in self._ubi_settings():
+                raise ParameterError(f"--ubi-{name} is for OpenSearch's logs: give --ubi too.")
             log = rg.read_clicks(
                 path,
                 **_roles(self.columns),
@@ -88,6 +138,17 @@ class LogReading:
         if log.notes and (self.ubi is None or self.no_bots):
             typer.echo(f"note: {'; '.join(log.notes)}.", err=True)
         return log
+
+    def _ubi_settings(self) -> dict[str, Any]:
+        """Return the arguments of read_ubi that were given."""
+        settings = {
+            "clicks": self.ubi_clicks and _names(self.ubi_clicks, "--ubi-clicks"),
+            "impressions": self.ubi_impressions
+            and _names(self.ubi_impressions, "--ubi-impressions"),
+            "positions": self.ubi_positions and self.ubi_positions.value,
+            "unmatched": self.ubi_unmatched and self.ubi_unmatched.value,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 def reads_log(what_for: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:

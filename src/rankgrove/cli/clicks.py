@@ -90,6 +90,10 @@ BY_MODEL = (
     "positions are looked at differently for each of their values. For the model position-based"
 )
 Out = Annotated[Path, typer.Option("--out", "-o", help="File to write to.")]
+LogOut = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="File to write the log to: .csv, .tsv, .parquet or .arrow."),
+]
 
 
 def _write_json(path: Path | None, values: Any) -> None:
@@ -105,6 +109,15 @@ def _check_out(command: str, out: Path | None, *inputs: Path | None) -> None:
     from rankgrove.cli.outputs import check_writable
 
     check_writable(f"clicks {command}", {"--out": out}, inputs)
+
+
+def _check_log_out(out: Path) -> None:
+    from rankgrove.data.file_kinds import TABLE_ENDINGS
+
+    if not out.name.lower().endswith(TABLE_ENDINGS):
+        raise ParameterError(
+            f"The name of a click log must end in {', '.join(TABLE_ENDINGS)}. Got --out {out}."
+        )
 
 
 @clicks.command(cls=Command)
@@ -127,6 +140,34 @@ def summary(
     found = impressions.load(log).summary()
     typer.echo(str(found))
     _write_json(out, found.as_dict() if out else None)
+
+
+@clicks.command(cls=Command)
+@reads_log()
+def convert(
+    log: LogFile,
+    out: LogOut,
+    *,
+    impressions: LogReading,
+) -> None:
+    """Write a log under the usual names of columns, for commands without options to read logs.
+
+    Examples:
+
+    rankgrove clicks convert visits.csv --columns session=visit,click=clicked --out clicks.parquet
+
+    rankgrove clicks convert ubi_events.ndjson --ubi ubi_queries.ndjson --no-bots --out clicks.csv
+
+    rankgrove report test.txt -s web.rg --clicks clicks.parquet
+    """
+    from rankgrove.cli.outputs import say_written
+
+    _check_log_out(out)
+    _check_out("convert", out, log, impressions.ubi)
+    read = impressions.load(log)
+    read.write(out)
+    typer.echo(str(read))
+    say_written(out)
 
 
 @clicks.command(cls=Command)
@@ -375,7 +416,8 @@ def judge(
             seed=seed,
             **settings,
         )
-    judged.write(out, features)
+    with notes():
+        judged.write(out, features)
     typer.echo(str(judged))
     say_written(out)
 
@@ -459,12 +501,10 @@ def simulate(
     judged: Annotated[list[Path], typer.Argument(
         metavar="DATA...", help="Judged data: LETOR files (plain or gzip), or one CSV/parquet file."
     )],
-    out: Annotated[Path, typer.Option(
-        "--out", "-o", help="File to write the log to: .csv, .tsv, .parquet or .arrow."
-    )],
-    system: Annotated[str, typer.Option(
+    out: LogOut,
+    system: Annotated[list[str], typer.Option(
         "--system", "-s", help="What ranked the documents: a model file, a file with one score per "
-        "line, or feature:N."
+        "line, or feature:N. Repeat for several: every session takes one of them."
     )],
     model: Annotated[UserModel, typer.Option("--model", "-m", help="How users click.")] = (
         UserModel.position_based
@@ -492,19 +532,15 @@ def simulate(
     import rankgrove as rg
     from rankgrove.cli.inputs import load_systems, parse_sources
     from rankgrove.cli.outputs import check_writable, say_written
-    from rankgrove.data.file_kinds import TABLE_ENDINGS
 
-    if not out.name.lower().endswith(TABLE_ENDINGS):
-        raise ParameterError(
-            f"The name of a click log must end in {', '.join(TABLE_ENDINGS)}. Got --out {out}."
-        )
-    sources = parse_sources([system])
+    _check_log_out(out)
+    sources = parse_sources(system)
     check_writable("clicks simulate", {"--out": out},
                    [*judged, *(source.file for source in sources.values())])  # fmt: skip
     systems, known = load_systems(sources, judged, None, reading)
     log = rg.simulate_clicks(
         known,
-        next(iter(systems.values())),
+        list(systems.values()),
         model=model.value,
         sessions=sessions,
         seed=seed,

@@ -59,7 +59,8 @@ Clicks = Annotated[
     Path | None,
     typer.Option(
         help="A click log with the columns session, query, document, position and click, for a "
-        "section on clicks and on what models learned about positions.",
+        "section on clicks and on what models learned about positions; 'rankgrove clicks convert' "
+        "makes it of others.",
         metavar="LOG",
     ),
 ]

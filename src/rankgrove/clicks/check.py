@@ -287,6 +287,8 @@ def _strength(log: ClickLog, counts: PairCells, found: Examination) -> float:
     shown = np.bincount(pair, counts.shown, minlength=n)
     place = np.bincount(pair, counts.shown * counts.cell, minlength=n)
     there = examined > 0
+    if not there.any():
+        return math.nan
     rate, weight = clicks[there] / examined[there], examined[there]
     height = -place[there] / shown[there]
     query = log.pair_query[there]

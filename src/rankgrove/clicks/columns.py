@@ -392,13 +392,22 @@ def clicks_of(column: Any) -> np.ndarray:
     return clicked
 
 
+def _not_numbers(values: np.ndarray, rule: str, remedy: str = "") -> DataError:
+    """Return the error about a column of other values than numbers, with the first text."""
+    text = _first_text(values)
+    shown = str(values.dtype) if text is None else f"{id_at(values, text)!r} in row {text}"
+    error = DataError(f"{rule} Got {shown}{remedy}.")
+    error.row = text
+    return error
+
+
 def dwell_of(column: Any) -> np.ndarray:
     """Return seconds as float32; NaN is unknown."""
     given = plain_numbers(column)
     if given.dtype.kind == "m":
         given = given / np.timedelta64(1, "s")
     if given.dtype.kind not in "iuf":
-        raise DataError(f"dwell must have numbers of seconds. Got {given.dtype}.")
+        raise _not_numbers(given, "dwell must have numbers of seconds.")
     wrong = (given < 0) | np.isinf(given)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -416,14 +425,8 @@ def times_of(column: Any) -> np.ndarray:
     if given.dtype == object and given.size and hasattr(given[0], "timestamp"):  # with time zones
         given = np.array([np.nan if is_null(t) else t.timestamp() for t in given.tolist()])
     if given.dtype.kind not in "iuf":
-        text = _first_text(given)
-        shown = str(given.dtype) if text is None else f"{id_at(given, text)!r} in row {text}"
-        error = DataError(
-            f"time must have numbers of seconds, or times. Got {shown}: convert texts first, as "
-            "with pandas.to_datetime."
-        )
-        error.row = text
-        raise error
+        remedy = ": convert texts first, as with pandas.to_datetime"
+        raise _not_numbers(given, "time must have numbers of seconds, or times.", remedy)
     times = given.astype(np.float64)
     if np.isinf(times).any():
         raise _at(int(np.argmax(np.isinf(times))), "time must have finite numbers, or NaN.")

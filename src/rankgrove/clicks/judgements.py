@@ -20,10 +20,10 @@ from rankgrove.data.arrays import frozen
 from rankgrove.data.letor_write import write_letor
 from rankgrove.data.queries import QueryDataset
 from rankgrove.data.trec_values import Qrels
-from rankgrove.errors import DataError, ParameterError
+from rankgrove.errors import DataError, DataWarning, ParameterError
 from rankgrove.files import write_atomically
 from rankgrove.showing import html_table
-from rankgrove.validation import check_choice, check_integer, check_real, counted
+from rankgrove.validation import check_choice, check_integer, check_real, counted, warn
 
 if TYPE_CHECKING:
     from rankgrove.clicks.log import ClickLog
@@ -83,10 +83,14 @@ class ClickJudgements:
         few = f"fewer than {counted(self.min_impressions, 'impression')}"
         rows = [
             ("judgements", f"{n:,} of {counted(np.unique(self.query).size, 'query', 'queries')}"),
-            ("left out", f"{self.n_left_out:,} with {few}; "
-             f"{counted(self.n_queries_left_out, 'query', 'queries')} without any judgement"),
-            ("pooled", f"{n_pooled:,} with {few}: they have one label per query"),
-        ]  # fmt: skip
+        ]
+        if self.min_impressions > 1:
+            lacking = counted(self.n_queries_left_out, "query", "queries")
+            rows.append(
+                ("left out", f"{self.n_left_out:,} with {few}; {lacking} without any judgement")
+            )
+        if n_pooled:
+            rows.append(("pooled", f"{n_pooled:,} with {few}: they have one label per query"))
         if not np.isnan(self.low).all():
             width = float(np.median(self.high - self.low))
             rows.append((f"{self.level:.0%} intervals", f"median width {width:.3f}"))
@@ -126,7 +130,7 @@ class ClickJudgements:
         """Return the judged rows of `data`, with these labels and weights.
 
         Queries and documents are matched by the texts of their ids, as by :func:`click_data`. Rows
-        without a judgement are left out.
+        without a judgement are left out; so are judgements without a row, with a warning.
         """
         rows = rows_of_pairs(self.log, data)[self.pair]
         there = np.flatnonzero(rows >= 0)
@@ -134,6 +138,14 @@ class ClickJudgements:
             raise DataError(
                 "The data has none of the judged documents: its query ids and docid must be those "
                 f"of the log, such as {id_at(self.query, 0)!r} and {id_at(self.document, 0)!r}."
+            )
+        if there.size < rows.size:
+            first = int(np.argmax(rows < 0))
+            warn(
+                f"The data lacks {rows.size - there.size:,} of {rows.size:,} judged documents, "
+                f"which are left out; the first is {id_at(self.document, first)!r} of the query "
+                f"{id_at(self.query, first)!r}.",
+                DataWarning,
             )
         order = there[np.argsort(rows[there], kind="stable")]
         chosen = rows[order]

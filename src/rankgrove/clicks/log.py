@@ -378,13 +378,20 @@ class ClickLog:
         parts = {name: self.__dict__[name] for name in (*_REQUIRED, *_OPTIONAL)}
         return _rebuilt, (parts | {"contexts": dict(self.contexts)},)
 
+    def _seen(self) -> tuple[int, int]:
+        """Return how many queries and documents occur, in a part of a log not all that it knows."""
+        shown = np.zeros(self.n_pairs, np.bool_)
+        shown[self.pair] = True
+        return np.unique(self.session_query).size, np.unique(self.pair_document[shown]).size
+
     def _repr_html_(self) -> str:
+        n_queries, n_documents = self._seen()
         rows = [
             ["sessions", f"{self.n_sessions:,}"],
             ["impressions", f"{self.n_impressions:,}"],
             ["clicks", f"{self.n_clicks:,}"],
-            ["queries", f"{self.n_queries:,}"],
-            ["documents", f"{self.document_ids.size:,}"],
+            ["queries", f"{n_queries:,}"],
+            ["documents", f"{n_documents:,}"],
             ["positions", f"1 to {self.n_positions:,}"],
         ]
         rows += [
@@ -393,11 +400,11 @@ class ClickLog:
         return html_table("ClickLog", [], rows, "\n".join(self.notes))
 
     def __repr__(self) -> str:
+        n_queries, n_documents = self._seen()
         return (
             f"ClickLog({counted(self.n_sessions, 'session')}, "
             f"{counted(self.n_impressions, 'impression')}, {counted(self.n_clicks, 'click')}, "
-            f"{counted(self.n_queries, 'query', 'queries')}, "
-            f"{counted(int(self.document_ids.size), 'document')})"
+            f"{counted(n_queries, 'query', 'queries')}, {counted(n_documents, 'document')})"
         )
 
 
@@ -545,7 +552,7 @@ def _without_repeats(
         error = DataError(
             f"{_shown(columns, i)} has the document {document!r} twice, in the rows {rows[0]} and "
             f"{rows[1]} ({counted(n, 'repeated impression')} in all): merge them with "
-            "duplicates='merge', or give every list of results a session id of its own."
+            "duplicates='merge' (--merge), or give every list of results a session id of its own."
         )
         error.row = rows[1]
         raise error

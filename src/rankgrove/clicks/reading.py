@@ -156,8 +156,12 @@ def _table(
         return _roles(column_names(source), named, optional, contexts), source
     name = path.name.lower()
     if not name.endswith(TABLE_ENDINGS):
+        is_json = any(end in name for end in (".json", ".ndjson", ".jsonl"))
         raise ParseError(
-            path, None, f"the name of a click log must end in {', '.join(TABLE_ENDINGS)}."
+            path,
+            None,
+            f"the name of a click log must end in {', '.join(TABLE_ENDINGS)}."
+            + (" OpenSearch's UBI is read by read_ubi (--ubi QUERIES)." if is_json else ""),
         )
     try:
         import pyarrow

@@ -204,7 +204,14 @@ def _listed(ranking: Any) -> list[Any]:
     """Return the documents of a ranking, best first, or refuse it."""
     if isinstance(ranking, Mapping):
         return ranked_documents(ranking)
+    if not isinstance(ranking, Iterable):
+        raise DataError(
+            "interleave: a ranking is a list of documents, best first; or, for many queries, give "
+            "mappings from query ids to documents or to scores by document. Got "
+            f"{ranking!r} where the documents of a query should be."
+        )
     documents = ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking)
+    documents = [d.item() if isinstance(d, np.generic) else d for d in documents]
     if not documents:
         raise DataError("interleave: a ranking must have at least one document. Got none.")
     if len(set(documents)) < len(documents):
@@ -298,5 +305,12 @@ def check_sessions(shown: Sequence[Interleaved], clicks: Sequence[Any]) -> None:
         )
     if not shown:
         raise DataError("There must be at least one session. Got none.")
+    other = next((one for one in shown if not isinstance(one, Interleaved)), None)
+    if other is not None:
+        raise DataError(
+            "The shown lists must be those of interleave. Got "
+            f"{type(other).__name__}: rg.Interleaved(**stored) restores a list that was stored as "
+            "a dict."
+        )
     if len({len(one.ranks) for one in shown}) > 1:
         raise DataError("All lists must be made of the same number of rankings.")

@@ -179,6 +179,10 @@ def estimate_from_log(
 ) -> LogEstimate:
     """Estimate from a click log what users would do with another ranking.
 
+    Counterfactual, or off-policy, evaluation: ``"position"`` and ``"item-position"`` weigh clicks
+    by inverse propensities (IPS), with `self_normalised` as SNIPS; ``"doubly-robust"`` (DR) adds a
+    model, and ``"model"`` is the direct method.
+
     Parameters
     ----------
     log : the log of the old ranking
@@ -351,10 +355,16 @@ def _examination(given: Any, model: Any, method: str, n_positions: int) -> np.nd
         refuse("examination", owner, rule, given)
     if look.ndim == 2 and look.shape[0] == 1:
         look = look[0]
-    if look.ndim != 1 or look.size == 0 or not np.isfinite(look).all() or np.any(look < 0):
+    if look.ndim != 1 or look.size == 0:
         raise DataError(
-            f"{owner}: the examination must be one number of at least 0 per position. Got the "
-            f"shape {look.shape}. Of a model with contexts, select the sessions of one context."
+            f"{owner}: the examination must be one number per position. Got the shape "
+            f"{look.shape}. Take that of rg.PositionBased or of the log's check; of a model with "
+            "contexts, select the sessions of one context."
+        )
+    if not np.isfinite(look).all() or np.any(look < 0) or not look.any():
+        raise DataError(
+            f"{owner}: the examination must be finite numbers of at least 0, some of them above. "
+            f"Got {look.tolist()!r:.60}."
         )
     if look.size < n_positions:
         raise DataError(

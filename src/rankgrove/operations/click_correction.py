@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset
 from rankgrove.evaluation.evaluate import evaluate
 from rankgrove.random import string_keys
+from rankgrove.rankers.trees.boosted import NO_TREE
 from rankgrove.rankers.trees.lambdamart import LambdaMART
 
 N_FOLDS = 3
@@ -38,7 +41,8 @@ def least_correction(
     for correction, rows in labels.items():
         scores = np.empty(judged.n_rows)
         for k in range(N_FOLDS):
-            trained = _ranker().fit(rows.select(np.flatnonzero(part != k)))
+            with without_notes():
+                trained = _ranker().fit(rows.select(np.flatnonzero(part != k)))
             scores[of_row == k] = trained.predict(rows.select(np.flatnonzero(part == k)))
         values[correction] = evaluate(scores, judged, MEASURE).per_query[MEASURE]
     best = max(values, key=lambda correction: float(np.nanmean(values[correction])))
@@ -48,6 +52,21 @@ def least_correction(
         if float(np.nanmean(behind)) <= error:
             return correction
     return best
+
+
+@contextmanager
+def without_notes() -> Iterator[None]:
+    """Keep back the note that no tree could be grown: of rankers that the user did not make."""
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return record.msg != NO_TREE
+
+    log = logging.getLogger("rankgrove")
+    log.addFilter(wanted)
+    try:
+        yield
+    finally:
+        log.removeFilter(wanted)
 
 
 def _ranker() -> LambdaMART:

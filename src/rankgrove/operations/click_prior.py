@@ -16,7 +16,7 @@ from rankgrove.clicks.training_data import rows_of_pairs
 from rankgrove.data.folds import assign_parts
 from rankgrove.data.queries import QueryDataset
 from rankgrove.errors import DataError, ParameterError
-from rankgrove.operations.click_correction import N_FOLDS, least_correction
+from rankgrove.operations.click_correction import N_FOLDS, least_correction, without_notes
 from rankgrove.random import string_keys
 from rankgrove.rankers.trees.mart import MART
 from rankgrove.validation import check_integer, check_real, counted
@@ -218,7 +218,7 @@ def smoothed_judgements(
     strength : factor of the prior's estimated strength. 1 gives every label its least expected
         error; a ranker learns better from smoother labels
     correction : the power of examinations: 1 corrects fully, 0 not at all; None: chosen as
-        described, among fewer than three queries 1
+        described, where fewer than three queries have documents of different labels 1
     ranker, n_folds, seed : as those of :func:`click_prior`
     options : parameters of :func:`judgements`; by default ``labels="soft"``, and one impression is
         enough. There are no intervals
@@ -250,13 +250,13 @@ def smoothed_judgements(
         model.fit(log)
     examined = calibrated_examinations(model, log)
     pairs = _Pairs(log, data, model, ranker, (n_folds, seed, owner))
-    if correction is None and np.unique(pairs.of_used).size < N_FOLDS:
-        correction = 1.0
     if correction is None:
         found = {power: _smoothed(pairs, examined, power) for power in CORRECTIONS}
         labels = {p: pairs.rows(each.label(strength)[pairs.used]) for p, each in found.items()}
         judged = pairs.rows(found[1.0].label(1.0)[pairs.used])
-        correction = least_correction(labels, judged, seed, owner)
+        correction = 1.0
+        if _n_orders(judged) >= N_FOLDS:
+            correction = least_correction(labels, judged, seed, owner)
         made = found[correction]
     else:
         made = _smoothed(pairs, examined, correction)
@@ -280,6 +280,14 @@ def _click_model(model: Any, owner: str) -> Any:
     return model
 
 
+def _n_orders(judged: QueryDataset) -> int:
+    """Return how many queries have documents of different labels."""
+    best, worst = np.full(judged.n_queries, -np.inf), np.full(judged.n_queries, np.inf)
+    np.maximum.at(best, judged.query_of_row, judged.y)
+    np.minimum.at(worst, judged.query_of_row, judged.y)
+    return int(np.count_nonzero(best > worst))
+
+
 def _regression() -> MART:
     return MART("squared", n_trees=100, n_leaves=7, learning_rate=0.05)
 
@@ -290,7 +298,12 @@ def _of_other_parts(ranker: Any, rows: QueryDataset, part: np.ndarray) -> np.nda
     of_query = np.empty(rows.n_queries, np.int64)
     of_query[rows.query_of_row] = part
     for k in np.unique(part).tolist():
-        trained = clone(ranker).fit(rows.select(np.flatnonzero(of_query != k)))
+        known = rows.select(np.flatnonzero(of_query != k))
+        if np.ptp(known.y) == 0:  # nothing to learn
+            out[part == k] = known.y[0]
+            continue
+        with without_notes():
+            trained = clone(ranker).fit(known)
         out[part == k] = trained.predict(rows.select(np.flatnonzero(of_query == k)))
     return out
 

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 _FREE = {"n_trees", "early_stopping", "overfitting_tolerance", "checkpoint_every"}
 
 _log = logging.getLogger("rankgrove")
+NO_TREE = "%s: no tree could be grown, so all documents get the same score from the trees. %s"
 
 
 class BoostedRanker(TreeModel):
@@ -337,12 +338,7 @@ class BoostedRanker(TreeModel):
                 reason = (
                     f"A leaf has at least min_leaf={self.min_leaf} rows: lower it for few rows."
                 )
-            _log.warning(
-                "%s: no tree could be grown, so all documents get the same score from the trees. "
-                "%s",
-                type(self).__name__,
-                reason,
-            )
+            _log.warning(NO_TREE, type(self).__name__, reason)
         kept = done.watch.rounds_to_keep(self.overfitting_tolerance)
         n_trees = (done.round if kept is None else kept) * n_columns
         learned: Learned = {
