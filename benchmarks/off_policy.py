@@ -29,8 +29,8 @@ class World:
     often: np.ndarray
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, n_queries: int) -> World:
-        attractive = rng.beta(1.2, 3.0, (n_queries, N_DOCS))
+    def drawn(cls, rng: np.random.Generator, n_queries: int, scale: float = 1.0) -> World:
+        attractive = rng.beta(1.2, 3.0, (n_queries, N_DOCS)) * scale
         old, new = (np.argsort(rng.normal(-attractive, noise), axis=1) for noise in (0.15, 0.05))
         often = 1.0 / np.sqrt(np.arange(1, n_queries + 1))
         return cls(attractive, old, new, often / often.sum())
@@ -58,15 +58,23 @@ class World:
 
 
 def coverage(
-    draws: int, n_queries: int, n_sessions: int, noise: float = 2.0, by: str = "session", **options
+    draws: int,
+    n_queries: int,
+    n_sessions: int,
+    noise: float = 2.0,
+    by: str = "session",
+    scale: float = 1.0,
+    **options,
 ) -> tuple[float, float, float]:
     """Return the share of intervals that hold the truth, the bias, and the ratio of widths.
+
+    `scale` is a factor of the attractiveness of all documents.
 
     By session the queries stay the same; by query they are drawn anew, and the truth is the mean
     over all queries there are, weighted by how often they come.
     """
     rng = np.random.default_rng(3)
-    world = World.drawn(rng, n_queries)
+    world = World.drawn(rng, n_queries, scale)
     truth = float(world.often @ world.values)
     if by == "query":
         truth = float(World.drawn(rng, 200_000).values.mean())
@@ -76,7 +84,7 @@ def coverage(
             world = World.drawn(rng, n_queries)
         log = world.log(rng, n_sessions, noise)
         if options.get("method") == "doubly-robust":
-            options["model"] = np.full(log.n_pairs, 0.25)
+            options["model"] = np.full(log.n_pairs, 0.25 * scale)
         estimate = rg.estimate_from_log(log, world.rankings(), examination=LOOK, by=by, **options)
         hits += estimate.low <= truth <= estimate.high
         errors.append(estimate.value - truth)
@@ -88,6 +96,8 @@ CASES = {
     "position, 20 queries": {"n_queries": 20, "n_sessions": 1000},
     "position, 300 queries": {"n_queries": 300, "n_sessions": 1000},
     "position, 3,000 queries": {"n_queries": 3000, "n_sessions": 2000},
+    "position, 5 queries, 40 sessions": {"n_queries": 5, "n_sessions": 40},
+    "position, 400 sessions, 17 clicks": {"n_queries": 20, "n_sessions": 400, "scale": 0.05},
     "position, by query": {"n_queries": 150, "n_sessions": 1500, "by": "query"},
     "position, self-normalised": {
         "n_queries": 100,
@@ -113,10 +123,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=500)
     args = parser.parse_args()
     warnings.simplefilter("ignore", rg.DataWarning)
-    print(f"{'case':<28}  coverage     bias  width / needed   ({args.draws} draws)")
+    print(f"{'case':<34}  coverage     bias  width / needed   ({args.draws} draws)")
     for name, case in CASES.items():
         held, bias, ratio = coverage(args.draws, **case)
-        print(f"{name:<28}  {held:8.3f}  {bias:+.4f}  {ratio:14.3f}")
+        print(f"{name:<34}  {held:8.3f}  {bias:+.4f}  {ratio:14.3f}")
 
 
 if __name__ == "__main__":

@@ -114,6 +114,31 @@ def test_verdicts(data):
     assert safe(0.0, sessions=150, noise=1.0).safe == ("naive",)
 
 
+@pytest.mark.parametrize(
+    ("relevance", "sessions"),
+    [((0.1, 0.16, 0.28, 0.52, 1.0), 6000), ((0.7, 0.75, 0.8, 0.9, 0.95), 6000), (None, 1500)],
+)
+def test_strength_is_that_of_the_true_attractiveness(data, relevance, sessions):
+    """However noisy click rates are, and however high."""
+    log, truth = rg.simulate_clicks(
+        data, scores(data, 0.5), noise=1.0, sessions=sessions, relevance=relevance,
+        examination=0.8, eta=1.0, return_truth=True,
+    )  # fmt: skip
+    shown = np.bincount(log.pair, minlength=log.n_pairs)
+    there = shown > 0
+    height = -np.bincount(log.pair, log.position, minlength=log.n_pairs)[there] / shown[there]
+    query, weight = log.pair_query[there], shown[there]
+
+    def within(values):
+        means = np.bincount(query, weight * values) / np.bincount(query, weight)
+        return values - means[query]
+
+    a, b = within(truth.attractiveness[there]), within(height)
+    true = (weight * a * b).sum() / np.sqrt((weight * a**2).sum() * (weight * b**2).sum())
+    assert 0.1 < true < 0.5
+    assert rg.check_clicks(log).strength == pytest.approx(true, abs=0.1)
+
+
 def test_text_and_json(data):
     log = rg.simulate_clicks(data, scores(data, 0.2), sessions=500, seed=1)
     found = rg.check_clicks(log)

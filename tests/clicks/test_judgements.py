@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rankgrove as rg
+from rankgrove.clicks.choosing import expected_examinations
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +187,23 @@ def test_impressions_without_features():
         rg.DataError, match="document 'x' of the query 'a' twice, in the rows 0 and"
     ):
         rg.click_data(log, twice)
+
+
+@pytest.mark.parametrize(
+    "model", [rg.Cascade, rg.SimplifiedDBN, rg.DBN, rg.ClicksOverExpected, rg.PositionBased]
+)
+def test_documents_without_clicks_were_examined_as_well(model):
+    """Their label 0 is as certain as other labels."""
+    rng = np.random.default_rng(0)
+    shown = np.array([rng.permutation(3) for _ in range(500)])
+    clicks = rng.random(shown.shape) < np.array([0.5, 0.3, 0.0])[shown] * [1.0, 0.5, 0.3]
+    session, documents = np.repeat(np.arange(500), 3), np.array(list("abc"))[shown.ravel()]
+    log = rg.ClickLog(session, ["q"] * 1500, documents, np.tile([1, 2, 3], 500), clicks.ravel())
+    fitted = model(prior_strength=0).fit(log)
+    judged = rg.judgements(log, fitted, labels="soft", samples=0)
+    assert judged.weight.tolist() == [1, 1, 1]
+    assert judged.label[judged.document == "c"] == pytest.approx(0, abs=1e-6)
+    chance = fitted.examination_probabilities(log)[shown.ravel() == 2]
+    assert chance.min() < 0.9
+    examined = expected_examinations(fitted, log)
+    assert examined.min() > 100

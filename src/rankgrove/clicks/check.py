@@ -14,6 +14,7 @@ from rankgrove.clicks.examination import (
     estimate,
     pair_counts,
     sandwich,
+    squared_attraction,
 )
 from rankgrove.data.arrays import frozen
 from rankgrove.errors import DataError
@@ -30,7 +31,7 @@ NOISE = {"judgements": 0.5, "additive": 0.5, "ratios": 0.5, "ips": 0.33, "affine
 # error / bias, at most
 IPS_ERROR, AFFINE_ERROR = 0.3, 0.15  # standard errors of log examination, at most
 KISH = 0.1  # effective share of clicks that are weighted by 1 / examination, at least
-STRONG = 0.25  # correlation of relevance and height, from which a logging ranker is strong
+STRONG = 0.2  # correlation of relevance and height, from which a logging ranker is strong
 AFTER_CLICK = 0.03  # clicks after a click may differ by this share, and twice its standard error
 FEW_CLICKS = 100
 SHOWN_POSITIONS = 20
@@ -172,7 +173,7 @@ def check_clicks(log: ClickLog) -> ClickCheck:
        and an effective share of the weighted clicks of at least 10 %, ``affine`` one of at most
        0.15.
     4. ``judgements`` alone, which is training on :func:`smoothed_judgements`, in two cases. If the
-       correlation of corrected click rates and height is 0.25 or more, the logging ranker was
+       correlation of corrected click rates and height is 0.2 or more, the logging ranker was
        strong: naive learning copies it, and the other methods throw away what it knew. If clicks
        below a click are not as many as expected (by more than 3 % and two standard errors), users
        do not look at a position whatever they clicked above it, which the other methods assume.
@@ -278,7 +279,9 @@ def _strength(log: ClickLog, counts: PairCells, found: Examination) -> float:
     """Return the correlation of corrected click rates and height, within queries.
 
     The noise of rates is taken out of their variance, so that few clicks do not hide a strong
-    logging ranker.
+    logging ranker. A pair's C clicks of N examinations have the variance N a - a^2 sum of theta^2,
+    where a^2 is estimated as in :mod:`rankgrove.clicks.examination`; a query's mean follows its
+    pairs, and takes its share of their noise away.
     """
     theta = np.exp(np.where(found.linked, found.log_examination, -np.inf))
     n, pair = log.n_pairs, counts.pair
@@ -286,15 +289,17 @@ def _strength(log: ClickLog, counts: PairCells, found: Examination) -> float:
     clicks = np.bincount(pair, counts.clicked, minlength=n)
     shown = np.bincount(pair, counts.shown, minlength=n)
     place = np.bincount(pair, counts.shown * counts.cell, minlength=n)
+    squares = np.bincount(pair, counts.shown * theta[counts.cell] ** 2, minlength=n)
     there = examined > 0
     if not there.any():
         return math.nan
     rate, weight = clicks[there] / examined[there], examined[there]
     height = -place[there] / shown[there]
     query = log.pair_query[there]
+    share = weight / np.bincount(query, weight)[query]
+    certain = squared_attraction(clicks, examined, squares)[there] * squares[there] / weight
+    noise = float(((rate - certain) * (1 - share)).sum())
     rate, height = _within(rate, query, weight), _within(height, query, weight)
-    pooled = clicks[there].sum() / weight.sum()
-    noise = pooled * rate.size  # of Poisson counts: the sum of weight x rate / weight
     square = float((weight * rate**2).sum()) - noise
     spread = float((weight * height**2).sum())
     if square <= 0 or spread <= 0:

@@ -113,7 +113,7 @@ def _default_models() -> list[Any]:
 
 def expected_examinations(model: Any, log: ClickLog) -> np.ndarray:
     """Return how many impressions of every pair were examined, given the clicks above them."""
-    return np.bincount(log.pair, _examination(model, log), minlength=log.n_pairs)
+    return np.bincount(log.pair, _examined(model, log), minlength=log.n_pairs)
 
 
 def calibrated_examinations(model: Any, log: ClickLog) -> np.ndarray:
@@ -125,7 +125,7 @@ def calibrated_examinations(model: Any, log: ClickLog) -> np.ndarray:
     """
     n = log.n_positions
     cells, cell = np.unique(log.pair * np.int64(n) + log.position - 1, return_inverse=True)
-    examined = np.bincount(cell, _examination(model, log))
+    examined = np.bincount(cell, _examined(model, log))
     clicked = np.bincount(cell[log.click], minlength=cells.size)
     pair, place = cells // n, cells % n
     linking = np.bincount(pair, minlength=log.n_pairs)[pair] > 1
@@ -146,8 +146,6 @@ def calibrated_examinations(model: Any, log: ClickLog) -> np.ndarray:
     return np.bincount(pair, examined * factor[place], minlength=log.n_pairs)
 
 
-def _examination(model: Any, log: ClickLog) -> np.ndarray:
+def _examined(model: Any, log: ClickLog) -> np.ndarray:
     """Return the probability that an impression was examined, given the clicks above it."""
-    chance = np.asarray(model.conditional_click_probabilities(log))
-    attractiveness = np.asarray(model.attractiveness(log))[log.pair]
-    return np.divide(chance, attractiveness, out=np.zeros(chance.size), where=attractiveness > 0)
+    return np.asarray(model.examined_given_above(log, model.attractiveness(log)))

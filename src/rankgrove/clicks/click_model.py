@@ -45,6 +45,7 @@ PRIOR_BUDGET = 30  # steps of EM between them
 PRIOR_TOLERANCE = 1e-3
 PRIOR_CLOSE = 0.02  # relative changes of mean and strength that end them
 REPLICATE_TOLERANCE = 1e-5
+FAINT = 1e-12  # attractiveness that is taken for 0
 REPLICATE_ITERATIONS = 100
 
 
@@ -127,10 +128,23 @@ class ClickModel:
 
         Here examination depends on clicks above only, and a click follows from examination alone.
         """
-        chance = self._probabilities(log, attractiveness, conditional=True)
-        attracted = attractiveness[log.pair]
-        seen = np.divide(chance, attracted, out=np.ones(chance.size), where=attracted > 0)
+        seen = self.examined_given_above(log, attractiveness)
+        chance = attractiveness[log.pair] * seen
         return np.divide(seen - chance, 1 - chance, out=np.ones(seen.size), where=chance < 1)
+
+    def examined_given_above(self, log: ClickLog, attractiveness: np.ndarray) -> np.ndarray:
+        """Return the probability that impressions were examined, given the clicks above them.
+
+        It is that of a click over attractiveness. It does not depend on the latter, which may be 0.
+
+        Parameters
+        ----------
+        log : the sessions
+        attractiveness : of the pairs of the log
+        """
+        attractive = np.maximum(attractiveness, FAINT)
+        chance = self._probabilities(log, attractive, conditional=True)
+        return np.asarray(chance / attractive[log.pair])
 
     # -- learning ---------------------------------------------------------------------------
 

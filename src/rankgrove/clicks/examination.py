@@ -255,12 +255,25 @@ def sandwich(information: np.ndarray, excess: np.ndarray, rows: np.ndarray) -> n
     return np.asarray(inverse - inverse @ excess[part] @ inverse)
 
 
+def squared_attraction(clicks: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return an estimate of the squared attractiveness of pairs, at most 1.
+
+    clicks : of pairs
+    total, squares : sums of examinations of their impressions, and of their squares
+    """
+    room = total**2 - squares
+    known = np.divide(
+        clicks**2 - clicks, room, out=np.zeros(total.size), where=room > 1e-9 * total**2
+    )
+    return np.minimum(known, 1.0)
+
+
 def _information(counts: PairCells, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the Laplacian, and what is to be taken from it for Bernoulli clicks.
 
     The first is the sum over pairs of C (diag(s) - s s'), the second that of A times the sum over
     impressions of theta^2 (e - s)(e - s)'. A = (C^2 - C) / (N^2 - sum of theta^2), N the sum of
-    theta over impressions, has the mean alpha^2.
+    theta over impressions, has the mean alpha^2 (:func:`squared_attraction`).
     """
     import scipy.sparse
 
@@ -274,11 +287,7 @@ def _information(counts: PairCells, theta: np.ndarray) -> tuple[np.ndarray, np.n
     clicks, total = np.bincount(pair, counts.clicked[used]), np.bincount(pair, mass)
     square = mass * theta[place]
     squares = np.bincount(pair, square)
-    room = total**2 - squares
-    attraction = np.divide(
-        clicks**2 - clicks, room, out=np.zeros(total.size), where=room > 1e-9 * total**2
-    )
-    attraction = np.minimum(attraction, 1.0)
+    attraction = squared_attraction(clicks, total, squares)
 
     def of_pairs(values: np.ndarray) -> scipy.sparse.csr_matrix:
         return scipy.sparse.csr_matrix((values, (pair, place)), shape=(total.size, n))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 BY = ("session", "query")
-ROUNDING = 1e-9  # sums of credits that differ by less are equal
+DIGITS = 9  # sums of credits that are equal to so many are equal
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class Preference:
     """One ranking against another.
 
     ``wins``, ``losses`` and ``ties`` count sessions (or queries) for `system`. ``delta`` is
-    (wins + ties / 2) / all - 1/2, from -1/2 to 1/2, above 0 where `system` wins more; ``low`` and
+    (wins + ties / 2) / all - 1/2, or for optimised interleaving the share of the credit that is for
+    `system`, minus 1/2. It is from -1/2 to 1/2, above 0 where `system` is better; ``low`` and
     ``high`` are its interval. ``p_*`` are two-sided p-values, ``holm_*`` the same corrected for the
-    number of pairs of rankings.
+    number of pairs of rankings. There is no sign test (None) for optimised interleaving.
     """
 
     system: str
@@ -45,9 +46,9 @@ class Preference:
     delta: float
     low: float
     high: float
-    p_sign: float
+    p_sign: float | None
     p_randomisation: float
-    holm_sign: float = math.nan
+    holm_sign: float | None = None
     holm_randomisation: float = math.nan
 
 
@@ -85,7 +86,7 @@ class InterleavingAnalysis:
                 f"{one.wins}/{one.losses}/{one.ties}",
                 f"{one.delta:+.4f}",
                 f"{one.low:+.4f} to {one.high:+.4f}",
-                f"{one.holm_sign if several else one.p_sign:.4f}",
+                _p_value(one.holm_sign if several else one.p_sign),
                 f"{one.holm_randomisation if several else one.p_randomisation:.4f}",
             ]
             for one in self.preferences
@@ -145,14 +146,19 @@ def analyse_interleaving(
     a tie. Sessions without a click are left out. Delta is (wins + ties / 2) / all - 1/2, as in
     Chapelle, Joachims, Radlinski and Yue (2012).
 
+    Optimised interleaving makes the mean credit of random clicks equal, not the number of sessions
+    won: one ranking may have few large credits, and the other one many small ones. So there credits
+    count as they are, and delta is the share of all credit, minus 1/2.
+
     Parameters
     ----------
     shown : the lists that were shown, one per session, made by :func:`interleave`
     clicks : for every session one boolean, or 0 or 1, per shown document
     names : the names of the rankings; None: A, B, C, ...
     by : ``"session"`` counts every session once. ``"query"`` gives every query one vote, the mean
-        of its sessions (+1, 0, -1), and resamples queries: use it where few queries have most of
-        the sessions, or where sessions of a query are alike (a user's id may stand for the query)
+        of its sessions (+1, 0, -1; for optimised interleaving their credits), and resamples
+        queries: use it where few queries have most of the sessions, or where sessions of a query
+        are alike (a user's id may stand for the query)
     queries : the query id of every session, for ``by="query"``
     level : of the intervals, which are bootstrapped
     n_samples : the number of bootstrap samples, and of sign patterns of the randomisation test
@@ -188,20 +194,17 @@ def analyse_interleaving(
     if not clicked.any():
         raise DataError("No session has a click: there is nothing to compare.")
     of_query = _query_numbers(queries, by, len(shown))
+    by_credit = any(one.method == "optimised" for one in shown)
     preferences = []
     for i, j in combinations(range(n_rankings), 2):
-        difference = credit[clicked, j] - credit[clicked, i]
-        outcome = np.where(np.abs(difference) <= ROUNDING, 0.0, np.sign(difference))
+        difference = np.round(credit[clicked, j] - credit[clicked, i], DIGITS)
+        outcome = difference if by_credit else np.sign(difference)
         votes = outcome if of_query is None else _query_means(outcome, of_query[clicked])
-        preferences.append(_preference(called[j], called[i], votes, level, n_samples, seed))
-    signs = holm([one.p_sign for one in preferences])
-    randomised = holm([one.p_randomisation for one in preferences])
-    corrected = [
-        replace(one, holm_sign=s, holm_randomisation=r)
-        for one, s, r in zip(preferences, signs, randomised, strict=True)
-    ]
+        preferences.append(
+            _preference(called[j], called[i], votes, by_credit, (level, n_samples, seed))
+        )
     return InterleavingAnalysis(
-        tuple(corrected),
+        tuple(_corrected(preferences)),
         by,
         int(clicked.sum()),
         int((~clicked).sum()),
@@ -225,32 +228,54 @@ def _query_means(outcome: np.ndarray, of_query: np.ndarray) -> np.ndarray:
 
 
 def _preference(
-    system: str, against: str, votes: np.ndarray, level: float, n_samples: int, seed: int
+    system: str, against: str, votes: np.ndarray, by_credit: bool, drawn: tuple[float, int, int]
 ) -> Preference:
-    from scipy.stats import binomtest
-
+    """Return the preference of votes; `drawn` are the level, the number of samples, their seed."""
     wins, losses = int((votes > 0).sum()), int((votes < 0).sum())
-    low, high = bootstrap_interval(votes, level, n_samples, seed)
+    low, high = bootstrap_interval(votes, *drawn, of_share=by_credit)
+    whole = math.fsum(np.abs(votes).tolist()) if by_credit else votes.size
     return Preference(
         system,
         against,
         wins,
         losses,
         votes.size - wins - losses,
-        math.fsum(votes.tolist()) / votes.size / 2.0,
+        math.fsum(votes.tolist()) / whole / 2.0 if whole else 0.0,
         low / 2.0,
         high / 2.0,
-        float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0,
-        randomisation(votes, n_samples, seed),
+        None if by_credit else _sign_test(wins, losses),
+        randomisation(votes, *drawn[1:]),
     )
 
 
+def _sign_test(wins: int, losses: int) -> float:
+    from scipy.stats import binomtest
+
+    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+
+
+def _p_value(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _corrected(preferences: list[Preference]) -> list[Preference]:
+    """Return preferences with Holm's correction of their p-values."""
+    tested = [one.p_sign for one in preferences if one.p_sign is not None]
+    signs = holm(tested) if tested else [None] * len(preferences)
+    randomised = holm([one.p_randomisation for one in preferences])
+    return [
+        replace(one, holm_sign=s, holm_randomisation=r)
+        for one, s, r in zip(preferences, signs, randomised, strict=True)
+    ]
+
+
 def bootstrap_interval(
-    values: np.ndarray, level: float, n_samples: int, seed: int
+    values: np.ndarray, level: float, n_samples: int, seed: int, *, of_share: bool = False
 ) -> tuple[float, float]:
     """Return the percentile interval of the mean of values that are resampled.
 
-    Equal values are drawn together, by how often they are among a sample's values.
+    Equal values are drawn together, by how often they are among a sample's values. `of_share`: of
+    their sum over the sum of their sizes, which is 0 if all are 0.
     """
     different, counts = np.unique(values, return_counts=True)
     draw = generator(seed, "bootstrap", values.size)
@@ -260,7 +285,9 @@ def bootstrap_interval(
     for start in range(0, n_samples, step):
         size = min(step, n_samples - start)
         drawn = draw.multinomial(values.size, chances, size=size)
-        means[start : start + size] = (drawn * different).sum(axis=1) / values.size
+        whole = (drawn * np.abs(different)).sum(axis=1) if of_share else np.full(size, values.size)
+        sums = (drawn * different).sum(axis=1)
+        means[start : start + size] = np.divide(sums, whole, out=np.zeros(size), where=whole > 0)
     outside = (1.0 - level) / 2.0
     low, high = np.quantile(means, [outside, 1.0 - outside])
     return float(low), float(high)

@@ -70,7 +70,7 @@ def queries_needed(
         :class:`Comparison`, whose first contrast it is taken from; or an :class:`Evaluation` of
         one measure, from whose standard deviation s it is s sqrt(2 (1 - `correlation`))
     design : ``"paired"``: two rankers on the same judged queries, by the paired t-test.
-        ``"interleaving"``: sessions with a click, by the sign test. ``"rates"``: the sessions of
+        ``"interleaving"``: team drafts with a click, by the sign test. ``"rates"``: the sessions of
         each of the two arms of an A/B test of the share of sessions with a click
     power : the probability that the test sees the difference
     level : the level of the two-sided test
