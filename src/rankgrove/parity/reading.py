@@ -37,7 +37,7 @@ def read_feature_log(
 ) -> FeatureLog:
     """Read documents that a search engine has scored, with the features that it logged.
 
-    A file holds responses as JSON, one after the other or in a list, also packed by gzip: of
+    A file holds responses as JSON, one after the other or in a list, also with gzip: of
     Elasticsearch or OpenSearch with ``_ltrlog``, of Solr with ``[features]``, of Vespa with
     summary-features or match-features. Or it is a table (CSV, TSV, parquet, arrow) with columns of
     numbers, which needs the extra ``tables``.
