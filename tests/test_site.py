@@ -157,6 +157,13 @@ def test_the_picture_of_the_layers_is_the_contract():
     ]
 
 
+def test_names_of_layers_fit_into_their_boxes():
+    boxes = re.findall(r'<rect [^>]*width="([\d.]+)".*?>(\w+)</text>', layers.drawn())
+    assert len(boxes) == sum(map(len, layers.layers()))
+    for width, name in boxes:
+        assert float(width) >= 8.43 * len(name), name
+
+
 def test_the_tree_of_files_is_there():
     text = (ROOT / "docs" / "design.md").read_text().split("## Layers")[1]
     tree = re.findall(r"^```\n(.*?)^```", text, re.S | re.M)[1]
