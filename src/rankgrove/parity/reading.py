@@ -19,8 +19,9 @@ from rankgrove.parity.responses import Options, hit_of, responses_in
 from rankgrove.validation import check_choice, counted
 
 _HOW = {
-    "elasticsearch": "name the sltr query (_name) and ask for its log: "
-    '"ext": {"ltr_log": {"log_specs": {"name": "log_entry1", "named_query": NAME}}}',
+    "elasticsearch": 'ask for the log of the sltr query. If it is in "rescore": '
+    '"ext": {"ltr_log": {"log_specs": {"name": "main", "rescore_index": 0}}}; if it is in "query", '
+    'give it a name (_name), and "named_query": NAME in place of "rescore_index": 0',
     "solr": "ask for fl=id,score,[features]",
     "vespa": "list the features in summary-features or match-features of the rank profile",
 }
