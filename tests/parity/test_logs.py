@@ -91,7 +91,7 @@ ERRORS = {
     '{"took": 1': ":1: this is not JSON",
     "1 qid:1 1:2": "a log is JSON",
     '{"error": {"reason": "no such index"}}': "it is an error of the engine and no result: no such",
-    '{"hits": {"hits": [{"_id": "a", "_score": 1, "fields": 7}]}}': "the log logs no features",
+    '{"hits": {"hits": [{"_id": "a", "_score": 1, "fields": 7}]}}': "the log has no features",
     '{"took": 3}': "it is no response of Elasticsearch",
     '{"hits": {"hits": []}}': "the log has no hits: ask for the log",
     '{"hits": {"hits": [{"_id": "a", "_score": 1}]}}': '"rescore_index": 0',

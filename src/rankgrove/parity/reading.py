@@ -90,7 +90,7 @@ def read_feature_log(
     builder = collected.builder
     if builder is None or len(builder) == 0:
         kind = "elasticsearch" if builder is None else builder.kind
-        said = "has no hits" if builder is None or not builder.n_without else "logs no features"
+        said = "has no hits" if builder is None or not builder.n_without else "has no features"
         raise ParseError(files[0], None, f"the log {said}: {_HOW[kind]}.")
     collected.check_places()
     zero = absent == "zero" or (absent is None and builder.kind == "solr")
