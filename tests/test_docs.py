@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tomllib
 import warnings
@@ -254,6 +255,20 @@ def test_examples_run(page, names, tmp_path, monkeypatch, request, capsys):
     printed = capsys.readouterr().out
     assert set(WRITTEN.get(name, [])) <= {path.name for path in tmp_path.iterdir()}
     AFTER.get(name, lambda *_: None)(names, printed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adaptation.md", "trada.md"])
+def test_printed_tables_are_what_the_examples_print(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = page_named(name).read_text()
+    found = re.search(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", text, re.S | re.M)
+    exec(compile(found[1], name, "exec"), {"__name__": "__main__"})
+    out = capsys.readouterr().out
+    for line in found[2].splitlines()[1:]:
+        label, value = line.rsplit(maxsplit=1)
+        printed = re.search(rf"^{re.escape(label)} +([\d.]+)$", out, re.M)
+        assert float(printed[1]) == pytest.approx(float(value), abs=0.002), label
 
 
 def test_the_first_lines_of_the_readme_run_in_an_empty_folder(tmp_path, monkeypatch):
