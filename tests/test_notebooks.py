@@ -47,7 +47,7 @@ def after_clicks(names):
 def after_engine(names):
     assert [cause.name for cause in names["found"].causes] == ["missing-right"]
     assert abs(names["answered"] - names["expected"] - names["constant"]).max() < 1e-5
-    shifts = names["mended"] - names["expected"]
+    shifts = names["corrected"] - names["expected"]
     assert shifts.max() - shifts.min() < 1e-5
 
 

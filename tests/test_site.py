@@ -44,6 +44,24 @@ def test_links_lead_somewhere(page):
         assert not place or place[1:] in anchors(path), f"[{text}]({target}{place})"
 
 
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=name_of)
+def test_names_in_the_text_exist(page):
+    options = {
+        option
+        for _, command, context in reference.all_commands()
+        for param in command.get_params(context)
+        for option in (*param.opts, *param.secondary_opts)
+    }
+    for path in set(re.findall(r"\brg\.(\w+(?:\.[a-z]\w+)?)", page.read_text())):
+        found = rg
+        for name in path.split("."):
+            assert hasattr(found, name), f"rg.{path}"
+            found = getattr(found, name)
+    for command in re.findall(r"`rankgrove ([^`]+)`", text_of(page)):
+        unknown = set(re.findall(r"(?<!\S)--[a-z][a-z-]+", command)) - options - {"--version"}
+        assert not unknown, f"rankgrove {command}"
+
+
 def test_every_page_is_in_the_navigation_once():
     listed = [page for part in pages.NAVIGATION.values() for page in part]
     written = {pages.site_path(page.relative_to(ROOT).as_posix()) for page in [*PAGES, *OTHERS]}
@@ -137,6 +155,13 @@ def test_the_picture_of_the_layers_is_the_contract():
     assert [sorted(re.findall(r"\w+", row)) for row in rows] == [
         sorted(row) for row in layers.layers() if row
     ]
+
+
+def test_names_of_layers_fit_into_their_boxes():
+    boxes = re.findall(r'<rect [^>]*width="([\d.]+)".*?>(\w+)</text>', layers.drawn())
+    assert len(boxes) == sum(map(len, layers.layers()))
+    for width, name in boxes:
+        assert float(width) >= 8.43 * len(name), name
 
 
 def test_the_tree_of_files_is_there():

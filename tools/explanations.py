@@ -81,6 +81,7 @@ def lambdas() -> Figure:
     return figure
 
 
+@styled
 def combination() -> Figure:
     """NDCG@10 of two rankers' combination as a function of the weight."""
     train, vali = (rg.make_artificial(200, seed=seed) for seed in (1, 2))
@@ -88,7 +89,11 @@ def combination() -> Figure:
         rg.PreparedRanker(rg.LambdaMART(n_trees=50), half).fit(train)
         for half in (range(1, 26), range(26, 51))
     )
-    return rg.plot.combination_curve(rg.optimal_combination(first, second, vali, "ndcg@10"))
+    names = ("a: first half of the features", "b: second half")
+    best = rg.optimal_combination(first, second, vali, "ndcg@10", names=names)
+    figure = rg.plot.combination_curve(best)
+    figure.axes[0].set_title("The measure at every weight of two rankers")
+    return figure
 
 
 @styled
@@ -169,7 +174,7 @@ def determinism() -> Figure:
         noun = "sum" if distinct == 1 else "different sums"
         axes.hist(np.array(sums) - (centre if name[0] == "f" else sums[0]), bins=bins, color="C0")
         axes.set_title(f"{name.capitalize()}: {distinct} {noun}")
-        axes.set_xlabel("sum of 20,000 gradients, less its centre")
+        axes.set_xlabel("sum of 20,000 gradients, minus the mean sum")
         axes.set_ylabel("number of orders")
     return figure
 

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "assets" / "layers.svg"
 WIDTH, HEIGHT, GAP, LEFT = 760, 40, 10, 64
+LETTER, PADDING = 8.43, 8  # of a letter in the font below; of a box
 # From the top layer to the lowest, light to dark.
 TOP, BOTTOM = (214, 240, 228), (122, 190, 160)
 
@@ -39,6 +40,16 @@ def sentence_of(name: str) -> str:
     return (ast.get_docstring(ast.parse(path_of(name).read_text())) or "").split("\n")[0]
 
 
+def widths_of(layer: list[str]) -> list[float]:
+    """Return the widths of a layer's boxes: equal, or by the names where one would not fit."""
+    room = WIDTH - LEFT - GAP * len(layer)
+    equal = room / len(layer)
+    if max(map(len, layer)) * LETTER + PADDING <= equal:
+        return [equal] * len(layer)
+    spare = (room - LETTER * sum(map(len, layer))) / len(layer)
+    return [LETTER * len(name) + spare for name in layer]
+
+
 def drawn() -> str:
     """Return the picture as SVG."""
     rows = [layer for layer in layers() if layer]
@@ -60,9 +71,8 @@ def drawn() -> str:
             f"{round(a + share * (b - a)):02x}" for a, b in zip(TOP, BOTTOM, strict=True)
         )
         y = GAP + i * (HEIGHT + GAP)
-        width = (WIDTH - LEFT - GAP * len(layer)) / len(layer)
-        for k, name in enumerate(layer):
-            x = LEFT + k * (width + GAP)
+        x = float(LEFT)
+        for name, width in zip(layer, widths_of(layer), strict=True):
             parts.append(
                 f"<g><title>{escape(f'{name}: {sentence_of(name)}')}</title>"
                 f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{HEIGHT}" rx="6" '
@@ -70,6 +80,7 @@ def drawn() -> str:
                 f'<text x="{x + width / 2:.1f}" y="{y + 25}" fill="#10281f" '
                 f'text-anchor="middle">{name}</text></g>'
             )
+            x += width + GAP
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -40,7 +40,7 @@ def test_fit_shows_continuations(folder):
     words = "clicks fit log.csv -m dbn -m dependent-click --out going.json"
     out, _ = run(*words.split(), cwd=folder)
     found = json.loads((folder / "going.json").read_text())
-    assert f"dbn: users go on with probability {found['dbn']['continuation'][0]:.3f}" in out
+    assert f"dbn: users continue with probability {found['dbn']['continuation'][0]:.3f}" in out
     first, second = found["dependent-click"]["continuation"][:2]
     assert f"after a click, by position {first:.3f} {second:.3f} " in out
 

@@ -105,10 +105,10 @@ ERRORS = {
     '{"took": 1': ":1: this is not JSON",
     "1 qid:1 1:2": "a log is JSON",
     '{"error": {"reason": "no such index"}}': "it is an error of the engine and no result: no such",
-    '{"hits": {"hits": [{"_id": "a", "_score": 1, "fields": 7}]}}': "the log logs no features",
+    '{"hits": {"hits": [{"_id": "a", "_score": 1, "fields": 7}]}}': "the log has no features",
     '{"took": 3}': "it is no response of Elasticsearch",
-    '{"hits": {"hits": []}}': "the log has no hits: name the sltr query",
-    '{"hits": {"hits": [{"_id": "a", "_score": 1}]}}': "the log logs no features",
+    '{"hits": {"hits": []}}': "the log has no hits: ask for the log",
+    '{"hits": {"hits": [{"_id": "a", "_score": 1}]}}': '"rescore_index": 0',
     '\n\n{"hits": {"hits": [{"_score": 1, "fields": {"_ltrlog": [{"a": []}]}}]}}': (
         ":3: hit 1: it has no _id"
     ),

@@ -31,6 +31,13 @@ def test_a_curve(best, tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_curves_of_one_colour_have_different_dashes():
+    lines = {f"line {k}": (np.arange(3), np.arange(3) + k) for k in range(20)}
+    (axes,) = rg.plot.curves(lines, "x", "y", "title").axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
+    assert len(looks) == 20
+
+
 @pytest.mark.parametrize("columns", [3, 40, 5000])
 def test_thinning_loses_no_peak(columns):
     rng = np.random.default_rng(1)

@@ -279,7 +279,7 @@ def fit(
         if "continuation" in result:
             after = " after a click, by position" if kind == "dependent-click" else ""
             shown = " ".join(f"{value:.3f}" for value in result["continuation"][:SHOWN_POSITIONS])
-            typer.echo(f"\n{kind}: users go on with probability{after} {shown}")
+            typer.echo(f"\n{kind}: users continue with probability{after} {shown}")
     for result in results.values():
         if "examination" in result:
             typer.echo(_examination_text(result))

@@ -21,7 +21,7 @@ class Chain(NamedTuple):
 
     attraction : per pair
     stop : probability of stopping after a click, per pair or per position
-    going : 1 number, the probability of going on otherwise
+    going : 1 number, the probability of continuing otherwise
     """
 
     attraction: np.ndarray

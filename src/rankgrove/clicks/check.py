@@ -174,7 +174,7 @@ def check_clicks(log: ClickLog) -> ClickCheck:
        0.15.
     4. ``judgements`` alone, which is training on :func:`smoothed_judgements`, in two cases. If the
        correlation of corrected click rates and height is 0.2 or more, the logging ranker was
-       strong: naive learning copies it, and the other methods throw away what it knew. If clicks
+       strong: naive learning copies it, and the other methods lose what it knew. If clicks
        below a click are not as many as expected (by more than 3 % and two standard errors), users
        do not look at a position whatever they clicked above it, which the other methods assume.
        If the correlation cannot be known, no method is safe.

@@ -218,14 +218,14 @@ class SimplifiedDBN(SatisfyingModel):
 class DBN(SatisfyingModel):
     """The dynamic Bayesian model.
 
-    As the simplified one, but a user who is not satisfied goes on with a probability of
-    ``continuation_`` only; learned by EM, with what users did below the last click inferred
+    As the simplified one, but a user who is not satisfied continues with the probability
+    ``continuation_``; learned by EM, with what users did below the last click inferred
     exactly. EM takes turns with satisfaction, which is the mean given all clicks, with a prior that
     is learned from all pairs (:mod:`rankgrove.clicks.stop_posterior`).
 
     Parameters
     ----------
-    continuation : the probability of going on; None: it is learned
+    continuation : the probability of continuing; None: it is learned
     max_iterations : the number of steps of EM at most
     tolerance : EM ends when the continuation, and attractiveness and satisfaction in the mean over
         impressions and clicks, change by less in a step
@@ -236,7 +236,7 @@ class DBN(SatisfyingModel):
     ----------
     attractiveness_, satisfaction_ : per pair of the log
     relevance_ : their product
-    continuation_ : the probability of going on
+    continuation_ : the probability of continuing
     impressions_ : per pair of the log
     prior_mean_, prior_strength_ : of the prior of attractiveness
     history_ : the log likelihood with the prior, after every step of the last turn of EM

@@ -20,8 +20,8 @@ METHODS = ("em", "closed_form")
 class DependentClick(ChainModel):
     """The dependent click model.
 
-    Users examine documents from the top down. After a click they go on with a probability that
-    belongs to the position, otherwise always (Guo and others, 2009).
+    Users examine documents from the top down. After a click they continue with a probability that
+    depends on the position, otherwise always (Guo and others, 2009).
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class DependentClick(ChainModel):
     ----------
     attractiveness_ : per pair of the log
     impressions_ : per pair of the log
-    continuation_ : per position, from 1: the probability of going on after a click
+    continuation_ : per position, from 1: the probability of continuing after a click
     prior_mean_, prior_strength_ : of the prior of pairs
     history_ : the log likelihood with the prior, after every step of EM that was kept
     n_iterations_, converged_ : of EM

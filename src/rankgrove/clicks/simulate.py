@@ -48,7 +48,7 @@ class ClickTruth:
     satisfaction : per pair, or None where users are not satisfied by documents
     examination : per position, or per context and position; user browsing: per position and
         distance to the last click above, 0 where there is none, or the same per context; or None
-    continuation : the probability of going on; dependent click: per position, after a click
+    continuation : the probability of continuing; dependent click: per position, after a click
     trust : click probabilities per position of relevant and of irrelevant documents that are
         examined, or None
     """
@@ -100,9 +100,9 @@ def simulate_clicks(
     model : ``"position-based"``: users look at position k with probability ``(1 / k) ** eta``, and
         click on what attracts them there; ``"trust-bias"``: they also click on other documents at
         high positions (see `trust`); ``"cascade"``: they read from the top down and stop at the
-        first click; ``"dependent-click"``: after a click they go on with the probability
+        first click; ``"dependent-click"``: after a click they continue with the probability
         `continuation`; ``"simplified-dbn"``: after a click they stop if they are satisfied;
-        ``"dbn"``: the same, and they go on with the probability `continuation` only;
+        ``"dbn"``: the same, and they continue with the probability `continuation`;
         ``"user-browsing"``: they look at a document with probability ``(1 / d) ** eta``, at the
         distance d from the last click above, or from the top
     sessions : the number of sessions
@@ -122,7 +122,7 @@ def simulate_clicks(
     satisfaction : the probability, per grade or for all, that a click satisfies; None: that of the
         formula with epsilon 0.1. For the two DBNs, and for ``"cascade"``, where it is 1
     examination : base of the powers of `eta`, per position, in place of ``1 / k``; or ``"xgboost"``
-    continuation : the probability of going on: after a click, for all positions or per position
+    continuation : the probability of continuing: after a click, for all positions or per position
         (dependent click, 0.6 by default); after every document (DBN, 0.9, and cascade, 1)
     trust : click probabilities of relevant and of irrelevant documents that are examined, each a
         number or one per position; None: 1 - (min(k, 20) + 1) / 100 and 0.65 / min(k, 10)
@@ -209,7 +209,7 @@ class _Users(NamedTuple):
     attraction, satisfied : per row of the data
     table : examination by context and position, and distance for user browsing
     trust : click probabilities per position of irrelevant and of relevant documents
-    after_click, going : the probability of going on per position after a click, and otherwise
+    after_click, going : the probability of continuing per position after a click, and otherwise
     """
 
     kind: int
@@ -326,7 +326,7 @@ def _satisfaction(model: str, given: Any, labels: np.ndarray) -> np.ndarray:
 
 
 def _continuation(model: str, given: Any, n: int) -> tuple[np.ndarray, float]:
-    """Return the probability of going on per position after a click, and after any document."""
+    """Return the probability of continuing per position after a click, and after any document."""
     if model not in CONTINUATION:
         if given is not None:
             refuse("continuation", OWNER, f"None for the model {model!r}", given)

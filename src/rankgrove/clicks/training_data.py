@@ -43,10 +43,10 @@ def click_data(
     context : contexts of the log in which positions are looked at differently, such as the device
     missing : what is done with impressions that are not in `data`: ``"error"``, or ``"drop"`` with
         a warning
-    examined : a click model, fitted to the log or new, which says how probably every impression was
-        examined, given all clicks of its session. That is the weight of the row; of clicked rows it
-        is 1. So a document that was not clicked counts as worse only as far as it was seen. None:
-        no weights
+    examined : a click model, fitted to the log or new, which gives the probability that an
+        impression was examined, given all clicks of its session. That is the weight of the row; of
+        clicked rows it is 1. So a document that was not clicked counts as worse only as far as it
+        was seen. None: no weights
 
     Returns
     -------

@@ -240,7 +240,7 @@ def estimate_from_log(
     ``"doubly-robust"`` adds the model where the log has no information or weights are clipped. It
     is right if the model is, or if the assumptions of ``"position"`` hold.
 
-    ``"model"`` takes the model's word; its intervals hold if the model is right.
+    ``"model"`` relies on the model alone; its intervals hold if the model is right.
 
     All four assume that clicks above do not change those below. Where users stop after the first
     click (cascades), use an experiment.

@@ -41,10 +41,11 @@ def click_prior(
     """Predict the attractiveness of every pair from the clicks on other queries.
 
     Two rankers learn from features: one predicts clicks per examination, with the expected
-    examinations as weights, one clicks per impression, which is what the old ranking thought plus
-    what users did. A third, small one combines both predictions and the mean position. All predict
-    queries that they were not trained on. As the prior of a click model the prediction takes the
-    place of one mean for all pairs: ``model.fit(log, prior=rg.click_prior(log, data, model))``.
+    examinations as weights, one clicks per impression, which contains both the old ranking's order
+    and the users' behaviour. A third, small one combines both predictions and the mean position.
+    All predict queries that they were not trained on. As the prior of a click model the
+    prediction takes the place of one mean for all pairs:
+    ``model.fit(log, prior=rg.click_prior(log, data, model))``.
 
     Parameters
     ----------

@@ -19,8 +19,9 @@ from rankgrove.parity.responses import Options, hit_of, responses_in
 from rankgrove.validation import check_choice, counted
 
 _HOW = {
-    "elasticsearch": "name the sltr query (_name) and ask for its log: "
-    '"ext": {"ltr_log": {"log_specs": {"name": "log_entry1", "named_query": NAME}}}',
+    "elasticsearch": 'ask for the log of the sltr query. If it is in "rescore": '
+    '"ext": {"ltr_log": {"log_specs": {"name": "main", "rescore_index": 0}}}; if it is in "query", '
+    'give it a name (_name), and "named_query": NAME in place of "rescore_index": 0',
     "solr": "ask for fl=id,score,[features]",
     "vespa": "list the features in summary-features or match-features of the rank profile",
 }
@@ -37,10 +38,10 @@ def read_feature_log(
 ) -> FeatureLog:
     """Read documents that a search engine has scored, with the features that it logged.
 
-    A file holds responses as JSON, one after the other or in a list, also packed by gzip: of
+    A file holds responses as JSON, one after the other or in a list, also with gzip: of
     Elasticsearch or OpenSearch with ``_ltrlog`` or the scores of named queries, of Solr with
-    ``[features]``, of Vespa with summary-features or match-features. Or it is a table (CSV, TSV,
-    parquet, arrow) with columns of numbers, which needs the extra ``tables``.
+    ``[features]``, of Vespa with summary-features or match-features. Or it is a table (CSV, TSV, parquet, arrow) with columns of
+    numbers, which needs the extra ``tables``.
 
     The query's id is what is at `query`; else ``query_id``, ``qid``, ``query`` or ``name`` beside
     the response (``{"query_id": "q1", "response": {...}}``), OpenSearch's ``ext.ubi.query_id``, or
@@ -89,7 +90,7 @@ def read_feature_log(
     builder = collected.builder
     if builder is None or len(builder) == 0:
         kind = "elasticsearch" if builder is None else builder.kind
-        said = "has no hits" if builder is None or not builder.n_without else "logs no features"
+        said = "has no hits" if builder is None or not builder.n_without else "has no features"
         raise ParseError(files[0], None, f"the log {said}: {_HOW[kind]}.")
     collected.check_places()
     zero = absent == "zero" or (absent is None and builder.kind == "solr")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankgrove.reporting.figure import new_panels
-from rankgrove.reporting.look import styled
+from rankgrove.reporting.look import N_COLOURS, styled
 from rankgrove.reporting.plots_adaptation import adaptation
 from rankgrove.reporting.plots_bagging import pruning, tuning
 from rankgrove.reporting.plots_calibration import reliability
@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 FEW_POINTS, FEW_LINES = 15, 4
+DASHES = ("-", "--", ":")  # of more lines than colours, the first, second and third lot
 
 
 @styled
@@ -72,9 +73,10 @@ def curves(
     a Matplotlib figure
     """
     figure, [axes] = new_panels("curves", 1, ax)
-    for name, (x, y) in lines.items():
+    for k, (name, (x, y)) in enumerate(lines.items()):
         marker = "o" if len(x) <= FEW_POINTS else ""  # tells measured points from joining lines
-        axes.plot(x, y, label=name, linewidth=1.3, marker=marker, markersize=3)
+        dash = DASHES[k // N_COLOURS % len(DASHES)]
+        axes.plot(x, y, dash, label=name, linewidth=1.3, marker=marker, markersize=3)
     if log_x:
         axes.set_xscale("log")
     if log_y:

@@ -76,8 +76,8 @@ class AutoRanker(Ranker):
     score for every query from models that did not see it. Robust presets come first; then
     variations of the best ones; then the chosen ones once more, on other divisions. Members and
     weights are chosen by the out-of-fold scores, and the value of the choice is nested: weights
-    are found without the fold that they are valued on. The final model is the weighted mean of the
-    members' models.
+    are found without the fold that they are evaluated on. The final model is the weighted mean of
+    the members' models.
 
     Attributes
     ----------
@@ -523,7 +523,7 @@ class AutoRanker(Ranker):
 
 
 def _refuse_shared(sets: Mapping[str, QueryDataset], owner: str) -> None:
-    """Refuse a query of several data sets: models would be valued on queries they have seen."""
+    """Refuse a query of several data sets: models would be evaluated on queries they have seen."""
     known: dict[int, tuple[str, object]] = {}
     for name, data in sets.items() if len(sets) > 1 else ():
         labels, starts = data.grouped(data.y), data.query_ptr[:-1]
@@ -536,7 +536,7 @@ def _refuse_shared(sets: Mapping[str, QueryDataset], owner: str) -> None:
                 raise DataError(
                     f"{owner}: the query {query[1]} of the {name} data has the same documents and "
                     f"labels as the query {other[1]} of the {other[0]} data. Models would be "
-                    "valued on queries that they were trained on: leave it out of one of them."
+                    "evaluated on queries that they were trained on: leave it out of one of them."
                 )
 
 
@@ -558,7 +558,7 @@ def _n_folds(n_groups: int) -> int:
     if n_groups < 2:
         raise DataError(
             "AutoRanker needs at least 2 queries (or groups of them) whose documents differ in "
-            "relevance, so that models can be valued on queries that they were not trained on."
+            "relevance, so that models can be evaluated on queries that they were not trained on."
         )
     return min(n_groups, 2 * FOLDS if n_groups < FEW_QUERIES else FOLDS)
 

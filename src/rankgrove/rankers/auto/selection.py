@@ -3,7 +3,7 @@
 A strategy turns the columns of out-of-fold scores into weights. The final weights are the mean of
 those of all strategies, without shares under half a percent: on small data a choice among
 strategies is mostly luck, and it would have to be nested once more. Their value is nested: the
-weights are found on all folds but one, and valued on that one, so that no query has a part in
+weights are found on all folds but one, and evaluated on that one, so that no query has a part in
 finding the weights that it is used to value.
 """
 

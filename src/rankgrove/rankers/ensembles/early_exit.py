@@ -41,7 +41,7 @@ BOLDNESS = (
 
 @dataclass(frozen=True)
 class ExitCertificate:
-    """What leaving documents out costs, measured on queries that the gaps were not learned from.
+    """The loss from leaving documents out, measured on queries that the gaps were not learned from.
 
     Attributes
     ----------

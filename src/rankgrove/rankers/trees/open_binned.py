@@ -70,7 +70,7 @@ def open_binned(
         features for each thread takes more, at 9 bytes a row
     n_threads : number of threads, None for all cores
     progress : show a progress bar
-    say : a function that is told in a sentence whether bins are used again or made; None: the log
+    say : a function that gets a sentence, whether bins are used again or made; None: the log
     **reading : as in ``read_letor`` (absent, zero_based, query_file, n_features, categorical), or
         in ``read_table`` (label, qid, features, weight, base_score, categorical)
 
