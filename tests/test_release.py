@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shutil
 import tomllib
+import zipfile
 
 import pytest
 import typer
@@ -161,6 +162,17 @@ def test_workflows_run_what_the_makefile_has():
     assert "secrets." not in text
 
 
+def test_the_description_has_addresses_in_place_of_paths():
+    pytest.importorskip("hatchling")
+    from tools.readme import with_addresses
+
+    text = "![a\npicture](docs/a.svg) [page](docs/b.md#c), [here](#d), [there](https://e.org)"
+    assert with_addresses(text, "https://f.org/g", "1.2.3") == (
+        "![a\npicture](https://f.org/g/raw/v1.2.3/docs/a.svg) "
+        "[page](https://f.org/g/blob/v1.2.3/docs/b.md#c), [here](#d), [there](https://e.org)"
+    )
+
+
 def test_the_builds_differ_where_a_byte_does(tmp_path):
     for folder, blob in (("one", b"a"), ("other", b"b")):
         (tmp_path / folder).mkdir()
@@ -180,3 +192,9 @@ def test_two_builds_have_the_same_bytes(tmp_path):
     assert sizes.keys() == {".whl", ".gz"}
     assert sizes[".whl"] < 3e6
     assert sizes[".gz"] < 2e7
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as archive:
+        (told,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        description = archive.read(told).decode()
+    pages = "](docs/", "](CHANGELOG.md"
+    assert all(page in (ROOT / "README.md").read_text() for page in pages)
+    assert not any(page in description for page in pages)
