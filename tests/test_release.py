@@ -34,6 +34,7 @@ def ready(tmp_path):
         shutil.copyfile(ROOT / name, tmp_path / name)
     for name in ("pyproject.toml", "conda/recipe.yaml"):
         change(tmp_path / name, release.PLACEHOLDER, "rankgrove.test")
+    change(tmp_path / "CITATION.cff", "license: ", "date-released: 2026-12-01\nlicense: ")
     log = f"# Changelog\n\n## {rg.__version__} (2026-12-01)\n\n- A thing.\n\n## 0.1.0\n\n- First.\n"
     (tmp_path / "CHANGELOG.md").write_text(log)
     return tmp_path
@@ -62,6 +63,8 @@ def test_a_checkout_that_is_ready(ready):
         ("conda/recipe.yaml", f'"{rg.__version__}"', '"0.9"', "conda/recipe.yaml: the version"),
         ("papers/pyproject.toml", f"=={rg.__version__}", "==0.9", "papers/pyproject.toml"),
         ("CHANGELOG.md", "2026-12-01", "unreleased", "write the date instead"),
+        ("CHANGELOG.md", "2026-12-01", "in December", "CHANGELOG.md has no date"),
+        ("CITATION.cff", "2026-12-01", "2026-11-01", "no line 'date-released: 2026-12-01'"),
         ("CHANGELOG.md", f"## {rg.__version__}", "## 0.9", "CHANGELOG.md has no section on"),
         ("pyproject.toml", "rankgrove.test", "example.org", "URLs are placeholders: Changelog, "),
         ("conda/recipe.yaml", "rankgrove.test", "example.org", "a placeholder for the address"),
