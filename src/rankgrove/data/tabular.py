@@ -143,8 +143,9 @@ def dataset_from_frame(
     if docid is None:
         given = categorical_columns(categorical, names)
         for j, texts in categories.items():
-            if j not in given:
-                _warn_of_document_ids(names[j], CategoryColumn(_codes(matrix[:, j]), texts), ids)
+            if texts is not None and j not in given:
+                column = CategoryColumn(_codes(matrix[:, j]), list(texts))
+                _warn_of_document_ids(names[j], column, ids)
     return QueryDataset(
         matrix,
         labels,
